@@ -1,0 +1,1 @@
+"""Hold the one way in which anything is written."""

@@ -1,0 +1,1 @@
+"""Offer the tools to a person at a terminal."""

@@ -1,0 +1,1 @@
+"""Keep the derived, disposable index of a vault, outside the vault."""

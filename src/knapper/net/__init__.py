@@ -1,0 +1,1 @@
+"""Guard every outgoing request."""

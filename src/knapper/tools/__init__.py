@@ -1,0 +1,1 @@
+"""Offer typed functions over a vault to every surface."""

@@ -1,0 +1,1 @@
+"""Read text and files of a vault; no network, no database."""
