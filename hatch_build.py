@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 WHEEL = "wordllama==0.4.0.post1"
@@ -50,7 +51,7 @@ PIECES = (
 )
 
 
-class CustomBuildHook(BuildHookInterface):
+class CustomBuildHook(BuildHookInterface[BuilderConfig]):
     """Fetch the data before a wheel, an editable install or an sdist is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -1,0 +1,60 @@
+"""Hold what is true of every file that is kept."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# Written so that no pattern matches itself.
+FORBIDDEN = {
+    "a package registry's host": re.compile(r"\b(?:py[p]i|npm[j]s|python[h]osted|crate[s])\.(?:org|com|io)\b"),
+    "a path of one machine": re.compile(r"(?<![\w.~])/(?:wor[k]|roo[t])/\w|(?<![\w.])/tm[p]/\w"),
+}
+
+
+def kept() -> list[Path]:
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("not a clone")
+    listed = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_no_file_names(what: str) -> None:
+    texts = {path: path.read_bytes().decode(errors="replace") for path in kept()}
+    found = {
+        f"{path.relative_to(ROOT).as_posix()}:{text.count(chr(10), 0, match.start()) + 1}": match.group()
+        for path, text in texts.items()
+        for match in FORBIDDEN[what].finditer(text)
+    }
+
+    assert found == {}
+
+
+def test_no_file_names_the_place_it_was_written_at() -> None:
+    own = str(ROOT).encode()
+    found = [path.relative_to(ROOT).as_posix() for path in kept() if own in path.read_bytes()]
+
+    assert found == []
+
+
+def test_the_lock_pins_every_package_and_has_no_address() -> None:
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+
+    assert pins
+    assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.!+]+", line)] == []
+
+
+def test_scripts_that_the_texts_name_can_be_run() -> None:
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")]
+    named = {name for text in texts for name in re.findall(r"(?<![\w/])scripts/[a-z-]+\b", text)}
+
+    assert named
+    assert {name for name in named if not (ROOT / name).stat().st_mode & 0o100} == set()
