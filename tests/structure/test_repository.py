@@ -50,11 +50,3 @@ def test_the_lock_pins_every_package_and_has_no_address() -> None:
 
     assert pins
     assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.!+]+", line)] == []
-
-
-def test_scripts_that_the_texts_name_can_be_run() -> None:
-    texts = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")]
-    named = {name for text in texts for name in re.findall(r"(?<![\w/])scripts/[a-z-]+\b", text)}
-
-    assert named
-    assert {name for name in named if not (ROOT / name).stat().st_mode & 0o100} == set()
