@@ -1,0 +1,229 @@
+"""Check paths from outside, take them apart, and check names of files to be.
+
+A caller's text becomes a `NotePath` once, in `parse`; `knapper.vault.lookup` tells what it names on disk.
+Names compare by `key`, so that a path may be written in another case or Unicode form than on disk.
+"""
+
+import os
+import posixpath
+import re
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, NewType
+
+from knapper.errors import BadInput, RefusedError
+
+NotePath = NewType("NotePath", str)
+"""A checked path: relative to the vault, with ``/`` between its parts, spelled as on disk."""
+NameCode = Literal[
+    "forbidden_character", "breaks_links", "trailing_dot_or_space", "reserved_name", "dot_name", "case_clash"
+]
+
+WINDOWS: Final = os.name == "nt"
+MAX_PART_BYTES: Final = 255
+MAX_PATH_BYTES: Final = 4096
+
+_RELATIVE: Final = "give a path relative to the vault, such as 'Folder/Note.md'"
+_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+_NOT_PORTABLE: Final = re.compile(r'[:*?"<>|]')
+_BREAKS_LINKS: Final = re.compile(r"[#^\[\]]|%%")
+_RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?: *\..*)?", re.IGNORECASE)
+
+
+def key(text: str) -> str:
+    """Return the form that names are compared by: NFC and case-folded.
+
+    ``CAFÉ.md``, in whichever Unicode form, gives ``café.md``, composed.
+    """
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return unicodedata.normalize("NFC", folded)
+
+
+def name(path: str) -> str:
+    """Return the last part: ``a/b.md`` gives ``b.md``."""
+    return path.rpartition("/")[2]
+
+
+def folder(path: str) -> NotePath:
+    """Return all but the last part: ``a/b/c.md`` gives ``a/b``, ``c.md`` an empty text."""
+    return NotePath(path.rpartition("/")[0])
+
+
+def suffix(path: str) -> str:
+    """Return the name's ending with its dot, spelled as it is: ``a/b.MD`` gives ``.MD``; empty where there is none."""
+    last = name(path)
+    dot = last.rfind(".")
+    return last[dot:] if 0 < dot < len(last) - 1 else ""
+
+
+def stem(path: str) -> str:
+    """Return the name without its ending: ``a/b.md`` gives ``b``."""
+    return name(path).removesuffix(suffix(path))
+
+
+def parent_folders(path: str) -> tuple[NotePath, ...]:
+    """List the folders around a path, outermost first: ``a/b/c.md`` gives ``("a", "a/b")``."""
+    parts = path.split("/")[:-1]
+    return tuple(NotePath("/".join(parts[:end])) for end in range(1, len(parts) + 1))
+
+
+def shown(text: str) -> str:
+    """Quote a path for a message, cut to a length that can be read."""
+    return repr(text if len(text) <= MAX_PART_BYTES else f"{text[:MAX_PART_BYTES]}…")
+
+
+def parse(raw: str, *, root: Path, windows: bool = WINDOWS) -> NotePath:
+    """Check a path as a caller wrote it; the disk need not have it.
+
+    ``./Notes/../a.md`` and ``/home/me/vault/a.md`` both give ``a.md`` in the vault ``/home/me/vault``.
+    Spaces, line breaks and any other character that a file name can hold are kept.
+
+    Args:
+        raw: Relative to the vault, or absolute and inside it by any of its spellings.
+        root: The vault's folder, absolute; may be a symbolic link.
+        windows: Read the path as Windows does: a backslash separates, a colon isn't part of a name.
+
+    Raises:
+        BadInput: Empty, the vault itself, too long, or with characters that no file name can hold.
+        RefusedError: The path lies outside the vault (code ``outside_vault``).
+    """
+    _check_text(raw)
+    text = raw.replace("\\", "/") if windows else raw
+    foreign = raw.startswith("\\\\") or _DRIVE.match(raw)
+    if foreign and not windows:
+        raise _outside(raw)
+    if foreign or text.startswith("/"):
+        text = _inside(text, root)
+    parts: list[str] = []
+    for part in text.split("/"):
+        if part == ".." and not parts:
+            raise _outside(raw)
+        if part == "..":
+            parts.pop()
+        elif part not in {"", "."}:
+            _check_part(part, windows=windows)
+            parts.append(part)
+    if not parts:
+        raise BadInput(f"{shown(raw)} names the vault itself, not a file in it", hint=_RELATIVE)
+    return NotePath("/".join(parts))
+
+
+def _outside(raw: str) -> RefusedError:
+    return RefusedError(f"{shown(raw)} is outside the vault", code="outside_vault", hint=_RELATIVE)
+
+
+def _check_text(raw: str) -> None:
+    if not raw:
+        raise BadInput("the path is empty", hint=_RELATIVE)
+    try:
+        size = len(raw.encode())
+    except UnicodeEncodeError:
+        raise BadInput(f"the path {shown(raw)} isn't valid Unicode", hint="give it as UTF-8 text") from None
+    if "\0" in raw:
+        raise BadInput(f"the path {shown(raw)} holds a NUL character", hint="leave it out: no file name can hold one")
+    if size > MAX_PATH_BYTES:
+        msg = f"the path {shown(raw)} is {size} bytes long, more than {MAX_PATH_BYTES}"
+        raise BadInput(msg, hint="shorten it")
+
+
+def _check_part(part: str, *, windows: bool) -> None:
+    if len(part.encode()) > MAX_PART_BYTES:
+        raise BadInput(f"the name {shown(part)} is longer than {MAX_PART_BYTES} bytes", hint="shorten it")
+    if windows and (":" in part or not part.rstrip(". ")):
+        msg = f"{shown(part)} can't be a name on Windows"
+        raise BadInput(msg, hint="leave out ':', and names of nothing but dots and spaces")
+
+
+def _inside(text: str, root: Path) -> str:
+    """Return what follows the vault's folder in an absolute path, whichever way the vault is reached."""
+    clean = posixpath.normpath(text)
+    for base in (root.absolute(), root.resolve()):
+        prefix = base.as_posix().rstrip("/")
+        if clean == prefix or clean.startswith(f"{prefix}/"):
+            return clean[len(prefix) + 1 :]
+    if text.startswith("//"):
+        raise _outside(text)  # before Windows asks another machine whether it has such a share
+    parts = clean.split("/")
+    for end in range(1, len(parts) + 1):
+        try:
+            same = Path("/".join(parts[:end]) + "/").samefile(root)
+        except OSError:
+            break
+        if same:
+            return "/".join(parts[end:])
+    raise _outside(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameProblem:
+    """Say why a name isn't a good one for a new file."""
+
+    code: NameCode
+    part: str
+    """The part of the path that has the problem."""
+    message: str
+
+
+def check_new(path: NotePath, *, root: Path, portable: bool = True) -> tuple[NameProblem, ...]:
+    """Check the path of a file to be created for names that some system, or Obsidian, can't use.
+
+    ``Plans/C#.md`` gives one problem, ``breaks_links``; only parts that aren't on disk yet are looked at.
+
+    Args:
+        path: A path from `parse`, in the spelling of `knapper.vault.lookup.canonical`.
+        root: The vault's folder.
+        portable: Refuse what can't exist on some system or beside what is there; otherwise tell it as a problem.
+
+    Returns:
+        What is unwise but possible, in the order of the path's parts.
+
+    Raises:
+        BadInput: A control character or a backslash, or, if *portable*, a name that some system can't hold; the code is
+            the problem's.
+    """
+    problems: list[NameProblem] = []
+    at = root
+    for part in path.split("/"):
+        if not os.path.lexists(at / part):
+            problems += _name_problems(part)
+            problems += _clashes(at, part)
+        at /= part
+    for problem in problems:
+        if portable and problem.code not in {"breaks_links", "dot_name"}:
+            raise BadInput(problem.message, code=problem.code, hint="choose another name")
+    return tuple(problems)
+
+
+def _name_problems(part: str) -> list[NameProblem]:
+    if found := _CONTROL.search(part):
+        msg = f"the name {shown(part)} holds {found.group()!r}, which no new file may have"
+        raise BadInput(msg, code="forbidden_character", hint="leave it out, or write a space in its place")
+    checks: list[tuple[NameCode, bool, str]] = [
+        ("forbidden_character", bool(_NOT_PORTABLE.search(part)), 'holds one of : * ? " < > |'),
+        ("breaks_links", bool(_BREAKS_LINKS.search(part)), "holds one of # ^ [ ] %%, so that links to it break"),
+        ("trailing_dot_or_space", part[-1] in ". ", "ends with a dot or a space, which Windows drops"),
+        ("reserved_name", bool(_RESERVED.fullmatch(part)), "is a device's name on Windows"),
+        ("dot_name", part[0] == ".", "begins with a dot, so that it isn't part of the vault"),
+    ]
+    return [
+        NameProblem(code=code, part=part, message=f"the name {shown(part)} {what}")
+        for code, wrong, what in checks
+        if wrong
+    ]
+
+
+def _clashes(at: Path, part: str) -> list[NameProblem]:
+    try:
+        same = sorted(other.name for other in at.iterdir() if key(other.name) == key(part))
+    except OSError:
+        return []
+    return [
+        NameProblem(
+            code="case_clash", part=part, message=f"the name {shown(part)} differs from {shown(other)} only in form"
+        )
+        for other in same
+    ]
