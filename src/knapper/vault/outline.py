@@ -1,0 +1,161 @@
+"""Name the parts of a note's text, each with its byte span and line.
+
+Spans are half-open ``start``/``stop`` byte offsets into the file as it lies on disk, byte-order mark included; those of
+a UTF-16 file count in ``source.decode(raw).data``, its text as UTF-8, since nothing in such a file is edited.
+Lines count from 1; ``\\n``, ``\\r\\n`` and a bare ``\\r`` each end one (and nothing else does).
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+JSONValue: TypeAlias = "None | bool | int | float | str | list[JSONValue] | dict[str, JSONValue]"
+BlockKind = Literal["paragraph", "heading", "list", "table", "code", "quote", "html", "math", "comment", "rule"]
+LinkKind = Literal["wikilink", "embed", "markdown", "image", "property", "canvas", "base", "external"]
+ProblemCode = Literal[
+    "invalid_yaml", "duplicate_key", "not_utf8", "nul_bytes", "unreadable", "too_large", "invalid_json"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Say what is wrong with a file, and where."""
+
+    code: ProblemCode
+    message: str
+    line: int = 0
+    """1-based; 0 where no line can be named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frontmatter:
+    """Hold the properties at the head of a note.
+
+    ``---\\ntags: [a]\\n---\\n`` has start 0, stop 18, ``values == {"tags": ["a"]}``.
+    """
+
+    start: int
+    """First byte of the opening ``---``; 3 after a byte-order mark, else 0."""
+    yaml_start: int
+    yaml_stop: int
+    stop: int
+    """After the closing line with its line ending."""
+    values: dict[str, JSONValue]
+    """Empty where the YAML is invalid; ``Outline.problems`` says so then."""
+    end_line: int
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Hold a heading and what it owns, down to the next heading of its level or above."""
+
+    level: int
+    """1 to 6; 0 for the text before the first heading (present only where that text isn't blank)."""
+    title: str
+    """The heading's source text without ``#`` signs; empty at level 0."""
+    path: tuple[str, ...]
+    """Titles from the outermost heading to this one."""
+    start: int
+    body_start: int
+    """First byte after the heading's line (after the underline of a setext heading)."""
+    own_stop: int
+    """Where the first sub-heading begins; equals ``stop`` where there is none."""
+    stop: int
+    line: int
+    end_line: int
+    """The last line that the section owns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Hold one top-level block of the body: a paragraph, a whole list, a table, a fence with its marks."""
+
+    kind: BlockKind
+    start: int
+    stop: int
+    items: tuple[int, ...] = ()
+    """Starts of a list's items or a table's rows (outermost ones), where a long block may be cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """Hold one link as written.
+
+    ``![[Folder/Note#H1#H2|text]]`` has kind ``embed``, target ``Folder/Note``, headings ``("H1", "H2")``, alias ``text``.
+    """
+
+    kind: LinkKind
+    target: str
+    """Decoded path or name without fragment; empty for ``[[#Heading]]``; the address for ``external``."""
+    headings: tuple[str, ...]
+    block: str
+    """Block id without ``^``; empty where there is none."""
+    alias: str | None
+    """Shown text as written; None where a wikilink has none."""
+    start: int
+    stop: int
+    target_start: int
+    """Span of what a move rewrites: the target as written, without fragment, alias, brackets or ``<>``."""
+    target_stop: int
+    line: int
+    key: str = ""
+    """Property, canvas node id or Bases path that holds the link; empty in text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """Hold one tag as written, without ``#``."""
+
+    name: str
+    start: int
+    stop: int
+    line: int
+    origin: Literal["text", "property"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Hold one task item."""
+
+    state: str
+    """The character between the brackets; a space is open."""
+    text: str
+    start: int
+    stop: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockId:
+    """Hold a ``^id`` and the block that it names."""
+
+    name: str
+    start: int
+    """First byte of the named block (paragraph or list item)."""
+    stop: int
+    id_start: int
+    """The ``^``."""
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """Hold all that a note's bytes say about its structure; everything in order of position."""
+
+    encoding: Literal["utf-8", "utf-8-sig", "utf-16", "unknown"]
+    newline: Literal["\n", "\r\n", "\r", "mixed"]
+    """The only line ending that stands in the file; ``\\n`` where there is none."""
+    line_starts: tuple[int, ...]
+    """Byte offset of each line's first byte; ``(0,)`` for an empty file. After a last line ending no line begins."""
+    frontmatter: Frontmatter | None
+    body_start: int
+    """First byte after the frontmatter; after the byte-order mark where there is none."""
+    sections: tuple[Section, ...]
+    blocks: tuple[Block, ...]
+    links: tuple[Link, ...]
+    tags: tuple[Tag, ...]
+    tasks: tuple[Task, ...]
+    block_ids: tuple[BlockId, ...]
+    code_spans: tuple[tuple[int, int], ...]
+    """Fences, inline code, maths, comments and raw HTML: where nothing is a link or a tag."""
+    problems: tuple[Problem, ...]

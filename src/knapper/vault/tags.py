@@ -1,0 +1,73 @@
+"""Find tags in a note's text and properties."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import yaml
+
+from knapper.vault import yaml_nodes
+from knapper.vault.covers import Cover
+from knapper.vault.frontmatter import Properties
+from knapper.vault.lines import Lines
+from knapper.vault.outline import Tag
+
+_CANDIDATE: Final = re.compile(rb"#[^\s'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\0]+")
+_NAME: Final = re.compile(r"[^\s\u2000-\u200c\u200e-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\0]+")
+_KEYS: Final = frozenset({"tag", "tags"})
+_WORD: Final = re.compile(r"[^\s,\[\]\"']+")
+
+
+def name_at_start(text: str) -> str:
+    """Read the tag's name that *text* begins with, ``#`` already taken off; empty where it is none.
+
+    A name holds letters of any script, digits, emoji, ``_``, ``-`` and ``/``, and at least one that is no digit.
+    """
+    match = _NAME.match(text)
+    name = match.group() if match else ""
+    return "" if not name or name.isdecimal() else name
+
+
+def in_text(data: bytes, body_start: int, covers: Cover, lines: Lines) -> Iterator[Tag]:
+    """Find ``#tag`` after white space or at a line's start, outside code, links, comments and HTML."""
+    for match in _CANDIDATE.finditer(data, body_start):
+        start = match.start()
+        if not _follows_space(data, start, body_start) or covers.holds(start):
+            continue
+        name = name_at_start(match.group()[1:].decode(errors="ignore"))
+        if name:
+            stop = start + 1 + len(name.encode())
+            yield Tag(name=name, start=start, stop=stop, line=lines.number(start), origin="text")
+
+
+def _follows_space(data: bytes, start: int, body_start: int) -> bool:
+    if start == body_start:
+        return True
+    if data[start - 1] < 0x80:
+        return data[start - 1 : start].isspace()
+    return data[max(body_start, start - 3) : start].decode(errors="ignore")[-1:].isspace()
+
+
+def in_properties(data: bytes, properties: Properties, lines: Lines) -> Iterator[Tag]:
+    """Find the entries of ``tags`` and ``tag``: a list, or words between commas and spaces; ``#`` may lead each."""
+    if properties.root is None:
+        return
+    for key, value in yaml_nodes.pairs(properties.root):
+        if isinstance(key, yaml.ScalarNode) and str(key.value).casefold() in _KEYS:
+            for node in yaml_nodes.children(value) or [value]:
+                if isinstance(node, yaml.ScalarNode):
+                    yield from _in_scalar(data, properties, node, lines)
+
+
+def _in_scalar(data: bytes, properties: Properties, node: yaml.ScalarNode, lines: Lines) -> Iterator[Tag]:
+    if node.value in {"", "~", "null"}:
+        return
+    start = properties.offsets[node.start_mark.index]
+    text = data[start : properties.offsets[node.end_mark.index]].decode()
+    for match in _WORD.finditer(text):
+        name = match.group().removeprefix("#")
+        if not name or name in {"|", ">", "|-", ">-", "-"}:
+            continue
+        word = start + len(text[: match.start()].encode())
+        stop = word + len(match.group().encode())
+        yield Tag(name=name, start=word, stop=stop, line=lines.number(word), origin="property")
