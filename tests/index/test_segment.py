@@ -1,0 +1,155 @@
+# ruff: noqa: RUF001 - what people type, in their scripts
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knapper.index import segment
+from knapper.index.segment import Query, Term
+
+Words = sqlite3.Connection
+
+
+@pytest.fixture(scope="module")
+def words() -> Iterator[Words]:
+    connection = sqlite3.connect(":memory:")
+    connection.execute(f'CREATE VIRTUAL TABLE words USING fts5(text, tokenize="{segment.TOKENIZER}")')
+    yield connection
+    connection.close()
+
+
+def finds(words: Words, text: str, query: str) -> bool:
+    expression = segment.match(segment.terms(query), every=True)
+    words.execute("DELETE FROM words")
+    words.execute("INSERT INTO words VALUES (?)", (segment.segment(text),))
+    return bool(expression and words.execute("SELECT 1 FROM words WHERE words MATCH ?", (expression,)).fetchall())
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Obsidianの検索エンジン。", "検索"),
+        ("私の猫。", "猫"),
+        ("木曜日", "木"),
+        ("木曜日", "曜"),
+        ("木曜日", '"曜日"'),
+        ("検索 plugin", '"検索 plugin"'),
+        ("検索plugin", '"検索plugin"'),
+        ("検索エンジン", '"検索。"'),
+        ("検索エンジン", "検索*"),
+        ("학교에서 배운다", "학교"),
+        ("ภาษาไทย", "ไทย"),
+        ("ที่นี่", '"ที่นี่"'),
+        ("ភាសាខ្មែរ", "ខ្មែរ"),
+        ("ｶﾞｷﾞｸﾞ", "ガギグ"),
+        ("か\u3099", "が"),
+        ("हिन्दी में", "हिन्दी"),
+        ("বাংলা", "বাংলা"),
+        ("שָׁלוֹם", "שלום"),
+        ("مُحَمَّد", "محمد"),
+        ("می\u200cخواهم", "میخواهم"),
+    ],
+)
+def test_words_are_found_in_every_script(words: Words, text: str, query: str) -> None:
+    assert finds(words, text, query)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("don't panic", "don’t"),
+        ("the vault", "vault's"),
+        ("un avion", "l’avion"),
+        ("written in C++ today", "C++"),
+        ("foo_bar", "foo_bar"),
+        ("foo bar", "foo_bar"),
+        ("on 2024-01-02", "2024-01-02"),
+        ("on 2024-01-02", "2024-01*"),
+        ("to anna@example.org", "anna@example.org"),
+        ("see file.name.md", "file.name.md"),
+        ("naïve cafe\u0301", "naive café"),
+        ("ﬁle in ＦＵＬＬ width", "file full"),
+        ("co\u00adoperate", "cooperate"),
+        ("⚡\ufe0fquick", "quick"),
+        ("use --flag now", "--flag"),
+        ("running", "run"),
+        ("planning ahead", "plan*"),
+        ("to do list", '"to do"'),
+        ("to do list", "“to do”"),
+        ("to do listing", '"do list"*'),
+    ],
+)
+def test_a_query_is_split_as_the_text_is(words: Words, text: str, query: str) -> None:
+    assert finds(words, text, query)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("検索とエンジン", '"検索エンジン"'),
+        ("02 on 2024-01", "2024-01-02"),
+        ("do to", '"to do"'),
+        ("plan draft", "plan -draft"),
+        ("plan to do", 'plan -"to do"'),
+        ("plan a drafted text", "plan -draft*"),
+        ("東京都", "東京 -京都"),
+    ],
+)
+def test_what_is_not_asked_for_is_not_found(words: Words, text: str, query: str) -> None:
+    assert not finds(words, text, query)
+
+
+def test_operators_are_read_and_the_rest_is_words() -> None:
+    query = segment.terms('plan* week "to do" -draft -"old idea" well-known - --x')
+
+    assert query == Query(
+        words=(Term(text="plan", prefix=True), Term(text="week"), Term(text="well-known"), Term(text="--x")),
+        phrases=(Term(text="to do"),),
+        excluded=(Term(text="draft"), Term(text="old idea")),
+        plain="plan week to do well-known - --x",
+    )
+    assert segment.match(query).startswith('(("plan"* OR "week" OR "well-known" OR "--x") AND "to do") NOT ("draft" OR')
+
+
+@pytest.mark.parametrize("query", ["", " ", '"', '""', "*", "-", '-""', "?!", "''", "🎉", "\x00", "-only -this"])
+def test_a_query_that_asks_for_no_word_matches_nothing(query: str) -> None:
+    assert segment.match(segment.terms(query)) == ""
+
+
+def test_an_unclosed_quote_is_a_space() -> None:
+    assert segment.terms('12" screen').words == (Term(text="12"), Term(text="screen"))
+
+
+@pytest.mark.parametrize("query", ["NEAR(a b)", "a AND b", "text:a", "a^b", "{text}: a", 'a"b', "a OR", "(", "NOT a"])
+def test_the_index_language_is_only_text(words: Words, query: str) -> None:
+    expression = segment.match(segment.terms(query))
+
+    assert not expression or words.execute("SELECT 1 FROM words WHERE words MATCH ?", (expression,)) is not None
+    assert all(part.startswith('"') for part in expression.strip("()").replace(" OR ", "\n").splitlines())
+
+
+def test_a_word_is_asked_for_once_and_a_page_not_to_its_end() -> None:
+    assert segment.terms("a b a").words == (Term(text="a"), Term(text="b"))
+    assert len(segment.terms(" ".join(map(str, range(1000)))).words) == segment.MAX_WORDS
+
+
+def test_text_without_such_scripts_stays_as_it_is() -> None:
+    assert segment.segment("Plain text, déjà vu.") == "Plain text, déjà vu."
+
+
+@given(st.text())
+def test_any_query_can_be_asked(words: Words, query: str) -> None:
+    expression = segment.match(segment.terms(query))
+
+    words.execute("SELECT count(*) FROM words WHERE words MATCH ?", (expression or '"x"',)).fetchall()
+
+
+@given(st.text(alphabet="ab検索エンの 'é-.ไที่", min_size=1, max_size=12), st.data())
+def test_a_part_of_a_run_is_found_as_a_phrase(words: Words, text: str, data: st.DataObject) -> None:
+    run = "検索エンジンの木"
+    start = data.draw(st.integers(0, len(run) - 1))
+    stop = data.draw(st.integers(start + 1, len(run)))
+
+    assert finds(words, f"{text} {run}", f'"{run[start:stop]}"')
