@@ -1,5 +1,6 @@
 """Keep every test away from the person's own settings and state."""
 
+import os
 from pathlib import Path
 
 import hypothesis
@@ -9,6 +10,11 @@ hypothesis.settings.register_profile("knapper", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("knapper")
 
 SLOW_TIMEOUT_S = 120
+OTHERS_SETTINGS = (
+    *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"),
+    *("API_PORT", "FIREWORKS_API_KEY", "FIREWORKS_MODEL", "INDEX_INTERVAL", "LLM_MODEL", "VAULT_PATH", "WHISPER_MODEL"),
+    *("COLUMNS", "FORCE_COLOR", "NO_COLOR"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,8 +29,10 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     home = tmp_path_factory.mktemp("home")
     for name in ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA"):
         monkeypatch.setenv(name, str(home))
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "VAULT_PATH", "KNAP_MODEL"):
+    for name in OTHERS_SETTINGS:
         monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name.startswith("KNAP_")]:  # noqa: TID251 - takes them away
+        monkeypatch.delenv(name)
     monkeypatch.setenv("KNAP_STATE_DIR", str(home / "state"))
     monkeypatch.setenv("KNAP_CONFIG", str(home / "config.toml"))
     return home
