@@ -14,11 +14,14 @@ _BLANK: Final = b" \t\r\n"
 _NAMED: Final = frozenset({"paragraph", "heading", "item", "table"})
 
 
-def read(data: bytes, parts: Sequence[Part], hidden: Mapping[Span, BlockKind], lines: Lines) -> Iterator[Block]:
-    """List the blocks of the body, whole lines each, in order and without overlap.
+def read(
+    data: bytes, body_start: int, parts: Sequence[Part], hidden: Mapping[Span, BlockKind], lines: Lines
+) -> Iterator[Block]:
+    """List the blocks of the body, whole lines each, in order and without overlap; only blank lines lie between.
 
     Args:
         data: The file.
+        body_start: Where its body begins.
         parts: Blocks of any depth.
         hidden: Comments and maths that the parser didn't see.
         lines: The file's lines.
@@ -26,11 +29,20 @@ def read(data: bytes, parts: Sequence[Part], hidden: Mapping[Span, BlockKind], l
     covers = Cover(hidden)
     plain = [_block(data, part, lines) for part in parts if part.parent is None and not _lies_in(data, part, covers)]
     own = [_whole(data, span, kind, lines) for span, kind in hidden.items()]
-    stop = -1
+    stop = body_start
     for block in sorted((*plain, *own), key=lambda block: (block.start, -block.stop)):
         if block.start >= stop:
+            yield from _rest(data, (stop, block.start), lines)
             yield block
             stop = block.stop
+    yield from _rest(data, (stop, len(data)), lines)
+
+
+def _rest(data: bytes, span: Span, lines: Lines) -> Iterator[Block]:
+    """Take as a paragraph what the parser gives no block for: definitions of reference links."""
+    text = data[span[0] : span[1]]
+    if text and not text.isspace():
+        yield _whole(data, (span[1] - len(text.lstrip(_BLANK)), span[1]), "paragraph", lines)
 
 
 def _lies_in(data: bytes, part: Part, covers: Cover) -> bool:

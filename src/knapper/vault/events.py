@@ -77,6 +77,11 @@ class Anchor:
     text_stop: int
     """Where the link's text ends at the latest known."""
 
+    @property
+    def bare_start(self) -> int:
+        """Tell where nothing is a tag any more: a Markdown link's text may hold some, an image and a wikilink none."""
+        return self.start if self.image or self.form in {"wiki", "auto"} else self.text_stop
+
 
 @dataclass(slots=True)
 class Events:
@@ -212,6 +217,7 @@ class _Walk:
         self._anchors.append(anchor)
 
     def _stop(self, tag: object, stop: int) -> None:
+        self._fresh = False
         if not isinstance(tag, str) or tag in _CLOSED:
             _ = self._open.pop()
         elif tag in _ANCHORS:

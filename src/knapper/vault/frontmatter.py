@@ -70,7 +70,7 @@ def read(data: bytes) -> Properties | None:
         reader = yaml_nodes.Reader()
         values = reader.mapping(root)
         problems = tuple(_duplicate(data, yaml_start, text, *twice) for twice in reader.duplicates)
-        offsets = _offsets(text, yaml_start)
+        offsets = byte_offsets(text, yaml_start)
     except yaml_nodes.InvalidYAMLError as error:
         line = lines.count(data, yaml_start + len(text[: error.index].encode()))
         message = f"The properties in line {line} can't be read: {error.reason}."
@@ -94,8 +94,13 @@ def _duplicate(data: bytes, yaml_start: int, text: str, key: str, index: int) ->
     return Problem(code="duplicate_key", message=message, line=line)
 
 
-def _offsets(text: str, first: int) -> Sequence[int]:
-    """Map characters to bytes: the parser's marks count characters."""
+def byte_offsets(text: str, first: int) -> Sequence[int]:
+    """Give the byte offset of each character of the YAML, and of its end: the parser's marks count characters.
+
+    Args:
+        text: The YAML.
+        first: Byte offset of its first character.
+    """
     if text.isascii():
         return range(first, first + len(text) + 1)
     return tuple(accumulate((len(character.encode()) for character in text), initial=first))

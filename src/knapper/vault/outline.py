@@ -1,4 +1,4 @@
-"""Name the parts of a note's text, each with its byte span and line.
+r"""Name the parts of a note's text, each with its byte span and line.
 
 Spans are half-open ``start``/``stop`` byte offsets into the file as it lies on disk, byte-order mark included; those of
 a UTF-16 file count in ``source.decode(raw).data``, its text as UTF-8, since nothing in such a file is edited.
@@ -8,7 +8,7 @@ Lines count from 1; ``\\n``, ``\\r\\n`` and a bare ``\\r`` each end one (and not
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-JSONValue: TypeAlias = "None | bool | int | float | str | list[JSONValue] | dict[str, JSONValue]"
+JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
 BlockKind = Literal["paragraph", "heading", "list", "table", "code", "quote", "html", "math", "comment", "rule"]
 LinkKind = Literal["wikilink", "embed", "markdown", "image", "property", "canvas", "base", "external"]
 ProblemCode = Literal[
@@ -28,7 +28,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frontmatter:
-    """Hold the properties at the head of a note.
+    r"""Hold the properties at the head of a note.
 
     ``---\\ntags: [a]\\n---\\n`` has start 0, stop 18, ``values == {"tags": ["a"]}``.
     """
@@ -81,7 +81,8 @@ class Block:
 class Link:
     """Hold one link as written.
 
-    ``![[Folder/Note#H1#H2|text]]`` has kind ``embed``, target ``Folder/Note``, headings ``("H1", "H2")``, alias ``text``.
+    ``![[Folder/Note#H1#H2|text]]`` has kind ``embed``, target ``Folder/Note``, headings ``("H1", "H2")`` and alias
+    ``text``. A reference link's target span lies in its definition, which several links may share.
     """
 
     kind: LinkKind
@@ -139,6 +140,19 @@ class BlockId:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """Hold a piece of text from a file that isn't Markdown, as a reader sees it."""
+
+    text: str
+    start: int
+    """Span of the text as written, escapes included and quotes not."""
+    stop: int
+    line: int
+    key: str
+    """Canvas node id or Bases path that holds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
     """Hold all that a note's bytes say about its structure; everything in order of position."""
 
@@ -159,3 +173,5 @@ class Outline:
     code_spans: tuple[tuple[int, int], ...]
     """Fences, inline code, maths, comments and raw HTML: where nothing is a link or a tag."""
     problems: tuple[Problem, ...]
+    passages: tuple[Passage, ...] = ()
+    """Text of a canvas or base, which has no sections and blocks; empty for Markdown."""

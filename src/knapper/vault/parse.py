@@ -1,5 +1,7 @@
 """Read all that a note's bytes say about its structure."""
 
+from collections.abc import Iterable
+
 from knapper.vault import blocks, frontmatter, lines, masks, property_links, sections, source, tags, tasks
 from knapper.vault.covers import Cover, Span
 from knapper.vault.frontmatter import Properties
@@ -35,7 +37,7 @@ def parse(raw: bytes) -> Outline:
         frontmatter=properties.frontmatter if properties else None,
         body_start=body_start,
         sections=sections.read(data, parts, place, body_start),
-        blocks=tuple(blocks.read(data, parts, hidden, place)),
+        blocks=tuple(blocks.read(data, body_start, parts, hidden, place)),
         links=_links(data, body_start, masked, properties, place),
         tags=_tags(data, body_start, masked, properties, place),
         tasks=tuple(tasks.read(data, parts, code, place)),
@@ -53,7 +55,8 @@ def _links(
     reader = Reader(data, masked.text, body_start, place)
     found += reader.read(masked.events.anchors, Cover((*masked.comments, *masked.math)))
     if data.find(b"://", body_start) >= 0:
-        found += reader.addresses(_opaque(masked))
+        anchors = ((anchor.start, anchor.stop) for anchor in masked.events.anchors)
+        found += reader.addresses(_opaque(masked, anchors))
     found.sort(key=lambda link: (link.start, link.stop))
     return tuple(found)
 
@@ -61,12 +64,12 @@ def _links(
 def _tags(data: bytes, body_start: int, masked: Masked, properties: Properties | None, place: Lines) -> tuple[Tag, ...]:
     found = list(tags.in_properties(data, properties, place)) if properties else []
     if data.find(b"#", body_start) >= 0:
-        found += tags.in_text(data, body_start, _opaque(masked), place)
+        links = ((anchor.bare_start, anchor.stop) for anchor in masked.events.anchors)
+        found += tags.in_text(data, body_start, _opaque(masked, links), masked.events.openings, place)
     return tuple(found)
 
 
-def _opaque(masked: Masked) -> Cover:
+def _opaque(masked: Masked, links: Iterable[Span]) -> Cover:
     """Join all spans in which text is neither a tag nor an address."""
     found = masked.events
-    anchors = ((anchor.start, anchor.stop) for anchor in found.anchors)
-    return Cover((*found.code, *found.html, *found.math, *masked.math, *masked.comments, *anchors))
+    return Cover((*found.code, *found.html, *found.math, *masked.math, *masked.comments, *links))

@@ -25,25 +25,42 @@ def read(data: bytes, properties: Properties, lines: Lines) -> Iterator[Link]:
     block = properties.frontmatter
     if b"[[" not in data[block.yaml_start : block.yaml_stop] and b"](" not in data[block.yaml_start : block.yaml_stop]:
         return
-    for key, node in _scalars(properties.root, "", set()):
+    for key, node in scalars(properties.root):
         span = (properties.offsets[node.start_mark.index], properties.offsets[node.end_mark.index])
-        yield from _in_scalar(data, span, (key, str(node.value), str(node.style or "")), lines)
+        yield from wikilinks(data, span, (key, node), lines)
+        whole = _MARKDOWN.fullmatch(str(node.value).strip())
+        at = data.find(whole.string.encode(), *span) if whole else -1
+        if whole and at >= 0:
+            yield from _markdown(data, at, (key, whole), lines)
 
 
-def _scalars(node: yaml.Node, key: str, seen: set[int]) -> Iterator[tuple[str, yaml.ScalarNode]]:
-    if id(node) in seen:  # an alias: its text stands where the anchor is
-        return
-    seen.add(id(node))
-    if isinstance(node, yaml.ScalarNode):
-        yield key, node
-    for child in yaml_nodes.children(node):
-        yield from _scalars(child, key, seen)
-    for name, value in yaml_nodes.pairs(node):
-        yield from _scalars(value, f"{key}.{name.value}" if key else str(name.value), seen)
+def scalars(root: yaml.Node) -> Iterator[tuple[str, yaml.ScalarNode]]:
+    """List all scalar values with their keys, those of nested mappings joined by dots; each once, whatever aliases."""
+    seen: set[int] = set()
+    waiting = [("", root)]
+    while waiting:
+        key, node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.ScalarNode):
+            yield key, node
+        nested = [(key, child) for child in yaml_nodes.children(node)]
+        nested += [(f"{key}.{name.value}".removeprefix("."), value) for name, value in yaml_nodes.pairs(node)]
+        waiting += reversed(nested)
 
 
-def _in_scalar(data: bytes, span: tuple[int, int], scalar: tuple[str, str, str], lines: Lines) -> Iterator[Link]:
-    key, value, style = scalar
+def wikilinks(data: bytes, span: tuple[int, int], scalar: tuple[str, yaml.ScalarNode], lines: Lines) -> Iterator[Link]:
+    """Find the wikilinks in one scalar.
+
+    Args:
+        data: The file.
+        span: Where the scalar stands in it.
+        scalar: Its key and node.
+        lines: The file's lines.
+    """
+    key, node = scalar
+    style = str(node.style or "")
     for match in link_text.WIKILINK.finditer(data, *span):
         if not match[1].strip():
             continue
@@ -61,10 +78,6 @@ def _in_scalar(data: bytes, span: tuple[int, int], scalar: tuple[str, str, str],
             line=lines.number(match.start()),
             key=key,
         )
-    whole = _MARKDOWN.fullmatch(value.strip())
-    at = data.find(value.strip().encode(), *span) if whole else -1
-    if whole and at >= 0:
-        yield from _markdown(data, at, (key, whole), lines)
 
 
 def _markdown(data: bytes, at: int, found: tuple[str, re.Match[str]], lines: Lines) -> Iterator[Link]:

@@ -1,7 +1,7 @@
 """Find tags in a note's text and properties."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import yaml
@@ -25,17 +25,34 @@ def name_at_start(text: str) -> str:
     """
     match = _NAME.match(text)
     name = match.group() if match else ""
-    return "" if not name or name.isdecimal() else name
+    return "" if not name.strip("/") or name.isdecimal() else name
 
 
-def in_text(data: bytes, body_start: int, covers: Cover, lines: Lines) -> Iterator[Tag]:
-    """Find ``#tag`` after white space or at a line's start, outside code, links, comments and HTML."""
+def in_text(data: bytes, body_start: int, covers: Cover, openings: Mapping[int, int], lines: Lines) -> Iterator[Tag]:
+    """Find ``#tag`` outside code, comments, HTML, maths and addresses.
+
+    Obsidian takes one at a line's start, after white space of any script, where text begins anew (``**#tag**``, a
+    table's cell), after ``_`` and directly after another tag; any other punctuation before it makes it text.
+
+    Args:
+        data: The file.
+        body_start: Where its text begins.
+        covers: Where nothing is a tag.
+        openings: Where text that begins with ``#`` begins anew, and where that text stops.
+        lines: The file's lines.
+    """
+    last = -1
     for match in _CANDIDATE.finditer(data, body_start):
         start = match.start()
-        if not _follows_space(data, start, body_start) or covers.holds(start):
+        limit = openings.get(start)
+        if limit is None and start != last and not _follows_space(data, start, body_start):
             continue
-        name = name_at_start(match.group()[1:].decode(errors="ignore"))
+        if covers.holds(start):
+            continue
+        name = name_at_start(data[start + 1 : limit or match.end()].decode(errors="ignore"))
         if name:
+            last = start + 1 + len(name.encode())
+            name = name.rstrip("/")
             stop = start + 1 + len(name.encode())
             yield Tag(name=name, start=start, stop=stop, line=lines.number(start), origin="text")
 
@@ -44,7 +61,7 @@ def _follows_space(data: bytes, start: int, body_start: int) -> bool:
     if start == body_start:
         return True
     if data[start - 1] < 0x80:
-        return data[start - 1 : start].isspace()
+        return data[start - 1 : start].isspace() or data[start - 1] == ord("_")
     return data[max(body_start, start - 3) : start].decode(errors="ignore")[-1:].isspace()
 
 
