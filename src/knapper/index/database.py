@@ -1,0 +1,184 @@
+"""Open the index's SQLite file: one connection a thread to read, one to write."""
+
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from knapper.errors import StorageError
+from knapper.index import schema
+
+BUSY_MS = 30_000
+"""How long a connection waits for another process's transaction before it gives up."""
+
+
+class Database:
+    """Hold the connections to one index file.
+
+    Readers see a snapshot and never wait; writers wait for one another. Any thread may use it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, make it where it isn't there, and drop it where it was built for another version.
+
+        Raises:
+            StorageError: The file can't be opened or made.
+        """
+        self.path = path
+        self._local = threading.local()
+        self._open: list[sqlite3.Connection] = []
+        self._guard = threading.Lock()
+        self._write = threading.RLock()
+        self._writing = False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._prepare_or_replace()
+        except (OSError, sqlite3.Error) as error:
+            raise StorageError(
+                f"the index {path} can't be opened: {error}",
+                hint="check the folder's permissions and free space; the index can be deleted, it comes back",
+            ) from error
+
+    def reader(self) -> sqlite3.Connection:
+        """Give this thread's connection."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._connect()
+            self._local.connection = connection
+        return connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Hold one state of the index while several questions are asked."""
+        connection = self.reader()
+        if connection.in_transaction:
+            yield connection
+            return
+        connection.execute("BEGIN")
+        try:
+            yield connection
+        finally:
+            connection.execute("ROLLBACK" if connection.in_transaction else "SELECT 1")
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write all of what happens inside, or nothing; the generation goes up by one.
+
+        Raises:
+            StorageError: The disk is full, the file is read-only or damaged.
+        """
+        with self._write:
+            connection = self.reader()
+            if self._writing:
+                yield connection
+                return
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                self._writing = True
+                try:
+                    connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
+                    yield connection
+                    connection.execute("COMMIT")
+                finally:
+                    self._writing = False
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                raise StorageError(
+                    f"the index {self.path} can't be written: {error}",
+                    hint="check free space and permissions, then run `knap index --full`",
+                ) from error
+
+    def rebuild(self) -> None:
+        """Begin anew with empty tables; readers see the old ones until all is ready."""
+        with self.transaction() as connection:
+            _drop_all(connection)
+            _create(connection)
+
+    def size_bytes(self) -> int:
+        """Give the size on disk, the log of recent writes included."""
+        files = (Path(f"{self.path}{suffix}") for suffix in ("", "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._guard:
+            for connection in self._open:
+                connection.close()
+            self._open.clear()
+            self._local = threading.local()
+
+    def __enter__(self) -> Self:
+        """Use the database as a context."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA cache_size = -32000")
+        connection.execute("PRAGMA mmap_size = 268435456")
+        with self._guard:
+            self._open.append(connection)
+        return connection
+
+    def _prepare_or_replace(self) -> None:
+        """Build a damaged file anew: nothing in it is anywhere's only copy."""
+        try:
+            self._prepare()
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            self.close()
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+            self._prepare()
+
+    def _prepare(self) -> None:
+        connection = self.reader()
+        if _version(connection) == schema.VERSION:
+            return
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if _version(connection) != schema.VERSION:  # another process may have been first
+                _drop_all(connection)
+                _create(connection)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in schema.TABLES.split(";"):
+        if statement.strip():
+            connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES ('generation', '0'), ('uid', ?)", (secrets.token_hex(8),))
+    connection.execute(f"PRAGMA user_version = {schema.VERSION}")
+
+
+def _drop_all(connection: sqlite3.Connection) -> None:
+    """Drop virtual tables first: their shadow tables go with them."""
+    rows = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
+    )
+    for (name,) in rows.fetchall():
+        if not str(name).startswith("sqlite_"):
+            connection.execute(f'DROP TABLE IF EXISTS "{name}"')

@@ -1,0 +1,108 @@
+"""Say what an embedder is, and open the one that is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from knapper.errors import SetupError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+EmbedderKind = Literal["static", "endpoint", "onnx", "none"]
+
+
+class EmbedderError(SetupError):
+    """Say that the embedder can't be used as it is configured."""
+
+    code = "embedder_unusable"
+
+
+class EmbedderAway(EmbedderError):
+    """Say that the embedder doesn't answer now, and may answer later."""
+
+    code = "embedder_away"
+
+
+class Embedder(Protocol):
+    """Turn texts into vectors whose product says how near they are in meaning.
+
+    Vectors are of length 1; a text with nothing in it has a vector of zeros.
+    """
+
+    @property
+    def model_id(self) -> str:
+        """Name all that a vector depends on: vectors of two ids can't be compared."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """Count a vector's numbers; may load the model or ask the server."""
+        ...
+
+    @property
+    def instant(self) -> bool:
+        """Tell whether some hundred passages take no longer than a search may."""
+        ...
+
+    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts that will be searched, as rows of a matrix of n by ``dimensions``."""
+        ...
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """Embed a question."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedSettings:
+    """Choose an embedder."""
+
+    kind: EmbedderKind = "static"
+    model: str = ""
+    """Its name at the endpoint, or in the ONNX library; empty for the recommended one."""
+    base_url: str = ""
+    """The endpoint's address: ``http://localhost:11434`` or ``https://api.example.org/v1``."""
+    api_key: str = field(default="", repr=False)
+    query_prefix: str | None = None
+    """Put in front of a question; None takes what the model is known to want."""
+    passage_prefix: str | None = None
+    """The same for texts that are searched."""
+    batch: int = 32
+    """Texts in one request, or in one run of a model."""
+    timeout_s: float = 60.0
+    """For one request that embeds passages."""
+    env_proxies: bool = False
+    """Use the proxies that the environment names."""
+    folder: Path | None = None
+    """Holds a model's files, for ``static`` and ``onnx``; None takes the package's own, or the library's cache."""
+    threads: int | None = None
+    """For ``onnx``; None leaves it to the library."""
+
+
+def open_embedder(settings: EmbedSettings) -> Embedder | None:
+    """Open the configured embedder; what is slow to load is loaded on first use.
+
+    Returns:
+        The embedder; None where search goes by words only.
+
+    Raises:
+        EmbedderError: A setting is missing or can't be used.
+    """
+    if settings.kind == "static":
+        from knapper.index.embedders.static import Static  # noqa: PLC0415 - each kind imports a library of its own
+
+        return Static(settings.folder)
+    if settings.kind == "endpoint":
+        from knapper.index.embedders.endpoint import Endpoint  # noqa: PLC0415
+
+        return Endpoint(settings)
+    if settings.kind == "onnx":
+        from knapper.index.embedders.onnx import Onnx  # noqa: PLC0415
+
+        return Onnx(settings)
+    return None

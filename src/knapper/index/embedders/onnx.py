@@ -1,0 +1,153 @@
+"""Embed with a transformer on this machine, by the library of the extra ``onnx``."""
+
+import importlib
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knapper.index.embed import EmbedderError, EmbedSettings
+from knapper.index.embedders import prefixes
+from knapper.index.embedders.forms import clean, normalise
+
+RECOMMENDED = "intfloat/multilingual-e5-small"
+
+_DIMENSIONS = 384
+"""Of the recommended model, which the library doesn't list itself."""
+_HINT = (
+    "check embed.model, and embed.folder or the connection that the model is fetched over; or set embed.kind = static"
+)
+
+
+class Model(Protocol):
+    """Describe a loaded model of the library."""
+
+    def embed(self, documents: Iterable[str], batch_size: int = ...) -> Iterable[NDArray[np.float32]]:
+        """Embed documents, in order."""
+        ...
+
+
+class Models(Protocol):
+    """Describe the library's class of text models."""
+
+    def __call__(self, *, model_name: str, **options: object) -> Model:
+        """Load a model."""
+        ...
+
+    def list_supported_models(self) -> Iterable[Mapping[str, Any]]:
+        """List what the library knows, each with ``model``."""
+        ...
+
+    def add_custom_model(self, *, model: str, **description: object) -> None:
+        """Make another model known."""
+        ...
+
+
+class Library(Protocol):
+    """Describe what is used of the library."""
+
+    TextEmbedding: Models
+
+
+class Onnx:
+    """Run a sentence model; it is loaded, and where needed fetched, on first use."""
+
+    instant = False
+
+    def __init__(self, settings: EmbedSettings, *, library: Library | None = None) -> None:
+        """Take the settings.
+
+        Args:
+            settings: The model's name; ``folder`` holds its files, and without one the library's cache does.
+            library: Stands in for ``fastembed``.
+        """
+        self._settings = replace(settings, model=settings.model or RECOMMENDED)
+        self._prefixes = prefixes.choose(self._settings)
+        self._library = library
+        self._lock = threading.Lock()
+        self.model_id = prefixes.model_id("onnx", self._settings)
+
+    @property
+    def dimensions(self) -> int:
+        """Count a vector's numbers; loads the model."""
+        return int(self._embed(["dimensions"]).shape[1])
+
+    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts that will be searched, as rows.
+
+        Raises:
+            EmbedderError: The extra isn't installed, or the model can't be loaded or run.
+        """
+        wanted = [place for place, text in enumerate(texts) if text.strip()]
+        if not wanted:
+            return np.zeros((len(texts), self.dimensions), np.float32)
+        found = self._embed([self._prefixes.passage + texts[place] for place in wanted])
+        rows = np.zeros((len(texts), found.shape[1]), np.float32)
+        rows[wanted] = found
+        return normalise(rows)
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """Embed a question.
+
+        Raises:
+            EmbedderError: The extra isn't installed, or the model can't be loaded or run.
+        """
+        if not text.strip():
+            return np.zeros(self.dimensions, np.float32)
+        return normalise(self._embed([self._prefixes.query + text]))[0]
+
+    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        documents = [clean(text) for text in texts]
+        try:
+            rows = np.array(list(self._model.embed(documents, batch_size=self._settings.batch)), np.float32)
+        except (ValueError, RuntimeError, OSError) as error:
+            raise EmbedderError(f"the model '{self._settings.model}' can't be run", hint=_HINT) from error
+        if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
+            raise EmbedderError(f"the model '{self._settings.model}' gives no vectors that can be used", hint=_HINT)
+        return rows
+
+    @cached_property
+    def _model(self) -> Model:
+        with self._lock:
+            return _load(self._library or _installed(), self._settings)
+
+
+def _installed() -> Library:
+    try:
+        return cast("Library", importlib.import_module("fastembed"))
+    except ImportError as error:
+        raise EmbedderError(
+            "embed.kind is onnx, and the library for it isn't installed",
+            hint="run: pip install 'knapper[onnx]'",
+            code="embedder_extra",
+        ) from error
+
+
+def _load(library: Library, settings: EmbedSettings) -> Model:
+    models = library.TextEmbedding
+    options: dict[str, object] = {"threads": settings.threads}
+    if settings.folder is not None:
+        options |= {"specific_model_path": str(settings.folder), "local_files_only": True}
+    try:
+        known = {str(entry["model"]).casefold() for entry in models.list_supported_models()}
+        if settings.model.casefold() == RECOMMENDED and RECOMMENDED not in known:
+            _describe_recommended(models)
+        return models(model_name=settings.model, **options)
+    except (ValueError, RuntimeError, OSError) as error:
+        raise EmbedderError(f"the model '{settings.model}' can't be loaded", hint=_HINT) from error
+
+
+def _describe_recommended(models: Models) -> None:
+    description = importlib.import_module("fastembed.common.model_description")
+    models.add_custom_model(
+        model=RECOMMENDED,
+        pooling=description.PoolingType.MEAN,
+        normalization=True,
+        sources=description.ModelSource(hf=RECOMMENDED),
+        dim=_DIMENSIONS,
+        model_file="onnx/model.onnx",
+    )

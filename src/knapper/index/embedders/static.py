@@ -1,0 +1,177 @@
+"""Embed with static word vectors: no network, no GPU, thousands of passages a second.
+
+A text's vector is the mean of its tokens' rows, as the model WordLlama was trained to be used.
+"""
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from knapper.index.embed import EmbedderError
+from knapper.index.embedders.forms import clean, normalise
+
+MODEL = "wordllama-l2-supercat-256"
+FOLDER = Path(__file__).parents[2] / "data" / "wordllama"
+
+_TYPES = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
+_SLAB = 256
+"""Texts that are pooled at a time; bounds what their tokens take."""
+_STRETCH = 4_096
+"""Tokens of one text that are added up at a time."""
+_LONGEST_HEADER = 1_000_000
+_HINT = "install knapper anew, or set embed.kind to endpoint, onnx or none"
+
+
+class Static:
+    """Pool the rows of a table of token vectors.
+
+    Files are read on first use, the table by mapping it into memory.
+    """
+
+    instant = True
+
+    def __init__(self, folder: Path | None = None, *, token_weights: NDArray[np.float32] | None = None) -> None:
+        """Name the files.
+
+        Args:
+            folder: Holds ``weights.safetensors`` and ``tokenizer.json``; None stands for those of the package.
+            token_weights: How much each token counts; None for all alike.
+        """
+        self.folder = folder or FOLDER
+        self._token_weights = token_weights
+        self._lock = threading.Lock()
+
+    @property
+    def model_id(self) -> str:
+        """Name the table; one of another folder by its content.
+
+        Raises:
+            EmbedderError: The other folder has no table.
+        """
+        return self._name
+
+    @property
+    def dimensions(self) -> int:
+        """Count a vector's numbers."""
+        return int(self._table.shape[1])
+
+    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts that will be searched, as rows.
+
+        Raises:
+            EmbedderError: A file of the model is missing or damaged.
+        """
+        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        for at in range(0, len(texts), _SLAB):
+            slab = [clean(text) for text in texts[at : at + _SLAB]]
+            encodings = self._tokenizer.encode_batch_fast(slab, add_special_tokens=False)
+            self._pool([np.asarray(encoding.ids, np.intp) for encoding in encodings], rows[at : at + _SLAB])
+        return normalise(rows)
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """Embed a question; without the threads that many texts are shared between.
+
+        Raises:
+            EmbedderError: A file of the model is missing or damaged.
+        """
+        row = np.zeros((1, self.dimensions), np.float32)
+        encoding = self._tokenizer.encode(clean(text), add_special_tokens=False)
+        self._pool([np.asarray(encoding.ids, np.intp)], row)
+        return normalise(row)[0]
+
+    def _pool(self, tokens: Sequence[NDArray[np.intp]], out: NDArray[np.float32]) -> None:
+        """Add up the rows of each text's tokens; only rows that are used become float32."""
+        used, inverse = _distinct(np.concatenate(tokens), len(self._table))
+        table = self._table[used].astype(np.float32)
+        if self._token_weights is not None:
+            table *= self._token_weights[used, np.newaxis]
+        start = 0
+        for row, ids in zip(out, tokens, strict=True):
+            stop = start + len(ids)
+            for at in range(start, stop, _STRETCH):
+                row += table[inverse[at : min(at + _STRETCH, stop)]].sum(axis=0)
+            start = stop
+
+    @cached_property
+    def _name(self) -> str:
+        name = MODEL if self.folder == FOLDER else f"static:{_digest(self._table)}"
+        return name if self._token_weights is None else f"{name}+{_digest(self._token_weights)}"
+
+    @cached_property
+    def _table(self) -> NDArray[np.float16 | np.float32]:
+        with self._lock:
+            return _map(self.folder / "weights.safetensors")
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        with self._lock:
+            return _read_tokenizer(self.folder / "tokenizer.json")
+
+
+def _digest(numbers: NDArray[np.floating]) -> str:
+    return blake2b(np.ascontiguousarray(numbers).data, digest_size=6).hexdigest()
+
+
+def _distinct(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Give the distinct ids, and for each id its place among them; ids that the table lacks become its last."""
+    np.minimum(ids, count - 1, out=ids)
+    seen = np.zeros(count, np.bool_)
+    seen[ids] = True
+    places = np.cumsum(seen) - 1
+    return np.flatnonzero(seen), places[ids]
+
+
+def _read_tokenizer(path: Path) -> Tokenizer:
+    if not path.is_file():
+        raise EmbedderError(f"the embedder's file {path} is missing", hint=_HINT)
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise EmbedderError(f"the embedder's file {path} is damaged", hint=_HINT) from error
+    tokenizer.encode_special_tokens = True  # "<s>" in a note is HTML
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tensor:
+    kind: np.dtype[np.float16 | np.float32]
+    shape: tuple[int, int]
+    start: int
+
+
+def _map(path: Path) -> NDArray[np.float16 | np.float32]:
+    """Map the only matrix of a safetensors file.
+
+    Source: the safetensors format: 8 bytes of length, little-endian; that many bytes of JSON; the data.
+    """
+    try:
+        tensor = _describe(path)
+        return np.memmap(path, dtype=tensor.kind, mode="r", offset=tensor.start, shape=tensor.shape)
+    except FileNotFoundError as error:
+        raise EmbedderError(f"the embedder's file {path} is missing", hint=_HINT) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EmbedderError(f"the embedder's file {path} is damaged", hint=_HINT) from error
+
+
+def _describe(path: Path) -> _Tensor:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = cast("dict[str, Any]", json.loads(file.read(min(length, _LONGEST_HEADER))))
+    (tensor,) = (value for name, value in header.items() if name != "__metadata__")
+    rows, columns = tensor["shape"]
+    start, stop = tensor["data_offsets"]
+    kind = _TYPES[tensor["dtype"]]
+    if stop - start != rows * columns * kind.itemsize:
+        raise ValueError(path)
+    return _Tensor(kind=kind, shape=(rows, columns), start=8 + length + start)

@@ -1,0 +1,46 @@
+"""Give every chunk its vector, after search by words already answers."""
+
+import threading
+
+from knapper.index.chunks import embed_text
+from knapper.index.embed import Embedder
+from knapper.index.refresh import Progress
+from knapper.index.store import Store
+
+_BATCH = 512
+
+
+def embed_pending(
+    store: Store,
+    embedder: Embedder,
+    *,
+    progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> int:
+    """Embed what has no vector of this model yet, a batch a transaction; a batch that is cut short is made again.
+
+    Args:
+        store: The index.
+        embedder: Makes the vectors.
+        progress: Hears of each batch.
+        stop: Ends the work after the running batch.
+
+    Returns:
+        How many chunks got a vector.
+
+    Raises:
+        KnapError: The embedder failed; what was stored before stays.
+    """
+    total = store.count_pending(embedder.model_id)
+    done, after = 0, 0
+    while not (stop and stop.is_set()):
+        batch = store.pending(embedder.model_id, after=after, limit=_BATCH)
+        if not batch:
+            break
+        vectors = embedder.passages([embed_text(row.title, row.path, row.text) for row in batch])
+        store.add_vectors(embedder.model_id, [row.id for row in batch], vectors)
+        after = batch[-1].id
+        done += len(batch)
+        if progress:
+            progress("embed", done, max(total, done))
+    return done

@@ -1,0 +1,199 @@
+"""Hold one vault's index open: bring it up to date, search it, say how it stands."""
+
+import datetime as dt
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from knapper.errors import ConflictError
+from knapper.index import embedding, refresh, status, turn
+from knapper.index.embed import Embedder, EmbedderError
+from knapper.index.fuse import Fusion
+from knapper.index.graph import Graph
+from knapper.index.refresh import Outcome, Plan, Progress
+from knapper.index.search import Answer, Question, Searcher
+from knapper.index.status import Status
+from knapper.index.store import Store
+from knapper.vault.view import View
+from knapper.vault.walk import FileStat
+
+_LOOK_S = 0.3
+"""How long a search may spend on looking for changed files before it answers from what it has."""
+_LOOK_FILES = 200
+"""How many changed files a search takes in by itself."""
+_LOOK_CHUNKS = 500
+"""How many chunks a search embeds by itself, where that needs no network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """Say whether answers may miss something."""
+
+    stale: int = 0
+    """Files that are known to differ from the index."""
+    unchecked: bool = False
+    """The vault is too large to be looked through before each search, and nobody watches it."""
+    incomplete: bool = False
+    """The vault hasn't been read from end to end yet."""
+    pending: int = 0
+    """Chunks that search by meaning doesn't know yet."""
+
+
+class Engine:
+    """Join the store, the vault's view and the embedder of one index.
+
+    Any thread may use it; several processes may have the same index open.
+    """
+
+    def __init__(
+        self, folder: Path, view: View, *, open_embedder: Callable[[], Embedder | None], fusion: Fusion = "convex"
+    ) -> None:
+        """Open the index in *folder*, and make it where there is none.
+
+        Args:
+            folder: The index's own folder, outside the vault.
+            view: The vault as its owner sees it.
+            open_embedder: Makes the embedder when it is first needed; None stands for search by words only.
+            fusion: How rankings are joined where a question doesn't say.
+        """
+        self.folder = folder
+        self.view = view
+        self.store = Store(folder / "index.db")
+        self.graph = Graph(self.store)
+        self._open_embedder = open_embedder
+        self._embedder: Embedder | None = None
+        self._embedder_asked = False
+        self._searcher = Searcher(self.store, lambda: self.embedder, fusion=fusion)
+        self._lock = threading.Lock()
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """Give the embedder; None where search goes by words only."""
+        with self._lock:
+            if not self._embedder_asked:
+                self._embedder = self._open_embedder()
+                self._embedder_asked = True
+            return self._embedder
+
+    @property
+    def model(self) -> str:
+        """Give the embedder's id; empty where there is none."""
+        return self.embedder.model_id if self.embedder else ""
+
+    def refresh(self, *, full: bool = False, progress: Progress | None = None, wait_s: float = 60.0) -> Outcome:
+        """Bring the words up to what lies on disk; vectors come with ``embed``.
+
+        Args:
+            full: Forget all first.
+            progress: Hears of each batch of files.
+            wait_s: How long to wait while another process writes.
+
+        Raises:
+            ConflictError: Another process has been writing all that time.
+            StorageError: The index can't be written.
+        """
+        with turn.take(self.folder, wait_s=wait_s) as mine:
+            if not mine:
+                raise ConflictError(
+                    f"another process is writing the index {self.folder}",
+                    hint="wait for it to end; `knap status` shows how far it is",
+                )
+            if full:
+                self.store.clear()
+            return self._carry_out(refresh.compare(self.store.known(), self.view.files()), progress)
+
+    def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
+        """Give every chunk that waits for it its vector; returns how many got one."""
+        embedder = self.embedder
+        if embedder is None:
+            return 0
+        with turn.take(self.folder, wait_s=0) as mine:
+            return embedding.embed_pending(self.store, embedder, progress=progress, stop=stop) if mine else 0
+
+    def freshen(self, *, meaning: bool = True) -> Freshness:
+        """Take in what changed since the last look, where that is quick; say what is missing otherwise.
+
+        Args:
+            meaning: Vectors are wanted too.
+        """
+        plan, unchecked = self._look()
+        complete = self.store.meta("complete") == "1"
+        stale = plan.stale
+        if complete and not unchecked and 0 < stale + len(plan.doubtful) <= _LOOK_FILES:
+            with turn.take(self.folder, wait_s=0) as mine:
+                if mine:
+                    self._carry_out(plan, None)
+                    stale = 0
+        return Freshness(
+            stale=stale, unchecked=unchecked, incomplete=not complete, pending=self._few_pending() if meaning else 0
+        )
+
+    def search(self, question: Question) -> Answer:
+        """Answer from the index as it stands."""
+        return self._searcher.search(question)
+
+    def status(self) -> Status:
+        """Count what the index holds."""
+        return status.of(self.store, model=self.model)
+
+    def close(self) -> None:
+        """Close the index."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        """Use the engine as a context."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def refresh_paths(self, touched: Iterable[Path]) -> Outcome:
+        """Take in just these files and folders; others stay as they are.
+
+        Raises:
+            ConflictError: Another process is writing.
+        """
+        with turn.take(self.folder, wait_s=1.0) as mine:
+            if not mine:
+                raise ConflictError(f"another process is writing the index {self.folder}")
+            return self._carry_out(refresh.compare_some(self.store, self.view, touched), None)
+
+    def _look(self) -> tuple[Plan, bool]:
+        """Compare the disk with the index for a short while; tell also whether that wasn't enough."""
+        if turn.is_watched(self.folder):
+            return Plan(), False
+        deadline = time.monotonic() + _LOOK_S
+        seen: list[FileStat] = []
+        for stat in self.view.files():
+            seen.append(stat)
+            if len(seen) % 256 == 0 and time.monotonic() > deadline:
+                return Plan(), True
+        return refresh.compare(self.store.known(), seen), False
+
+    def _few_pending(self) -> int:
+        """Embed what is quickly embedded here, and count what still waits."""
+        embedder = self.embedder
+        if embedder is None:
+            return 0
+        pending = self.store.count_pending(embedder.model_id)
+        if 0 < pending <= _LOOK_CHUNKS and embedder.local:
+            try:
+                pending -= self.embed()
+            except EmbedderError:  # the search itself says what is wrong with it
+                return pending
+        return pending
+
+    def _carry_out(self, plan: Plan, progress: Progress | None) -> Outcome:
+        outcome = refresh.carry_out(self.store, self.view, plan, progress=progress)
+        if outcome.indexed or outcome.removed or self.store.meta("complete") != "1":
+            with self.store.batch():
+                self.store.set_meta("complete", "1")
+                self.store.set_meta("built", dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
+        return outcome

@@ -1,0 +1,59 @@
+"""Say which notes a question is about, as data that every engine can push into its query."""
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from knapper.vault.policy import Policy
+
+PropertyOp = Literal["contains", "equals", "exists", "missing", "not_contains", "not_equals"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertyTest:
+    """Test one property; names and values compare without case."""
+
+    name: str
+    op: PropertyOp = "exists"
+    value: str = ""
+    """A whole value for ``equals``; an element of a list or a part of a text for ``contains``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Restrict a question to some notes; empty fields restrict nothing, all given ones must hold.
+
+    ``Filter(folders=("Projects",), tags=("idea",))`` keeps notes below it with the tag ``#idea`` or ``#idea/x``.
+    """
+
+    folders: tuple[str, ...] = ()
+    """Any of these, with all below."""
+    exclude_folders: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    """Any of these files."""
+    exclude_paths: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """All of these, or tags nested below them."""
+    exclude_tags: tuple[str, ...] = ()
+    properties: tuple[PropertyTest, ...] = ()
+    modified_from: str = ""
+    """ISO date, inclusive; so are the other three."""
+    modified_to: str = ""
+    created_from: str = ""
+    created_to: str = ""
+    kinds: tuple[str, ...] = ()
+    """Kinds of file: note, canvas, base, attachment."""
+    policy: Policy | None = None
+    """The asker's; what it may not see isn't there."""
+
+    @property
+    def trivial(self) -> bool:
+        """Tell whether every file passes."""
+        open_policy = self.policy is None or self.policy.sees_all
+        return open_policy and all(not getattr(self, f.name) for f in fields(self) if f.name != "policy")
+
+    @property
+    def cache_key(self) -> str:
+        """Name the filter for caches, by what it says."""
+        policy = self.policy.fingerprint if self.policy else ""
+        said = [repr(getattr(self, f.name)) for f in fields(self) if f.name != "policy"]
+        return "|".join([*said, policy])

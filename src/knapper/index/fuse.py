@@ -1,0 +1,114 @@
+"""Join rankings into one: of chunks by words and by meaning, then of notes by their chunks and names."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from knapper.index import schema
+
+Fusion = Literal["convex", "rrf"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """Hold the constants of the ranking; ``docs/benchmarks.md`` tells how they were chosen."""
+
+    dense: float = 0.45
+    """Share of meaning in a chunk's score; words have the rest."""
+    name: float = 0.8
+    """What a note's name adds at most."""
+    ranks: tuple[float, ...] = (1.0, 0.5, 0.25)
+    """Weights of a note's best chunks in its score."""
+    rrf_k: int = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """Hold a chunk's score and where it comes from."""
+
+    id: int
+    score: float
+    keyword: float
+    dense: float
+
+
+def spread(scores: Mapping[int, float]) -> dict[int, float]:
+    """Stretch scores to 0..1; equal ones all become 1."""
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    width = high - low
+    return {i: (score - low) / width if width > 0 else 1.0 for i, score in scores.items()}
+
+
+def convex(keyword: Mapping[int, float], dense: Mapping[int, float], *, share: float) -> dict[int, Scored]:
+    """Add the spread scores of both rankings, the second with the weight *share*; what a ranking lacks counts 0 there.
+
+    Source: Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023.
+    """
+    words, meaning = spread(keyword), spread(dense)
+    if not keyword or not dense:
+        share = 0.0 if keyword else 1.0
+    return {
+        i: Scored(
+            id=i,
+            score=(1 - share) * words.get(i, 0.0) + share * meaning.get(i, 0.0),
+            keyword=words.get(i, 0.0),
+            dense=meaning.get(i, 0.0),
+        )
+        for i in words.keys() | meaning.keys()
+    }
+
+
+def rrf(rankings: Sequence[Sequence[int]], *, k: int = 60) -> dict[int, float]:
+    """Merge rankings by reciprocal rank.
+
+    Two rankings of 3 ids that share 1 give 5 ids.
+
+    Args:
+        rankings: Ids of each ranking, best first.
+        k: Damping, in ranks; a larger one flattens the head.
+
+    Returns:
+        Scores by id, highest at 1.
+
+    Raises:
+        ValueError: *k* is below 1.
+
+    Source: Cormack, Clarke and Buettcher, SIGIR 2009, equation 1.
+    """
+    if k < 1:
+        raise ValueError(f"k is {k}, and has to be 1 or more")
+    scores: defaultdict[int, float] = defaultdict(float)
+    for ranking in rankings:
+        for rank, i in enumerate(ranking, start=1):
+            scores[i] += 1 / (k + rank)
+    best = max(scores.values(), default=1.0)
+    return {i: score / best for i, score in scores.items()}
+
+
+def reciprocal(keyword: Mapping[int, float], dense: Mapping[int, float], *, k: int) -> dict[int, Scored]:
+    """Join the same two rankings by reciprocal rank instead."""
+    by_words = sorted(keyword, key=lambda i: -keyword[i])
+    by_meaning = sorted(dense, key=lambda i: -dense[i])
+    joined = rrf([by_words, by_meaning], k=k)
+    words, meaning = spread(keyword), spread(dense)
+    return {
+        i: Scored(id=i, score=score, keyword=words.get(i, 0.0), dense=meaning.get(i, 0.0))
+        for i, score in joined.items()
+    }
+
+
+def notes(chunks: Mapping[int, Scored], names: Mapping[int, float], weights: Weights) -> dict[int, float]:
+    """Score notes by file id: the weighted sum of their best chunks, and what their names add."""
+    by_file: defaultdict[int, list[float]] = defaultdict(list)
+    for chunk in chunks.values():
+        by_file[schema.file_of(chunk.id)].append(chunk.score)
+    scores = {
+        file: sum(w * s for w, s in zip(weights.ranks, sorted(found, reverse=True), strict=False))
+        for file, found in by_file.items()
+    }
+    for file, score in names.items():
+        scores[file] = scores.get(file, 0.0) + weights.name * score
+    return scores

@@ -1,0 +1,124 @@
+"""Rank chunks and names by the words of a query, with SQLite's BM25."""
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knapper.index import schema, terms, typos
+from knapper.index.segment import Query, Term
+from knapper.index.stems import Stemmer
+from knapper.index.terms import Counts
+
+_CHUNK_COLUMNS = "3.0, 2.0, 1.0"
+"""Weights of title, heading and body."""
+_NAME_COLUMNS = "1.0, 1.0, 0.2"
+"""Weights of title, aliases and headings."""
+_NAME_POOL = 50
+
+
+class Keywords:
+    """Look words up in one store's tables."""
+
+    def __init__(self) -> None:
+        """Start with nothing remembered."""
+        self._stemmer = Stemmer()
+        self._chunk_counts = Counts("chunk_words")
+        self._name_counts = Counts("title_words")
+
+    def chunks(
+        self, connection: sqlite3.Connection, query: Query, *, limit: int, allowed: NDArray[np.bool_] | None
+    ) -> dict[int, float]:
+        """Give the best chunks by BM25, best first."""
+        choice = terms.choose(
+            connection, query, stemmer=self._stemmer, counts=self._chunk_counts, budget=terms.CHUNK_POSTINGS
+        )
+        match = choice.match(query)
+        if not match:
+            return {}
+        only = _restrict(connection, allowed, shift=schema.CHUNK_BITS)
+        rows = connection.execute(
+            f"SELECT rowid, -bm25(chunk_words, {_CHUNK_COLUMNS}) AS score FROM chunk_words"
+            f" WHERE chunk_words MATCH ?{only} ORDER BY score DESC, rowid LIMIT ?",
+            (match, limit),
+        )
+        return {int(i): float(score) for i, score in rows}
+
+    def names(
+        self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None
+    ) -> dict[int, float]:
+        """Score files whose title, aliases or headings hold words of the query.
+
+        Returns:
+            By file id, 0 to 1: BM25 as a share of the best, times the largest share of a name that the query says.
+        """
+        choice = terms.choose(
+            connection, query, stemmer=self._stemmer, counts=self._name_counts, budget=terms.NAME_POSTINGS
+        )
+        unknown = [word for word in choice.unknown if not self._in_texts(connection, word)]
+        guessed = typos.names(connection, unknown, allowed=allowed) if unknown else {}
+        if not choice.expressions:
+            return guessed
+        only = _restrict(connection, allowed, shift=0)
+        joined = (" AND " if choice.every else " OR ").join(choice.expressions)
+        rows = connection.execute(
+            f"SELECT rowid, -bm25(title_words, {_NAME_COLUMNS}) AS score FROM title_words"
+            f" WHERE title_words MATCH ?{only} ORDER BY score DESC, rowid LIMIT ?",
+            (joined, _NAME_POOL),
+        ).fetchall()
+        if not rows or rows[0][1] <= 0:
+            return guessed
+        shares = self._shares(connection, query, [int(i) for i, _ in rows])
+        best = float(rows[0][1])
+        return guessed | {int(i): float(score) / best * shares.get(int(i), 0.0) for i, score in rows}
+
+    def _in_texts(self, connection: sqlite3.Connection, word: str) -> bool:
+        expression = Term(text=word).expression()
+        known, _ = self._chunk_counts.of(connection, [expression])
+        return known[expression] > 0
+
+    def passing(self, connection: sqlite3.Connection, query: Query, ids: Sequence[int]) -> set[int]:
+        """Give those of *ids* that hold the query's phrases and none of what it excludes."""
+        kept = set(ids)
+        for term in (*query.phrases, *query.excluded):
+            rows = connection.execute(
+                "SELECT rowid FROM chunk_words WHERE chunk_words MATCH ? AND rowid IN (SELECT value FROM json_each(?))",
+                (term.expression(), json.dumps(list(kept))),
+            )
+            found = {int(i) for (i,) in rows}
+            kept = kept - found if term in query.excluded else kept & found
+        return kept
+
+    def _shares(self, connection: sqlite3.Connection, query: Query, files: Sequence[int]) -> dict[int, float]:
+        """Give, by file, the largest share of a title or alias that the query says."""
+        names = [(file, name) for file in files for name in _names(connection, file)]
+        said, *stems = self._stemmer.stems([query.plain, *(name for _, name in names)])
+        known = set(said)
+        shares: defaultdict[int, float] = defaultdict(float)
+        for (file, _), parts in zip(names, stems, strict=True):
+            if parts:
+                shares[file] = max(shares[file], sum(part in known for part in parts) / len(parts))
+        return shares
+
+
+def _names(connection: sqlite3.Connection, file: int) -> list[str]:
+    row = connection.execute("SELECT title_row FROM files WHERE id = ?", (file,)).fetchone()
+    title, aliases, *_ = json.loads(row[0])
+    return [title, *filter(None, aliases.split("\n"))]
+
+
+def _restrict(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None, *, shift: int) -> str:
+    """Give the condition that lets only allowed files through, while the engine still looks for words."""
+    if allowed is None:
+        return ""
+    flags = allowed.tobytes()
+
+    def passes(rowid: int) -> int:
+        file = rowid >> shift
+        return flags[file] if file < len(flags) else 0
+
+    connection.create_function("knap_allowed", 1, passes)
+    return " AND knap_allowed(rowid)"

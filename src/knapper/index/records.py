@@ -1,0 +1,146 @@
+"""Describe a file as the index stores it."""
+
+import datetime as dt
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from knapper.vault import paths
+from knapper.vault.notes import Note
+from knapper.vault.outline import JSONValue, Link, Problem, Tag
+from knapper.vault.paths import NotePath
+from knapper.vault.walk import FileStat
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MAX_ITEM = 1_000
+"""Longest property text, in characters, that filters compare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Hold what the index knows of a file beside its chunks."""
+
+    stat: FileStat
+    hash: str
+    """Empty for attachments: they aren't read."""
+    title: str
+    aliases: tuple[str, ...]
+    headings: tuple[tuple[int, str, int], ...]
+    """Level, title, line."""
+    created: str
+    """ISO date."""
+    modified: str
+    properties: Mapping[str, JSONValue]
+    tags: tuple[Tag, ...]
+    links: tuple[Link, ...]
+    problems: tuple[Problem, ...]
+    racy: bool
+    """The file was saved so shortly before it was read that its time may not tell the next save."""
+
+    @property
+    def path(self) -> NotePath:
+        """Give the file's path."""
+        return self.stat.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """Hold what the index remembers of a file's state on disk."""
+
+    size: int
+    mtime_ns: int
+    racy: bool
+
+
+def of_note(stat: FileStat, note: Note, *, racy: bool) -> Record:
+    """Describe a note, canvas or base from its outline."""
+    outline = note.outline
+    values = outline.frontmatter.values if outline.frontmatter else {}
+    return Record(
+        stat=stat,
+        hash=note.hash,
+        title=paths.stem(stat.path) if stat.kind == "note" else paths.name(stat.path),
+        aliases=_aliases(values),
+        headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
+        created=_created(values) or day(min(stat.ctime_ns, stat.mtime_ns)),
+        modified=day(stat.mtime_ns),
+        properties=values,
+        tags=outline.tags,
+        links=outline.links,
+        problems=outline.problems,
+        racy=racy,
+    )
+
+
+def of_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> Record:
+    """Describe a file that is listed and linked to, but not read."""
+    return Record(
+        stat=stat,
+        hash="",
+        title=paths.name(stat.path),
+        aliases=(),
+        headings=(),
+        created=day(min(stat.ctime_ns, stat.mtime_ns)),
+        modified=day(stat.mtime_ns),
+        properties={},
+        tags=(),
+        links=(),
+        problems=problems,
+        racy=False,
+    )
+
+
+def items(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None]]:
+    """Spread properties into rows of key, name, shape and text; a list gives one an element, or one of None."""
+    for name, value in properties.items():
+        key = paths.key(name)
+        if isinstance(value, list):
+            for element in value or [None]:
+                yield key, name, "list", None if element is None else fold(element)
+        else:
+            shape = "object" if isinstance(value, dict) else "scalar"
+            yield key, name, shape, None if value is None else fold(value)
+
+
+def fold(value: JSONValue) -> str:
+    """Give a property's value as the text that filters compare: as written in YAML, without case."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return paths.key(text[:_MAX_ITEM])
+
+
+def _aliases(values: Mapping[str, JSONValue]) -> tuple[str, ...]:
+    found: list[str] = []
+    for name in ("aliases", "alias"):
+        value = next((v for k, v in values.items() if k.casefold() == name), None)
+        if isinstance(value, str):
+            found.extend(part.strip() for part in value.split(","))
+        elif isinstance(value, list):
+            found.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
+    return tuple(dict.fromkeys(alias for alias in found if alias))
+
+
+def _created(values: Mapping[str, JSONValue]) -> str:
+    """Read the day from ``Date`` (or ``created``), which may be a link such as ``[[2023-08-11]]``."""
+    lowered = {name.casefold(): value for name, value in values.items()}
+    for name in ("date", "created"):
+        match = _DATE.search(str(lowered.get(name, "")))
+        if match and _isday(match.group()):
+            return match.group()
+    return ""
+
+
+def _isday(text: str) -> bool:
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def day(ns: int) -> str:
+    """Give the local day of a file time as an ISO date."""
+    try:
+        return dt.datetime.fromtimestamp(ns / 1e9, tz=dt.UTC).astimezone().date().isoformat()
+    except (OverflowError, ValueError, OSError):
+        return "1970-01-01"

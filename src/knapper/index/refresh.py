@@ -1,0 +1,123 @@
+"""Bring the index up to what lies on disk."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from knapper.index import reading
+from knapper.index.chunks import Chunk
+from knapper.index.records import Known, Record
+from knapper.index.store import Store
+from knapper.vault.paths import NotePath
+from knapper.vault.view import View
+from knapper.vault.walk import FileStat
+
+Phase = Literal["scan", "read", "embed"]
+_BATCH_FILES = 64
+_BATCH_BYTES = 2_000_000
+"""Files that go into one transaction, so that other writers get their turn."""
+
+
+class Progress(Protocol):
+    """Hear how far a long piece of work has come."""
+
+    def __call__(self, phase: Phase, done: int, total: int) -> None:
+        """Take a step; *total* may be 0 where it isn't known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Hold how the disk differs from the index."""
+
+    changed: tuple[FileStat, ...] = ()
+    """New files, and files whose size or time is another."""
+    doubtful: tuple[FileStat, ...] = ()
+    """Files that look the same, but were saved so close to their reading that only their hash can tell."""
+    gone: tuple[NotePath, ...] = ()
+    unchanged: int = 0
+
+    @property
+    def stale(self) -> int:
+        """Count the files that the index has wrong or not at all."""
+        return len(self.changed) + len(self.gone)
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """Count what a refresh did."""
+
+    indexed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    problems: list[str] = field(default_factory=list[str])
+
+
+def compare(known: dict[NotePath, Known], files: Iterable[FileStat]) -> Plan:
+    """Compare the disk with what the index knows, by size and time; *known* is used up."""
+    changed: list[FileStat] = []
+    doubtful: list[FileStat] = []
+    unchanged = 0
+    for stat in files:
+        old = known.pop(stat.path, None)
+        if old is None or (old.size, old.mtime_ns) != (stat.size, stat.mtime_ns):
+            changed.append(stat)
+        elif old.racy:
+            doubtful.append(stat)
+        else:
+            unchanged += 1
+    return Plan(changed=tuple(changed), doubtful=tuple(doubtful), gone=tuple(known), unchanged=unchanged)
+
+
+def compare_some(store: Store, view: View, touched: Iterable[Path]) -> Plan:
+    """Compare just these files, and what lies below these folders, with the index."""
+    found: dict[NotePath, FileStat] = {}
+    known: dict[NotePath, Known] = {}
+    for path in touched:
+        inside, files = view.files_at(path)
+        if inside is not None:
+            found.update((stat.path, stat) for stat in files)
+            known.update(store.known(below=inside))
+    return compare(known, found.values())
+
+
+def carry_out(store: Store, view: View, plan: Plan, *, progress: Progress | None = None) -> Outcome:
+    """Read what changed and forget what went, in transactions of whole files.
+
+    New files are stored before old ones are forgotten, so that a moved note takes its vectors along.
+    """
+    outcome = Outcome(unchanged=plan.unchanged)
+    work = (*plan.changed, *plan.doubtful)
+    for batch in _batches(work):
+        read = [reading.read(view, stat) for stat in batch]
+        with store.batch():
+            for record, found in read:
+                _store(store, record, found, outcome)
+        if progress:
+            progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(work))
+    store.remove(plan.gone)
+    outcome.removed = len(plan.gone)
+    return outcome
+
+
+def _store(store: Store, record: Record, found: Sequence[Chunk], outcome: Outcome) -> None:
+    if record.hash and record.hash == store.hash_of(record.path):
+        store.touch(record.path, mtime_ns=record.stat.mtime_ns, racy=record.racy)
+        outcome.unchanged += 1
+        return
+    store.apply(record, found)
+    outcome.indexed += 1
+    outcome.problems.extend(f"{record.path}: {problem.message}" for problem in record.problems)
+
+
+def _batches(work: Sequence[FileStat]) -> Iterator[list[FileStat]]:
+    batch: list[FileStat] = []
+    size = 0
+    for stat in work:
+        batch.append(stat)
+        size += stat.size
+        if len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

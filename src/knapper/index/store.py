@@ -1,0 +1,215 @@
+"""Keep notes and chunks in SQLite; a file's chunks are replaced in one transaction."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knapper.index import chunk_rows, file_rows, records, schema
+from knapper.index.chunks import Chunk
+from knapper.index.database import Database
+from knapper.index.records import Known, Record
+from knapper.vault.paths import NotePath
+
+REMEMBERED_GENERATIONS = 1_000
+"""How far a reader's vectors may be behind before it loads them all again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Hold a stored chunk with its note."""
+
+    id: int
+    note: NotePath
+    title: str
+    hash: str
+    kind: str
+    heading: str
+    path: tuple[str, ...]
+    start: int
+    stop: int
+    start_line: int
+    end_line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """Hold a chunk that waits for its vector."""
+
+    id: int
+    title: str
+    path: tuple[str, ...]
+    text: str
+
+
+class Store:
+    """Write and read one vault's index."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the store in the file *path*, and make it where it isn't there."""
+        self.database = Database(path)
+
+    def generation(self) -> int:
+        """Count the transactions that have been written; equal numbers mean an equal index."""
+        return generation_of(self.database.reader())
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.database.rebuild()
+
+    def close(self) -> None:
+        """Close the store's connections."""
+        self.database.close()
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Put several writes into one transaction."""
+        with self.database.transaction():
+            yield
+
+    def apply(self, record: Record, chunks: Sequence[Chunk]) -> None:
+        """Replace what is stored of a file; chunks whose digest stays keep their words and vectors."""
+        with self.database.transaction() as connection:
+            row = _file_row(connection, record.path)
+            if row is not None and row[1] + len(chunks) >= schema.MAX_CHUNKS:
+                self.remove([record.path])
+                row = None
+            file_id, first_free = row or (file_rows.insert(connection, record), 0)
+            next_chunk = chunk_rows.replace(
+                connection,
+                file_id,
+                record.title,
+                chunks,
+                first_free=first_free,
+                generation=generation_of(connection),
+            )
+            file_rows.write(connection, file_id, record, next_chunk=next_chunk)
+
+    def touch(self, path: NotePath, *, mtime_ns: int, racy: bool) -> None:
+        """Note that a file was looked at again and still says the same."""
+        with self.database.transaction() as connection:
+            connection.execute(
+                "UPDATE files SET mtime_ns = ?, racy = ?, modified = ? WHERE path = ?",
+                (mtime_ns, racy, records.day(mtime_ns), path),
+            )
+
+    def remove(self, gone: Iterable[NotePath]) -> None:
+        """Forget files."""
+        with self.database.transaction() as connection:
+            generation = generation_of(connection)
+            for path in gone:
+                row = connection.execute("SELECT id, title FROM files WHERE path = ?", (path,)).fetchone()
+                if row is not None:
+                    chunk_rows.remove(
+                        connection, str(row[1]), chunk_rows.read(connection, int(row[0])), generation=generation
+                    )
+                    file_rows.remove(connection, int(row[0]))
+
+    def known(self, *, below: NotePath | None = None) -> dict[NotePath, Known]:
+        """Give the remembered state of every file, or of the file *below* and of all below the folder of that name."""
+        sql, limits = "SELECT path, size, mtime_ns, racy FROM files", ()
+        if below is not None:
+            sql += " WHERE path = ? OR (path >= ? AND path < ?)"
+            limits = (below, f"{below}/", f"{below}0")  # "0" comes right after "/"
+        rows = self.database.reader().execute(sql, limits)
+        return {NotePath(p): Known(size=s, mtime_ns=m, racy=bool(r)) for p, s, m, r in rows}
+
+    def hash_of(self, path: NotePath) -> str:
+        """Give the hash that the index holds of a file; empty where it has none."""
+        row = self.database.reader().execute("SELECT hash FROM files WHERE path = ?", (path,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def rows(self, ids: Sequence[int]) -> list[Row]:
+        """Read chunks by id, in the order asked; those that are gone are left out."""
+        with self.database.snapshot() as connection:
+            found = (_read_row(connection, chunk_id) for chunk_id in ids)
+            return [row for row in found if row is not None]
+
+    def pending(self, model: str, *, after: int, limit: int) -> list[Pending]:
+        """Give chunks with an id above *after* that have no vector of *model* yet, by id."""
+        rows = self.database.reader().execute(
+            "SELECT c.id, f.title, c.path, c.text FROM chunks c JOIN files f ON f.id = c.id >> ?"
+            " LEFT JOIN vectors v ON v.chunk_id = c.id AND v.model = ?"
+            " WHERE c.id > ? AND v.chunk_id IS NULL ORDER BY c.id LIMIT ?",
+            (schema.CHUNK_BITS, model, after, limit),
+        )
+        return [Pending(id=i, title=t, path=_split(p), text=x) for i, t, p, x in rows]
+
+    def count_pending(self, model: str) -> int:
+        """Count the chunks that have no vector of *model* yet."""
+        row = self.database.reader().execute(
+            "SELECT (SELECT COUNT(*) FROM chunks) - (SELECT COUNT(*) FROM vectors WHERE model = ?)", (model,)
+        )
+        return int(row.fetchone()[0])
+
+    def add_vectors(self, model: str, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
+        """Store vectors of chunks; chunks that have gone meanwhile are left out."""
+        with self.database.transaction() as connection:
+            generation = generation_of(connection)
+            connection.executemany(
+                "INSERT OR REPLACE INTO vectors SELECT id, ?, ?, ? FROM chunks WHERE id = ?",
+                [(generation, model, v.astype(np.float16).tobytes(), i) for i, v in zip(ids, vectors, strict=True)],
+            )
+
+    def meta(self, key: str) -> str:
+        """Read a remembered value; empty where there is none."""
+        row = self.database.reader().execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Remember a value under *key*."""
+        with self.database.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def tidy(self) -> None:
+        """Merge the word index's segments and forget what no reader asks for any more."""
+        with self.database.transaction() as connection:
+            oldest = generation_of(connection) - REMEMBERED_GENERATIONS
+            connection.execute("DELETE FROM removed WHERE generation < ?", (oldest,))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('removed_since', ?)", (max(oldest, 0),))
+            for table in ("chunk_words", "title_words", "name_grams"):
+                connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+
+
+def generation_of(connection: sqlite3.Connection) -> int:
+    """Read the generation as *connection* sees it."""
+    return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
+
+
+def _file_row(connection: sqlite3.Connection, path: NotePath) -> tuple[int, int] | None:
+    row = connection.execute("SELECT id, next_chunk FROM files WHERE path = ?", (path,)).fetchone()
+    return (int(row[0]), int(row[1])) if row else None
+
+
+def _read_row(connection: sqlite3.Connection, chunk_id: int) -> Row | None:
+    row = connection.execute(
+        "SELECT f.path, f.title, f.hash, c.kind, c.heading, c.path, c.start, c.stop, c.start_line, c.end_line, c.text"
+        " FROM chunks c JOIN files f ON f.id = ? WHERE c.id = ?",
+        (schema.file_of(chunk_id), chunk_id),
+    ).fetchone()
+    if row is None:
+        return None
+    note, title, digest, kind, heading, path, start, stop, start_line, end_line, text = row
+    return Row(
+        id=chunk_id,
+        note=NotePath(note),
+        title=title,
+        hash=digest,
+        kind=kind,
+        heading=heading,
+        path=_split(path),
+        start=start,
+        stop=stop,
+        start_line=start_line,
+        end_line=end_line,
+        text=text,
+    )
+
+
+def _split(path: str) -> tuple[str, ...]:
+    return tuple(path.split(chunk_rows.SEPARATOR)) if path else ()

@@ -1,0 +1,108 @@
+"""Choose the words of a query that are worth looking up."""
+
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from knapper.index.segment import Query, Term
+from knapper.index.stems import Stemmer
+
+MAX_TERMS = 24
+MAX_REPEATS = 3
+"""A word said more often than this in a query counts no more."""
+CHUNK_POSTINGS = 20_000
+"""Rows that a query may make the engine score, about 0.7 microseconds each.
+
+An absolute number, so that a small vault is searched for every word and a large one in bounded time."""
+NAME_POSTINGS = 10_000
+_KEPT_GENERATIONS = 64
+"""How many writes the remembered counts outlast: they only weigh words against each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Hold the chosen words, weightiest first, each as often as it counts."""
+
+    expressions: tuple[str, ...]
+    unknown: tuple[str, ...]
+    """Words that nothing holds, as they were typed."""
+    every: bool
+    """All words are too frequent: only texts that hold both of the rarest are looked at."""
+
+    def match(self, query: Query) -> str:
+        """Write the FTS5 expression, phrases and exclusions of *query* included; empty where nothing is asked for."""
+        joined = (" AND " if self.every else " OR ").join(self.expressions)
+        wanted = [f"({joined})"] if joined else []
+        wanted.extend(term.expression() for term in query.phrases)
+        excluded = " OR ".join(term.expression() for term in query.excluded)
+        found = " AND ".join(wanted)
+        return f"({found}) NOT ({excluded})" if found and excluded else found
+
+
+class Counts:
+    """Count the rows that hold a term, and remember the counts for a while."""
+
+    def __init__(self, table: str) -> None:
+        """Count in the FTS5 table *table*."""
+        self._table = table
+        self._state: tuple[str, int] = ("", -1)
+        self._known: dict[str, int] = {}
+        self._total = 0
+
+    def of(self, connection: sqlite3.Connection, expressions: Sequence[str]) -> tuple[Mapping[str, int], int]:
+        """Give the count of each expression, and of all rows."""
+        state = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation')"))
+        key = (str(state["uid"]), int(state["generation"]) // _KEPT_GENERATIONS)
+        known = self._known if key == self._state else {}
+        total = self._total if known else int(connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
+        for expression in expressions:
+            if expression not in known:
+                sql = f"SELECT COUNT(*) FROM {self._table} WHERE {self._table} MATCH ?"
+                known[expression] = int(connection.execute(sql, (expression,)).fetchone()[0])
+        self._state, self._known, self._total = key, known, total
+        return known, total
+
+
+def choose(connection: sqlite3.Connection, query: Query, *, stemmer: Stemmer, counts: Counts, budget: int) -> Choice:
+    """Choose the words whose postings fit the budget, weightiest first: repeats times inverse frequency.
+
+    A word that doesn't fit is left out, and cheaper ones after it are still taken. So are words that nothing holds.
+    """
+    said = _said(query, stemmer)
+    known, total = counts.of(connection, list(said))
+    unknown = tuple(term.text for term in query.words if known.get(term.expression()) == 0)
+    held = [(expression, min(times, MAX_REPEATS)) for expression, times in said.items() if known[expression]]
+    ranked = sorted(held, key=lambda one: (-one[1] * weight(known[one[0]], total), one[0]))[:MAX_TERMS]
+    chosen: list[str] = []
+    left = budget
+    for expression, times in ranked:
+        if known[expression] <= left:
+            chosen.extend([expression] * times)
+            left -= known[expression]
+    if chosen or not ranked:
+        return Choice(expressions=tuple(chosen), unknown=unknown, every=False)
+    rarest = sorted(ranked, key=lambda one: known[one[0]])[:2]
+    return Choice(expressions=tuple(expression for expression, _ in rarest), unknown=unknown, every=True)
+
+
+def weight(count: int, total: int) -> float:
+    """Give the inverse document frequency that FTS5's BM25 uses.
+
+    Source: SQLite FTS5 documentation, "The bm25() function".
+    """
+    return max(math.log((total - count + 0.5) / (count + 0.5)), 1e-6) if count <= total else 1e-6
+
+
+def _said(query: Query, stemmer: Stemmer) -> Counter[str]:
+    """Count how often each word is said, in any of its forms; the first form stands for all."""
+    said: Counter[str] = Counter()
+    first: dict[tuple[str, ...], Term] = {}
+    repeats = Counter(stem for stems in stemmer.stems([query.plain]) for stem in stems)
+    for term, stems in zip(query.words, stemmer.stems([term.text for term in query.words]), strict=True):
+        key = (*stems, "*") if term.prefix else tuple(stems)
+        if stems and key not in first:
+            first[key] = term
+            said[term.expression()] = max(1, min(repeats[stem] for stem in stems))
+    return said

@@ -1,0 +1,52 @@
+"""Let one process at a time bring the index up to date; the others read what is there."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+_BEAT_S = 10.0
+"""A watcher whose sign of life is older than this counts as gone."""
+
+
+@contextmanager
+def take(folder: Path, *, wait_s: float) -> Iterator[bool]:
+    """Take the turn to write for the time of the block.
+
+    Args:
+        folder: The index's folder.
+        wait_s: How long to wait for another process, in seconds; negative waits for ever.
+
+    Yields:
+        Whether this process has the turn.
+    """
+    lock = FileLock(folder / "index.lock")
+    try:
+        lock.acquire(timeout=wait_s)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def beat(folder: Path) -> None:
+    """Leave a watcher's sign of life."""
+    (folder / "watch.beat").touch()
+
+
+def stop_beating(folder: Path) -> None:
+    """Take the sign of life away."""
+    (folder / "watch.beat").unlink(missing_ok=True)
+
+
+def is_watched(folder: Path) -> bool:
+    """Tell whether some process follows the vault's changes right now."""
+    try:
+        return time.time() - (folder / "watch.beat").stat().st_mtime < _BEAT_S
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,147 @@
+"""Rank chunks by the angle between their vectors and the question's."""
+
+import sqlite3
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knapper.index import schema
+
+_MIN_ROOM = 1_024
+_LOAD_ROWS = 8_192
+
+
+class Vectors:
+    """Hold the vectors of one model in memory, and follow the index by what changed.
+
+    One matrix of float32: 100,000 chunks of 256 dimensions take 102 MB.
+    """
+
+    def __init__(self, model: str) -> None:
+        """Start empty; ``sync`` fills it."""
+        self.model = model
+        self._lock = threading.Lock()
+        self._reset()
+
+    def sync(self, connection: sqlite3.Connection) -> None:
+        """Take over what was written since the last time, as *connection*'s snapshot has it."""
+        with self._lock:
+            known = dict(
+                connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation', 'removed_since')")
+            )
+            generation = int(known["generation"])
+            if known["uid"] == self._uid and generation == self._generation:
+                return
+            if known["uid"] != self._uid or self._generation < int(known.get("removed_since", 0)):
+                self._reset()
+                self._uid = str(known["uid"])
+            self._drop(connection)
+            self._add(connection)
+            self._generation = generation
+
+    def rank(
+        self, query: NDArray[np.float32], *, limit: int, allowed: NDArray[np.bool_] | None, also: Sequence[int] = ()
+    ) -> dict[int, float]:
+        """Give the nearest chunks with their cosine, nearest first, and then those asked for by id.
+
+        Args:
+            query: Normalised.
+            limit: How many of the nearest at most.
+            allowed: By file id: whether its chunks may be found; None allows all.
+            also: Chunks whose cosine is wanted wherever they rank; those without a vector are left out.
+        """
+        with self._lock:
+            if not self._places:
+                return {}
+            ids = self._ids[: self._used]
+            scores = self._matrix[: self._used] @ query
+            asked = [(chunk_id, float(scores[self._places[chunk_id]])) for chunk_id in also if chunk_id in self._places]
+            scores[~_wanted(ids, allowed)] = -np.inf
+            best = _largest(scores, limit)
+            nearest = {int(ids[i]): float(scores[i]) for i in best if np.isfinite(scores[i])}
+        return nearest | dict(asked)
+
+    def __len__(self) -> int:
+        """Count the vectors held."""
+        return len(self._places)
+
+    def _reset(self) -> None:
+        self._uid = ""
+        self._generation = -1
+        self._used = 0
+        self._ids = np.empty(0, np.int64)
+        self._matrix = np.empty((0, 0), np.float32)
+        self._places: dict[int, int] = {}
+
+    def _drop(self, connection: sqlite3.Connection) -> None:
+        if self._generation < 0:
+            return
+        for (chunk_id,) in connection.execute("SELECT chunk_id FROM removed WHERE generation > ?", (self._generation,)):
+            place = self._places.pop(chunk_id, None)
+            if place is not None:
+                self._ids[place] = -1
+        if self._used > 2 * len(self._places) + _MIN_ROOM:
+            self._compact()
+
+    def _add(self, connection: sqlite3.Connection) -> None:
+        total, size = connection.execute(
+            "SELECT COUNT(*), MAX(length(vector)) FROM vectors WHERE generation > ? AND model = ?",
+            (self._generation, self.model),
+        ).fetchone()
+        if not total:
+            return
+        dimensions = int(size) // 2
+        if self._matrix.shape[1] != dimensions:
+            self._matrix = np.empty((0, dimensions), np.float32)
+        self._make_room(int(total), dimensions)
+        cursor = connection.execute(
+            "SELECT chunk_id, vector FROM vectors WHERE generation > ? AND model = ?", (self._generation, self.model)
+        )
+        while rows := cursor.fetchmany(_LOAD_ROWS):
+            for chunk_id, _ in rows:  # a vector that was made again takes a new place
+                old = self._places.pop(chunk_id, None)
+                if old is not None:
+                    self._ids[old] = -1
+            start, stop = self._used, self._used + len(rows)
+            self._ids[start:stop] = [chunk_id for chunk_id, _ in rows]
+            block = np.frombuffer(b"".join(vector for _, vector in rows), np.float16)
+            self._matrix[start:stop] = block.reshape(-1, dimensions)
+            self._places.update(zip((chunk_id for chunk_id, _ in rows), range(start, stop), strict=True))
+            self._used = stop
+
+    def _make_room(self, more: int, dimensions: int) -> None:
+        wanted = self._used + more
+        if wanted <= len(self._ids):
+            return
+        room = wanted if self._used == 0 else max(wanted, int(len(self._ids) * 1.25), _MIN_ROOM)
+        self._ids = np.resize(self._ids, room) if len(self._ids) else np.empty(room, np.int64)
+        grown = np.empty((room, dimensions), np.float32)
+        grown[: self._used] = self._matrix[: self._used]
+        self._matrix = grown
+
+    def _compact(self) -> None:
+        alive = np.flatnonzero(self._ids[: self._used] >= 0)
+        self._ids, self._matrix = self._ids[alive].copy(), self._matrix[alive].copy()
+        self._used = len(alive)
+        self._places = {int(chunk_id): place for place, chunk_id in enumerate(self._ids)}
+
+
+def _wanted(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Tell which places hold a chunk that may be found; a file that came after the mask was made isn't."""
+    alive = ids >= 0
+    if allowed is None:
+        return alive
+    files = np.where(alive, ids >> schema.CHUNK_BITS, 0)
+    return alive & (files < len(allowed)) & allowed[np.minimum(files, len(allowed) - 1)]
+
+
+def _largest(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+    """Give the places of the largest scores, largest first; equal ones by place."""
+    if len(scores) > limit:
+        best = np.argpartition(-scores, limit)[:limit]
+        best.sort()
+    else:
+        best = np.arange(len(scores))
+    return best[np.argsort(-scores[best], kind="stable")]

@@ -1,0 +1,66 @@
+"""Follow a vault's changes and keep the index up to date while it runs."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import watchfiles
+
+from knapper.errors import ConflictError
+from knapper.index import turn
+from knapper.index.engine import Engine
+from knapper.index.refresh import Outcome
+
+_DEBOUNCE_MS = 60
+"""How long saves are gathered: editors write a file in several steps."""
+_STEP_MS = 20
+_BEAT_MS = 2_000
+
+
+def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome], None]) -> None:
+    """Take in every change until *stop* is set.
+
+    The whole vault is compared first, so that nothing that happened before is missed.
+
+    Args:
+        engine: The index to keep.
+        stop: Ends the work.
+        on_change: Hears of every change that was taken in, the first comparison included.
+    """
+    try:
+        changes = watchfiles.watch(
+            engine.view.root,
+            watch_filter=None,
+            debounce=_DEBOUNCE_MS,
+            step=_STEP_MS,
+            stop_event=stop,
+            rust_timeout=_BEAT_MS,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            ignore_permission_denied=True,
+        )
+        first = next(changes, None)  # the watcher runs from here on: nothing falls between it and the comparison
+        turn.beat(engine.folder)
+        _take_all(engine, on_change)
+        while first is not None:
+            turn.beat(engine.folder)
+            if first:
+                _take(engine, {Path(path) for _, path in first}, on_change)
+            first = next(changes, None)
+    finally:
+        turn.stop_beating(engine.folder)
+
+
+def _take_all(engine: Engine, on_change: Callable[[Outcome], None]) -> None:
+    on_change(engine.refresh())
+    engine.embed()
+
+
+def _take(engine: Engine, touched: set[Path], on_change: Callable[[Outcome], None]) -> None:
+    try:
+        outcome = engine.refresh_paths(touched)
+    except ConflictError:  # another process writes right now; the next look catches up
+        return
+    if outcome.indexed or outcome.removed:
+        on_change(outcome)
+        engine.embed()

@@ -1,0 +1,38 @@
+"""Say on whose behalf, and over which vault, a tool works."""
+
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+from knapper.index.engine import Engine
+from knapper.index.filters import Filter
+from knapper.vault.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """Hold a vault as one client sees it; the first parameter of every tool."""
+
+    vault: str
+    """The vault's name."""
+    view: View
+    """What the client may read."""
+    index: Engine
+
+    def restrict(self, where: Filter) -> Filter:
+        """Keep what the client may see out of what is asked for."""
+        return replace(where, policy=self.view.policy)
+
+    def close(self) -> None:
+        """Close what the context holds open."""
+        self.index.close()
+
+    def __enter__(self) -> Self:
+        """Use the context in a block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()

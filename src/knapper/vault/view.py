@@ -1,0 +1,116 @@
+"""Show a vault as one client may see it: everything that reads a vault's files goes through here."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from knapper.errors import NotFound
+from knapper.vault import disk, lookup, notes, paths, settings, walk
+from knapper.vault.ignore import Ignore
+from knapper.vault.notes import Note
+from knapper.vault.paths import NotePath
+from knapper.vault.policy import Policy
+from knapper.vault.settings import ObsidianSettings
+from knapper.vault.walk import FileStat, Skipped
+
+HINTED_NAMES: Final = 20_000
+"""Names that are looked at for one like a missing one."""
+
+
+def _discard(_: Skipped) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Hold a vault and the rules of who looks at it."""
+
+    root: Path
+    policy: Policy
+    ignore: Ignore
+    settings: ObsidianSettings
+
+    @classmethod
+    def open(cls, root: Path, policy: Policy) -> "View":
+        """Look at a vault by a policy and the rules that the vault itself holds.
+
+        Raises:
+            SetupError: The vault's ``.knapignore`` can't be read.
+        """
+        own = settings.read(root)
+        return cls(root=root, policy=policy, ignore=Ignore.load(root, own), settings=own)
+
+    def visible(self, path: NotePath) -> bool:
+        """Tell whether a file of this path would be shown; the disk isn't asked."""
+        return not self.ignore.hides(path) and self.policy.visible(path)
+
+    def path(self, raw: str) -> NotePath:
+        """Check a path as a caller wrote it, and return it as the listing has it.
+
+        What is ignored, hidden or reached by a link to such gives the very error of what isn't there.
+
+        Raises:
+            BadInput: The text can be no path.
+            NotFound: No visible file fits; the hint tells the nearest of those that are visible.
+            Ambiguous: Several spellings fit, none of them exactly.
+            RefusedError: The path, or a symbolic link, leads out of the vault (code ``outside_vault``).
+            StorageError: A folder can't be read, or links lead in a circle.
+        """
+        return self._find(raw).path
+
+    def read(self, raw: str, *, max_bytes: int = disk.DEFAULT_MAX_BYTES) -> Note:
+        """Read a note; errors are those of `path` and of `knapper.vault.notes.read`."""
+        found = self._find(raw)
+        return notes.of(found.path, disk.read_bytes(found.file, shown_as=found.path, max_bytes=max_bytes))
+
+    def read_bytes(self, raw: str, *, max_bytes: int = disk.DEFAULT_MAX_BYTES) -> bytes:
+        """Read any file, such as a canvas or an attachment; errors are those of `read`."""
+        found = self._find(raw)
+        return disk.read_bytes(found.file, shown_as=found.path, max_bytes=max_bytes)
+
+    def files(self, *, on_problem: Callable[[Skipped], None] = _discard) -> Iterator[FileStat]:
+        """List the visible files in the order of `knapper.vault.walk.files`; problems of others aren't told.
+
+        Raises:
+            StorageError: The vault's own folder can't be read.
+        """
+
+        def tell(skipped: Skipped) -> None:
+            if self.policy.visible(NotePath(skipped.path)):
+                on_problem(skipped)
+
+        for file in walk.files(self.root, self.ignore, on_problem=tell):
+            if self.policy.visible(file.path) and (file.target is None or self.policy.visible(file.target)):
+                yield file
+
+    def files_at(self, path: Path) -> tuple[NotePath | None, list[FileStat]]:
+        """List the visible files that a path on disk names right now: one, a folder's, or none.
+
+        Returns:
+            The path in the vault, None where it lies outside; and the files.
+        """
+        try:
+            inside = NotePath(path.relative_to(self.root).as_posix())
+        except ValueError:
+            return None, []
+        found = walk.at(self.root, self.ignore, inside)
+        return inside, [file for file in found if self.policy.visible(file.path)]
+
+    def seen_by(self, policy: Policy) -> "View":
+        """Show the same vault by another policy."""
+        return replace(self, policy=policy)
+
+    def _find(self, raw: str) -> lookup.Found:
+        path = paths.parse(raw, root=self.root)
+        try:
+            found = lookup.find(self.root, path, visible=self.visible)
+        except NotFound:
+            raise self._missing(path) from None
+        if not found.file.is_file():
+            raise self._missing(path)
+        return found
+
+    def _missing(self, path: NotePath) -> NotFound:
+        return lookup.missing(path, (file.path for file in islice(self.files(), HINTED_NAMES)))

@@ -1,0 +1,197 @@
+"""List the files of a vault, leaving out what isn't part of it."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from knapper.errors import StorageError
+from knapper.vault import paths
+from knapper.vault.ignore import Ignore
+from knapper.vault.paths import MAX_PART_BYTES, MAX_PATH_BYTES, NotePath, shown
+
+Kind = Literal["note", "canvas", "base", "attachment"]
+SkipCode = Literal["unreadable", "not_unicode", "too_long", "outside_vault", "broken_link", "not_a_file"]
+
+_KINDS: Final[dict[str, Kind]] = {"md": "note", "markdown": "note", "canvas": "canvas", "base": "base"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStat:
+    """Tell what the file system says about one file; for a link, about what it leads to."""
+
+    path: NotePath
+    kind: Kind
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    target: NotePath | None = None
+    """Where the bytes lie; None where that is ``path`` itself, so for all but symbolic links."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """Tell what was left out though no rule says so."""
+
+    path: str
+    """Relative to the vault, with bytes that aren't text escaped; empty for the vault itself."""
+    code: SkipCode
+    message: str
+
+
+def kind_of(path: str) -> Kind:
+    """Tell a file's kind by its ending, in whatever case."""
+    _, dot, ending = path.rpartition(".")
+    return _KINDS.get(ending.lower(), "attachment") if dot else "attachment"
+
+
+def _discard(_: Skipped) -> None:
+    pass
+
+
+def files(
+    root: Path, ignore: Ignore, *, below: str = "", on_problem: Callable[[Skipped], None] = _discard
+) -> Iterator[FileStat]:
+    """List the files of a vault: of each folder first its files, then its folders, both by name.
+
+    Symbolic links to files inside the vault are listed under their own names. Links to folders aren't followed:
+    what they lead to is either listed where it lies or not part of the vault.
+
+    Args:
+        root: The vault's folder.
+        ignore: What to leave out silently.
+        below: A folder of the vault to begin at; empty for the vault itself.
+        on_problem: Told of each file or folder that should be here and can't be.
+
+    Raises:
+        StorageError: The vault's own folder can't be read; then nothing is known about any of its files.
+    """
+    base = os.fspath(root)
+    real = os.path.realpath(base)
+    pending = [f"{below}/" if below else ""]
+    while pending:
+        folder = pending.pop()
+        below: list[str] = []
+        for entry in _entries(base, folder, on_problem):
+            path = folder + entry.name
+            is_folder = _is_folder(entry)
+            if ignore.hides_only(path, is_folder=is_folder):
+                continue
+            if is_folder:
+                below.append(path + "/")
+                continue
+            found = _file(entry, path, real, ignore)
+            if isinstance(found, FileStat):
+                yield found
+            elif found:
+                on_problem(found)
+        pending += reversed(below)
+
+
+def at(root: Path, ignore: Ignore, path: NotePath) -> Iterator[FileStat]:
+    """List what *path* names right now: one file, all of a folder, or nothing; what is ignored isn't there."""
+    base = os.fspath(root)
+    if (root / path).is_dir():
+        if not ignore.hides(path, is_folder=True) and not (root / path).is_symlink():
+            yield from files(root, ignore, below=path)
+        return
+    if ignore.hides(path):
+        return
+    parent, name = paths.folder(path), paths.name(path)
+    for entry in _entries(base, f"{parent}/" if parent else "", _discard):
+        if entry.name == name:
+            found = _file(entry, path, os.path.realpath(base), ignore)
+            if isinstance(found, FileStat):
+                yield found
+
+
+def _entries(base: str, folder: str, on_problem: Callable[[Skipped], None]) -> list[os.DirEntry[str]]:
+    """List what a folder holds, by name, without dot names and names that no path can have."""
+    try:
+        with os.scandir(f"{base}/{folder}") as entries:
+            named = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
+    except OSError as error:
+        if not folder:
+            msg = f"the vault's folder {base} can't be read: {error.strerror}"
+            raise StorageError(msg, hint="check that it is there, and its permissions") from error
+        on_problem(Skipped(path=folder[:-1], code="unreadable", message=f"{shown(folder)}: {error.strerror}"))
+        return []
+    fine: list[os.DirEntry[str]] = []
+    for entry in named:
+        problem = _name_problem(folder + entry.name, entry.name)
+        if problem:
+            on_problem(problem)
+        else:
+            fine.append(entry)
+    return fine
+
+
+def _name_problem(path: str, name: str) -> Skipped | None:
+    if name.isascii() and len(path) <= MAX_PATH_BYTES // 4:
+        return None
+    try:
+        too_long = len(name.encode()) > MAX_PART_BYTES or len(path.encode()) > MAX_PATH_BYTES
+    except UnicodeEncodeError:
+        safe = path.encode(errors="backslashreplace").decode()
+        return Skipped(path=safe, code="not_unicode", message=f"{shown(safe)}: the name isn't valid Unicode")
+    return Skipped(path=path, code="too_long", message=f"{shown(path)}: the path is too long") if too_long else None
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False) and not _is_junction(entry)
+    except OSError:
+        return False  # and the attempt to read it as a file tells why
+
+
+def _file(entry: os.DirEntry[str], path: str, real: str, ignore: Ignore) -> FileStat | Skipped | None:
+    try:
+        if entry.is_symlink() or _is_junction(entry):
+            return _linked(entry, path, real, ignore)
+        # On Windows an entry knows no inode, and a size that may be old.
+        status = os.stat(entry.path) if sys.platform == "win32" else entry.stat(follow_symlinks=False)  # noqa: PTH116
+    except OSError as error:
+        return Skipped(path=path, code="unreadable", message=f"{shown(path)}: {error.strerror}")
+    return _told(status, path)
+
+
+def _is_junction(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry is what Windows has in place of a link to a folder."""
+    if sys.platform != "win32":
+        return False
+    return entry.stat(follow_symlinks=False).st_reparse_tag == stat.IO_REPARSE_TAG_MOUNT_POINT
+
+
+def _linked(entry: os.DirEntry[str], path: str, real: str, ignore: Ignore) -> FileStat | Skipped | None:
+    """Tell about what a symbolic link leads to; None for a folder, and for what isn't part of the vault."""
+    try:
+        file = os.path.realpath(entry.path, strict=True)
+    except OSError as error:
+        return Skipped(path=path, code="broken_link", message=f"{shown(path)}: {error.strerror}")
+    prefix = real.rstrip(os.sep) + os.sep
+    if file != real and not file.startswith(prefix):
+        message = f"the symbolic link {shown(path)} leads out of the vault"
+        return Skipped(path=path, code="outside_vault", message=message)
+    status = os.stat(file)  # noqa: PTH116  # the loop over a whole vault makes no Path objects
+    target = file[len(prefix) :].replace(os.sep, "/")
+    if stat.S_ISDIR(status.st_mode) or ignore.hides(target):
+        return None
+    return _name_problem(target, target.rpartition("/")[2]) or _told(status, path, NotePath(target))
+
+
+def _told(status: os.stat_result, path: str, target: NotePath | None = None) -> FileStat | Skipped:
+    if not stat.S_ISREG(status.st_mode):
+        return Skipped(path=path, code="not_a_file", message=f"{shown(path)}: neither a file nor a folder")
+    return FileStat(
+        path=NotePath(path),
+        kind=kind_of(path),
+        size=status.st_size,
+        mtime_ns=status.st_mtime_ns,
+        ctime_ns=status.st_ctime_ns,
+        inode=status.st_ino,
+        target=target,
+    )
