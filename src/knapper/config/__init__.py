@@ -1,0 +1,7 @@
+"""Read the configuration: the only place that knows files of settings and the environment."""
+
+from knapper.config.loading import load, locate
+from knapper.config.settings import Embeddings, Model, Origin, Search, Settings, Vault
+from knapper.config.vaults import holds, state_folder
+
+__all__ = ["Embeddings", "Model", "Origin", "Search", "Settings", "Vault", "holds", "load", "locate", "state_folder"]

@@ -1,0 +1,18 @@
+"""Read environment variables."""
+
+import os
+from collections.abc import Iterable
+
+
+def read(names: Iterable[str]) -> dict[str, str]:
+    """Give the named variables that are set to something."""
+    values = {name: os.environ.get(name, "") for name in names}
+    return {name: value for name, value in values.items() if value.strip()}
+
+
+def wants_colour() -> bool:
+    """Tell whether NO_COLOR leaves colours alone.
+
+    Source: no-color.org: any value that isn't empty turns colours off.
+    """
+    return not read(["NO_COLOR"])

@@ -1,0 +1,152 @@
+"""Join defaults, files, environment and flags into settings; a later one of these wins."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, cast
+
+import platformdirs
+
+from knapper.config import environment, files, layers, values, vaults
+from knapper.config.files import Document
+from knapper.config.layers import Found, Sources
+from knapper.config.settings import Embeddings, Model, Origin, Search, Settings, Vault
+from knapper.config.table import CONFIG_ENV, SETTINGS, VAULT_SETTINGS, Setting
+from knapper.errors import SetupError
+
+APP = "knapper"
+_NO_FLAGS: Mapping[str, str] = {}
+
+
+def load(
+    flags: Mapping[str, str] = _NO_FLAGS, *, config_file: str = "", env_file: str = "", cwd: Path | None = None
+) -> Settings:
+    """Read every source of settings.
+
+    Args:
+        flags: By setting's name: ``{"default_vault": "~/Notes"}`` is ``--vault ~/Notes``; empty ones aren't given.
+        config_file: The TOML file that a flag names; it has to be there.
+        env_file: The file of NAME=value lines that a flag names; it has to be there.
+        cwd: Where relative paths start; the current folder by default.
+
+    Raises:
+        SetupError: A file can't be read, or says something that isn't a setting. That no vault can be chosen is told
+            only when the vault is asked for.
+    """
+    cwd = cwd or Path.cwd()
+    names = [CONFIG_ENV, *(name for setting in SETTINGS for name in setting.env)]
+    environ = environment.read(names)
+    where = _locate(config_file, environ, cwd)
+    document = files.read_toml(where) if config_file or files.is_there(where) else None
+    env_path = values.expand(env_file, cwd) if env_file else where.with_name(".env")
+    said = files.read_env(env_path) if env_file or files.is_there(env_path) else None
+    sources = Sources(
+        flags=flags,
+        environment=environ,
+        env_file=said,
+        document=document,
+        defaults={"state_dir": str(platformdirs.user_data_path(APP, appauthor=False))},
+        cwd=cwd,
+    )
+    return _settings(sources, where)
+
+
+def locate(config_file: str = "", *, cwd: Path | None = None) -> Path:
+    """Tell where the configuration file is, or would be, without reading it.
+
+    Args:
+        config_file: The one that a flag names.
+        cwd: Where relative paths start; the current folder by default.
+    """
+    return _locate(config_file, environment.read([CONFIG_ENV]), cwd or Path.cwd())
+
+
+def _locate(config_file: str, environ: Mapping[str, str], cwd: Path) -> Path:
+    named = config_file or environ.get(CONFIG_ENV, "")
+    if named:
+        return values.expand(named, cwd)
+    return platformdirs.user_config_path(APP, appauthor=False) / "config.toml"
+
+
+def _settings(sources: Sources, where: Path) -> Settings:
+    sections = layers.sections(sources.document) if sources.document else {}
+    found = layers.find(sources)
+    known = vaults.configured(sources.document, sections) if sources.document else ()
+    wanted = found["default_vault"]
+    choice, why = vaults.choose(_text(found, "default_vault"), base=wanted.base, vaults=known, config_file=where)
+    _refuse_env_in_vault(sources.env_file, [*known, *([choice] if isinstance(choice, Vault) else [])])
+    embeddings = Embeddings(
+        kind=cast("Literal['static', 'endpoint', 'onnx', 'none']", _text(found, "embeddings.kind")),
+        model=_text(found, "embeddings.model"),
+        base_url=_text(found, "embeddings.base_url"),
+        api_key=_text(found, "embeddings.api_key"),
+    )
+    return Settings(
+        choice=choice,
+        vaults=known,
+        state_dir=Path(_text(found, "state_dir")),
+        embeddings=embeddings,
+        search=Search(fusion=cast("Literal['convex', 'rrf']", _text(found, "search.fusion"))),
+        model=Model(
+            name=_text(found, "model.name"),
+            base_url=_text(found, "model.base_url"),
+            api_key=_text(found, "model.api_key"),
+        ),
+        audio_model=_text(found, "audio.model"),
+        port=_count(found, "server.port"),
+        index_interval_minutes=_count(found, "index.interval_minutes"),
+        config_file=where,
+        env_file=sources.env_file.path if sources.env_file else None,
+        origins=_origins(found, known, choice, why, sources.document),
+    )
+
+
+def _text(found: Mapping[str, Found], name: str) -> str:
+    return str(found[name].value)
+
+
+def _count(found: Mapping[str, Found], name: str) -> int:
+    value = found[name].value
+    return value if isinstance(value, int) else 0
+
+
+def _origins(
+    found: Mapping[str, Found],
+    known: Sequence[Vault],
+    choice: Vault | SetupError,
+    why: str,
+    document: Document | None,
+) -> tuple[Origin, ...]:
+    chosen = Origin(
+        name="vault",
+        value=str(choice.path) if isinstance(choice, Vault) else "",
+        source=why or (found["default_vault"].source if isinstance(choice, Vault) else choice.message),
+        doc="The vault that a command works on now.",
+    )
+    return (chosen, *(layers.origin(each) for each in found.values()), *_vault_origins(known, document))
+
+
+def _vault_origins(known: Sequence[Vault], document: Document | None) -> list[Origin]:
+    if document is None:
+        return []
+
+    def describe(vault: Vault, setting: Setting) -> Origin:
+        name = f"{layers.VAULTS}.{vault.name}.{setting.name}"
+        value = str(vault.path) if setting.name == "path" else getattr(vault, setting.name)
+        return layers.describe(setting, value, document.place(name), name=name)
+
+    return [
+        describe(vault, setting)
+        for vault in known
+        for setting in VAULT_SETTINGS
+        if setting.name == "path" or getattr(vault, setting.name)
+    ]
+
+
+def _refuse_env_in_vault(env_file: Document | None, known: Sequence[Vault]) -> None:
+    for vault in known if env_file else ():
+        if env_file and vaults.holds(vault.path, env_file.path):
+            raise SetupError(
+                f"the file of secrets {env_file.path} lies inside the vault {vault.path}",
+                code="env_in_vault",
+                hint="move it out of the vault, where no tool reads or writes, and name it with --env-file",
+            )

@@ -1,0 +1,95 @@
+"""Hold the settings as the rest of the program gets them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from knapper.errors import SetupError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vault:
+    """Name a vault's folder, and what its owner says about it."""
+
+    name: str
+    """As configured; otherwise the folder's name."""
+    path: Path
+    """With symbolic links resolved."""
+    hidden: tuple[str, ...] = ()
+    """Patterns of paths that nobody is shown."""
+    read: tuple[str, ...] = ()
+    """Patterns of paths that may be read; empty allows all."""
+    foreign_folders: tuple[str, ...] = ()
+    foreign_properties: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embeddings:
+    """Say what turns text into vectors."""
+
+    kind: Literal["static", "endpoint", "onnx", "none"] = "static"
+    model: str = ""
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Say how search joins its rankings."""
+
+    fusion: Literal["convex", "rrf"] = "convex"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Name the language model, if there is one."""
+
+    name: str = ""
+    """Empty where no model is set."""
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Say what a setting is, and where that comes from."""
+
+    name: str
+    value: str
+    """As text; a secret's is masked."""
+    source: str
+    """``default``, a flag, a variable, or a file and line."""
+    doc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Hold every setting, and the vault that was chosen."""
+
+    choice: Vault | SetupError
+    """The chosen vault, or why there is none."""
+    vaults: tuple[Vault, ...] = ()
+    """Those of the configuration file, in its order."""
+    state_dir: Path
+    embeddings: Embeddings = Embeddings()
+    search: Search = Search()
+    model: Model = Model()
+    audio_model: str = "whisper-v3"
+    port: int = 8000
+    index_interval_minutes: int = 60
+    config_file: Path
+    """Where the configuration file is, or would be."""
+    env_file: Path | None = None
+    """The ``.env`` that was read, if any."""
+    origins: tuple[Origin, ...] = ()
+
+    @property
+    def vault(self) -> Vault:
+        """Give the chosen vault.
+
+        Raises:
+            SetupError: None could be chosen.
+        """
+        if isinstance(self.choice, SetupError):
+            raise self.choice
+        return self.choice

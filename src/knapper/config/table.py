@@ -1,0 +1,138 @@
+"""List every setting: its name in the configuration file, the variables that set it, its default, its purpose."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["text", "path", "url", "count", "choice", "texts"]
+Value = str | int | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Describe one setting."""
+
+    name: str
+    """Dotted, as in the file: ``embeddings.kind`` is ``kind`` in the section ``[embeddings]``."""
+    doc: str
+    kind: Kind = "text"
+    default: Value = ""
+    env: tuple[str, ...] = ()
+    """Variables that set it; the first one that is set counts."""
+    flag: str = ""
+    choices: tuple[str, ...] = ()
+    least: int = 0
+    most: int = 0
+    secret: bool = False
+
+
+SETTINGS = (
+    Setting(
+        name="default_vault",
+        doc="The vault to use: a name from [vaults.NAME], or a folder.",
+        env=("VAULT_PATH",),
+        flag="--vault",
+    ),
+    Setting(
+        name="state_dir",
+        doc="The folder of indexes, proposals and journals; outside every vault.",
+        kind="path",
+        env=("KNAP_STATE_DIR",),
+    ),
+    Setting(
+        name="embeddings.kind",
+        doc="What turns text into vectors: built-in weights, an OpenAI-compatible endpoint, an ONNX model, or none.",
+        kind="choice",
+        default="static",
+        env=("KNAP_EMBEDDINGS",),
+        choices=("static", "endpoint", "onnx", "none"),
+    ),
+    Setting(
+        name="embeddings.model",
+        doc="The name of the embedding model, for endpoint and onnx.",
+        env=("KNAP_EMBEDDINGS_MODEL",),
+    ),
+    Setting(
+        name="embeddings.base_url",
+        doc="The address of the endpoint, such as http://localhost:11434/v1.",
+        kind="url",
+        env=("KNAP_EMBEDDINGS_BASE_URL",),
+    ),
+    Setting(
+        name="embeddings.api_key",
+        doc="The key of the endpoint.",
+        env=("KNAP_EMBEDDINGS_API_KEY",),
+        secret=True,
+    ),
+    Setting(
+        name="search.fusion",
+        doc="How keyword and vector scores are joined: a weighted sum, or reciprocal ranks.",
+        kind="choice",
+        default="convex",
+        env=("KNAP_FUSION",),
+        choices=("convex", "rrf"),
+    ),
+    Setting(
+        name="model.name",
+        doc="The language model that writes and reasons; empty for none.",
+        env=("KNAP_MODEL", "FIREWORKS_MODEL", "LLM_MODEL"),
+    ),
+    Setting(
+        name="model.base_url",
+        doc="The address of an OpenAI-compatible endpoint for the model.",
+        kind="url",
+        env=("KNAP_BASE_URL",),
+    ),
+    Setting(
+        name="model.api_key",
+        doc="The key for the model.",
+        env=("KNAP_API_KEY", "FIREWORKS_API_KEY"),
+        secret=True,
+    ),
+    Setting(
+        name="audio.model",
+        doc="The model that transcribes audio.",
+        default="whisper-v3",
+        env=("WHISPER_MODEL",),
+    ),
+    Setting(
+        name="server.port",
+        doc="The port of the HTTP server.",
+        kind="count",
+        default=8000,
+        env=("API_PORT",),
+        least=1,
+        most=65_535,
+    ),
+    Setting(
+        name="index.interval_minutes",
+        doc="How often the background service refreshes the index, in minutes.",
+        kind="count",
+        default=60,
+        env=("INDEX_INTERVAL",),
+        least=1,
+        most=525_600,
+    ),
+)
+"""Settings of the program, in the order in which `knap config` shows them."""
+
+VAULT_SETTINGS = (
+    Setting(name="path", doc="The vault's folder.", kind="path"),
+    Setting(name="hidden", doc="Patterns of paths that nobody is shown, as in .gitignore.", kind="texts", default=()),
+    Setting(name="read", doc="Patterns of paths that may be read; empty for all.", kind="texts", default=()),
+    Setting(
+        name="foreign_folders",
+        doc="Folders with other people's text, such as clippings; whoever has read it only proposes changes.",
+        kind="texts",
+        default=(),
+    ),
+    Setting(
+        name="foreign_properties",
+        doc="Properties that mark a note as other people's text, such as source.",
+        kind="texts",
+        default=(),
+    ),
+)
+"""Settings of one vault, in its section ``[vaults.NAME]``."""
+
+CONFIG_ENV = "KNAP_CONFIG"
+"""Names the configuration file."""

@@ -1,0 +1,89 @@
+"""Check the values of settings."""
+
+import re
+from pathlib import Path
+from typing import cast
+
+from knapper.config.table import Setting, Value
+from knapper.errors import SetupError
+
+_URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
+_WANTED = {
+    "text": "a text",
+    "path": "a path",
+    "url": "an address that begins with http:// or https://",
+    "texts": "a list of texts",
+}
+
+
+def check(setting: Setting, raw: object, *, place: str, base: Path) -> Value:
+    """Turn a raw value into a setting's.
+
+    Args:
+        setting: Says what is wanted.
+        raw: As TOML has it; text, where it comes from elsewhere.
+        place: Where it comes from, for the message.
+        base: The folder that a relative path starts at.
+
+    Raises:
+        SetupError: The value isn't of the setting's kind.
+    """
+    value: Value | None = None
+    if setting.kind == "count":
+        value = _count(setting, raw)
+    elif setting.kind == "texts":
+        value = _texts(raw)
+    elif isinstance(raw, str) and "\0" not in raw:
+        value = _text(setting, raw.strip(), base)
+    if value is None:
+        raise _wrong(setting, raw, place)
+    return value
+
+
+def expand(raw: str, base: Path) -> Path:
+    """Make a path absolute; ``~`` is the home folder."""
+    try:
+        path = Path(raw).expanduser()
+    except RuntimeError:  # no such user
+        path = Path(raw)
+    return base / path
+
+
+def _text(setting: Setting, raw: str, base: Path) -> str | None:
+    if setting.kind == "choice":
+        return raw if raw in setting.choices else None
+    if setting.kind == "url":
+        return raw.rstrip("/") if not raw or _URL.fullmatch(raw) else None
+    if setting.kind == "path":
+        return str(expand(raw, base)) if raw else None
+    return raw
+
+
+def _count(setting: Setting, raw: object) -> int | None:
+    if isinstance(raw, str):
+        raw = int(raw) if re.fullmatch(r"\s*\d{1,9}\s*", raw) else None
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        return None
+    return raw if setting.least <= raw <= setting.most else None
+
+
+def _texts(raw: object) -> tuple[str, ...] | None:
+    if not isinstance(raw, list):
+        return None
+    items = cast("list[object]", raw)
+    texts = tuple(item for item in items if isinstance(item, str) and "\0" not in item)
+    return texts if len(texts) == len(items) else None
+
+
+def _wrong(setting: Setting, raw: object, place: str) -> SetupError:
+    wanted = _WANTED.get(setting.kind, "")
+    if setting.kind == "choice":
+        wanted = "one of " + ", ".join(setting.choices)
+    if setting.kind == "count":
+        wanted = f"a whole number from {setting.least} to {setting.most}"
+    shown = "its value" if setting.secret else repr(raw)[:80]
+    return SetupError(
+        f"{setting.name} in {place} must be {wanted}, not {shown}",
+        code="config_invalid",
+        hint=f"{setting.name}: {setting.doc}",
+    )
