@@ -47,27 +47,21 @@ class Models(Protocol):
         ...
 
 
-class Library(Protocol):
-    """Describe what is used of the library."""
-
-    TextEmbedding: Models
-
-
 class Onnx:
     """Run a sentence model; it is loaded, and where needed fetched, on first use."""
 
     instant = False
 
-    def __init__(self, settings: EmbedSettings, *, library: Library | None = None) -> None:
+    def __init__(self, settings: EmbedSettings, *, models: Models | None = None) -> None:
         """Take the settings.
 
         Args:
             settings: The model's name; ``folder`` holds its files, and without one the library's cache does.
-            library: Stands in for ``fastembed``.
+            models: Stands in for the library's class.
         """
         self._settings = replace(settings, model=settings.model or RECOMMENDED)
         self._prefixes = prefixes.choose(self._settings)
-        self._library = library
+        self._models = models
         self._lock = threading.Lock()
         self.model_id = prefixes.model_id("onnx", self._settings)
 
@@ -113,12 +107,12 @@ class Onnx:
     @cached_property
     def _model(self) -> Model:
         with self._lock:
-            return _load(self._library or _installed(), self._settings)
+            return _load(self._models or _installed(), self._settings)
 
 
-def _installed() -> Library:
+def _installed() -> Models:
     try:
-        return cast("Library", importlib.import_module("fastembed"))
+        return cast("Models", importlib.import_module("fastembed").TextEmbedding)
     except ImportError as error:
         raise EmbedderError(
             "embed.kind is onnx, and the library for it isn't installed",
@@ -127,8 +121,7 @@ def _installed() -> Library:
         ) from error
 
 
-def _load(library: Library, settings: EmbedSettings) -> Model:
-    models = library.TextEmbedding
+def _load(models: Models, settings: EmbedSettings) -> Model:
     options: dict[str, object] = {"threads": settings.threads}
     if settings.folder is not None:
         options |= {"specific_model_path": str(settings.folder), "local_files_only": True}

@@ -160,7 +160,7 @@ def _map(path: Path) -> NDArray[np.float16 | np.float32]:
         return np.memmap(path, dtype=tensor.kind, mode="r", offset=tensor.start, shape=tensor.shape)
     except FileNotFoundError as error:
         raise EmbedderError(f"the embedder's file {path} is missing", hint=_HINT) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EmbedderError(f"the embedder's file {path} is damaged", hint=_HINT) from error
 
 

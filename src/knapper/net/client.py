@@ -1,0 +1,162 @@
+"""Talk HTTP to a server that the owner configured, within limits.
+
+Such servers may stand anywhere, also on this machine, so the guard against private addresses isn't asked.
+"""
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import httpx2
+
+from knapper import __version__
+from knapper.errors import SetupError
+
+_CONNECT_S = 10.0
+_KEY = re.compile(r"[\x21-\x7e]+")
+
+
+class Unreachable(SetupError):
+    """Say that a configured server doesn't answer, or not in time."""
+
+    code = "unreachable"
+
+
+class Oversized(SetupError):
+    """Say that a configured server's answer is longer than anything asked for."""
+
+    code = "oversized_answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Hold what a server said, whatever its status."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in any case."""
+    body: bytes
+
+
+class Client:
+    """Send JSON to one server; redirects aren't followed, and a key is never shown.
+
+    Any thread may use it.
+    """
+
+    def __init__(
+        self, base_url: str, *, api_key: str = "", max_bytes: int = 32_000_000, env_proxies: bool = False
+    ) -> None:
+        """Check the address and the key.
+
+        Args:
+            base_url: ``http://`` or ``https://``, with the path that all requests begin with.
+            api_key: Sent as a bearer token; empty for none.
+            max_bytes: The longest answer that is read.
+            env_proxies: Use the proxies and certificates that the environment names.
+
+        Raises:
+            SetupError: The address or the key can't be used.
+        """
+        url = _parse(base_url)
+        self.place = f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}"
+        """The server, without what may be secret in its address."""
+        self._max_bytes = max_bytes
+        self._http = httpx2.Client(
+            base_url=url,
+            headers=_headers(api_key),
+            timeout=_CONNECT_S,
+            follow_redirects=False,
+            trust_env=env_proxies,
+        )
+
+    def post(self, path: str, payload: object, *, timeout_s: float) -> Answer:
+        """Send *payload* as JSON.
+
+        Args:
+            path: Below the base address, without a slash in front.
+            payload: Anything that JSON can hold.
+            timeout_s: For the whole answer, from the first byte sent to the last one read.
+
+        Raises:
+            Unreachable: No answer, a broken one, or not in time.
+            Oversized: The answer is longer than ``max_bytes``.
+        """
+        deadline = time.monotonic() + timeout_s
+        timeout = httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
+        try:
+            with self._http.stream("POST", path, content=json.dumps(payload).encode(), timeout=timeout) as response:
+                body = self._read(response, deadline)
+                return Answer(status=response.status_code, headers=dict(response.headers), body=body)
+        except httpx2.TimeoutException as error:
+            raise self._late(timeout_s) from error
+        except httpx2.RequestError as error:
+            raise Unreachable(
+                f"{self.place} can't be reached ({type(error).__name__})",
+                hint="start the server, or check its address in the configuration",
+            ) from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        """Use the client as a context."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def _read(self, response: httpx2.Response, deadline: float) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        for part in response.iter_bytes():
+            size += len(part)
+            if size > self._max_bytes:
+                raise Oversized(
+                    f"{self.place} sent more than {self._max_bytes:,} bytes",
+                    hint="check that the address is that of an API",
+                )
+            if time.monotonic() > deadline:
+                raise httpx2.ReadTimeout("the answer took too long", request=response.request)
+            parts.append(part)
+        return b"".join(parts)
+
+    def _late(self, timeout_s: float) -> Unreachable:
+        return Unreachable(
+            f"{self.place} didn't answer within {timeout_s:g} seconds",
+            hint="check that the server isn't overloaded, or allow it more time",
+            code="timeout",
+        )
+
+
+def _parse(base_url: str) -> httpx2.URL:
+    hint = "write it as http://localhost:11434/v1 or https://api.example.org/v1"
+    try:
+        url = httpx2.URL(base_url.strip())
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise SetupError("the server's address can't be read", hint=hint) from error
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise SetupError("the server's address has no http:// or https:// and host", hint=hint)
+    return url
+
+
+def _headers(api_key: str) -> dict[str, str]:
+    headers = {
+        "User-Agent": f"knapper/{__version__}",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "Content-Type": "application/json",
+    }
+    if not api_key.strip():
+        return headers
+    if not _KEY.fullmatch(api_key.strip()):
+        raise SetupError("the API key holds characters that no key has", hint="copy it again, without line breaks")
+    return headers | {"Authorization": f"Bearer {api_key.strip()}"}

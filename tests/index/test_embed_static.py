@@ -1,0 +1,190 @@
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from knapper.errors import SetupError
+from knapper.index.embedders import static
+from knapper.index.embedders.static import Static
+
+WORDS = ["[UNK]", "red", "green", "blue", "never"]
+ROWS = np.array([[0, 0, 0, 1], [2, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0], [9, 9, 9, 9]], np.float32)
+
+
+def write_model(folder: Path, rows: NDArray[np.floating] = ROWS, kind: str = "F16") -> Path:
+    """Write a model of whole words."""
+    folder.mkdir(exist_ok=True)
+    tokenizer = {
+        "version": "1.0",
+        "added_tokens": [
+            {
+                "id": 4,
+                "content": "never",
+                "special": True,
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+            }
+        ],
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "model": {"type": "WordLevel", "vocab": {w: n for n, w in enumerate(WORDS)}, "unk_token": "[UNK]"},
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    data = rows.astype("<f2" if kind == "F16" else "<f4").tobytes()
+    header = {"__metadata__": {"a": "b"}, "w": {"dtype": kind, "shape": rows.shape, "data_offsets": [0, len(data)]}}
+    head = json.dumps(header).encode()
+    (folder / "weights.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + data)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packaged() -> Static:
+    if not (static.FOLDER / "weights.safetensors").exists():
+        pytest.skip("the package was installed without the model's files")
+    return Static()
+
+
+@pytest.mark.parametrize("kind", ["F16", "F32"])
+def test_a_text_is_the_mean_of_its_tokens(tmp_path: Path, kind: str) -> None:
+    rows = Static(write_model(tmp_path, kind=kind)).passages(["red", "red red green", "blue green"])
+
+    expected = np.array([[1, 0, 0, 0], [2, 1, 0, 0], [0, 1, 1, 0]], np.float32)
+    assert np.allclose(rows, expected / np.linalg.norm(expected, axis=1, keepdims=True))
+    assert rows.dtype == np.float32
+
+
+def test_a_question_and_a_passage_of_one_text_are_one_vector(packaged: Static) -> None:
+    text = "How do I link notes? 検索 🎉"
+
+    assert np.allclose(packaged.query(text), packaged.passages(["other", text])[1], atol=1e-6)
+
+
+def test_nothing_is_a_vector_of_zeros(packaged: Static) -> None:
+    assert packaged.passages([]).shape == (0, 256)
+    assert not packaged.query("").any()
+    assert not packaged.passages(["a", ""])[1].any()
+
+
+def test_texts_of_like_meaning_are_near(packaged: Static) -> None:
+    near, far = packaged.passages(["The dog ran across the meadow.", "Quarterly tax returns are due."])
+    question = packaged.query("a puppy running in a field")
+
+    assert question @ near > question @ far + 0.2
+
+
+def test_many_texts_are_embedded_as_each_alone(packaged: Static) -> None:
+    texts = [f"note {n} about " + "things " * (n % 7) for n in range(600)]
+
+    rows = packaged.passages(texts)
+
+    assert np.allclose(rows, np.concatenate([packaged.passages([text]) for text in texts]), atol=1e-6)
+
+
+def test_a_very_long_text_is_embedded_as_a_whole(packaged: Static) -> None:
+    row = packaged.passages(["one two " * 10_000])[0]
+
+    assert np.allclose(row @ packaged.query("one two " * 20), 1, atol=1e-3)
+
+
+def test_tokens_can_be_weighted(tmp_path: Path) -> None:
+    weights = np.array([1, 0, 3, 1, 1], np.float32)
+
+    model = Static(write_model(tmp_path), token_weights=weights)
+
+    assert np.allclose(model.query("red green blue"), np.array([0, 3, 1, 0]) / np.sqrt(10))
+    assert not model.query("red").any()
+
+
+def test_the_model_id_tells_what_vectors_depend_on(tmp_path: Path) -> None:
+    first, second = write_model(tmp_path / "a"), write_model(tmp_path / "b", ROWS + 1)
+    weights = np.ones(5, np.float32)
+
+    ids = {
+        Static().model_id,
+        Static(first).model_id,
+        Static(second).model_id,
+        Static(first, token_weights=weights).model_id,
+    }
+
+    assert len(ids) == 4
+    assert Static(first).model_id == Static(write_model(tmp_path / "c")).model_id
+
+
+def test_special_tokens_in_a_text_are_text(tmp_path: Path) -> None:
+    assert Static(write_model(tmp_path)).query("redneverred").tolist() == [0, 0, 0, 1]
+
+
+def test_a_token_that_the_table_lacks_does_not_break(tmp_path: Path) -> None:
+    assert Static(write_model(tmp_path, ROWS[:3])).query("blue").tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "weights.safetensors"])
+def test_a_missing_file_is_named_with_the_next_step(tmp_path: Path, name: str) -> None:
+    (write_model(tmp_path) / name).unlink()
+
+    with pytest.raises(SetupError, match=f"{name} is missing") as raised:
+        Static(tmp_path).query("red")
+    assert "install" in raised.value.hint
+
+
+@pytest.mark.parametrize("size", [0, 4, 8, 40, -1])
+def test_a_damaged_table_is_named(tmp_path: Path, size: int) -> None:
+    path = write_model(tmp_path) / "weights.safetensors"
+    path.write_bytes(path.read_bytes()[:size])
+
+    with pytest.raises(SetupError, match=r"weights\.safetensors is damaged"):
+        Static(tmp_path).query("red")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        [],
+        {},
+        {"a": 1},
+        {"a": {"dtype": "F16", "shape": [5], "data_offsets": [0, 40]}},
+        {"a": {"dtype": "BF16", "shape": [5, 4], "data_offsets": [0, 40]}},
+        {"a": {"dtype": "F16", "shape": [5, 5], "data_offsets": [0, 40]}},
+    ],
+)
+def test_a_table_of_another_form_is_refused(tmp_path: Path, header: object) -> None:
+    head = json.dumps(header).encode()
+    (write_model(tmp_path) / "weights.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + bytes(40))
+
+    with pytest.raises(SetupError, match=r"weights\.safetensors is damaged"):
+        Static(tmp_path).query("red")
+
+
+def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
+    (write_model(tmp_path) / "tokenizer.json").write_text("{}", encoding="utf-8")
+
+    with pytest.raises(SetupError, match=r"tokenizer\.json is damaged"):
+        Static(tmp_path).query("red")
+
+
+def test_threads_may_share_it(packaged: Static) -> None:
+    fresh = Static()
+    with ThreadPoolExecutor(4) as pool:
+        rows = list(pool.map(fresh.query, ["one text"] * 20))
+
+    assert all(np.array_equal(row, packaged.query("one text")) for row in rows)
+
+
+@given(st.lists(st.text(), max_size=5))
+def test_any_text_has_a_vector_of_length_one_or_zero(packaged: Static, texts: list[str]) -> None:
+    lengths = np.linalg.norm(packaged.passages(texts), axis=1)
+
+    assert all(
+        np.isclose(length, 1, atol=1e-5) or (length == 0 and not text)
+        for length, text in zip(lengths, texts, strict=True)
+    )
+
+
+def test_half_a_character_is_read_as_a_question_mark(packaged: Static) -> None:
+    assert np.array_equal(packaged.query("a\ud800"), packaged.query("a?"))
