@@ -1,3 +1,4 @@
+import json
 from itertools import pairwise
 
 import pytest
@@ -6,6 +7,7 @@ from hypothesis import strategies as st
 
 from knapper.index import chunks, properties
 from knapper.index.chunks import HEADING_SLACK, Chunk
+from knapper.vault import canvas
 from knapper.vault.parse import parse
 from knapper.vault.paths import NotePath
 
@@ -153,9 +155,9 @@ def test_half_a_character_in_a_property_does_not_spoil_the_text() -> None:
 
 
 def test_text_that_is_not_utf_8_is_read_as_windows_1252() -> None:
-    found = split(b"# Caf\xe9\n\n\x93na\xc3\xafve\x94 text\n")
+    found = split(b"# Caf\xe9\n\n\x93text\x94\nna\xc3\xafve\n")
 
-    assert found[0].text == "# Café\n\n“naïve” text"
+    assert found[0].text == "# Café\n\n“text”\nnaïve"
     assert (found[0].start, found[0].stop) == (0, 21)
 
 
@@ -248,3 +250,61 @@ def test_a_note_of_fifty_megabytes_is_split() -> None:
 
     assert len(raw) > 50_000_000
     assert len(found) == 95_000
+
+
+def waiting(kind: str, before: str, after: str) -> str:
+    fields = json.dumps({"id": "e1", "type": kind, "before": before, "after": after})
+    return f"```ai-edit\n{fields}\n```\n#ai_edit\n"
+
+
+def test_a_waiting_edit_is_searched_by_what_it_would_change() -> None:
+    block = waiting("replace", "old words\n\n## Sub\n\nold end", "new words")
+    text = f"# A\n\n{block}\n# B\n\ntail\n"
+
+    found = split(text)
+
+    assert [(c.heading, c.text, c.start_line, c.end_line) for c in found] == [
+        ("# A", "# A\n\nold words", 1, 6),
+        ("## Sub", "## Sub\n\nold end", 3, 6),
+        ("# B", "# B\n\ntail", 8, 10),
+    ]
+    assert text[found[1].start : found[1].stop] == block.rstrip()
+    assert text[found[2].start : found[2].stop] == "# B\n\ntail"
+
+
+def test_what_a_waiting_edit_would_add_is_not_found() -> None:
+    found = split("above\n\n" + waiting("add", "", "new words") + "\nbelow\n")
+
+    assert [(c.text.split(), c.start_line, c.end_line) for c in found] == [(["above", "below"], 1, 8)]
+
+
+def test_a_block_that_cannot_be_read_stays_text() -> None:
+    assert "{broken" in split("```ai-edit\n{broken\n```\n#ai_edit\n")[0].text
+
+
+def test_a_canvas_gives_a_chunk_a_card() -> None:
+    raw = b'{"nodes": [\n{"id": "a", "text": "first\\ncard"},\n{"id": "b", "text": "second"}\n]}'
+
+    found = chunks.split(NotePath("Board.canvas"), raw, canvas.parse(raw))
+
+    assert [(c.kind, c.heading, c.text, c.start_line) for c in found] == [
+        ("canvas", "top-level", "first\ncard", 2),
+        ("canvas", "top-level", "second", 3),
+    ]
+    assert raw[found[1].start : found[1].stop] == b"second"
+
+
+@given(MARKDOWN, MARKDOWN, MARKDOWN, st.sampled_from(["replace", "delete"]))
+def test_a_waiting_edit_changes_no_text_until_it_is_accepted(
+    above: list[str], before: list[str], below: list[str], kind: str
+) -> None:
+    head, old, tail = ("\n".join(lines).replace("```", "~").replace("%%", "") for lines in (above, before, below))
+    plain = f"{head}\n\n{old}\n\n{tail}"
+    pending = f"{head}\n\n{waiting(kind, old, '' if kind == 'delete' else 'new')}\n{tail}"
+
+    expected, found = split(plain, limit=40), split(pending, limit=40)
+
+    if "~~~" not in plain and "<div>" not in plain and "$$" not in plain:
+        assert [(c.digest, c.text) for c in found] == [(c.digest, c.text) for c in expected]
+    assert [c.start for c in found] == sorted(c.start for c in found)
+    assert all(0 <= c.start < c.stop <= len(pending.encode()) for c in found)

@@ -304,7 +304,7 @@ def test_half_a_character_is_sent_as_a_question_mark() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "missing"),
-    [(EmbedSettings(kind="endpoint", model="m"), "base_url"), (EmbedSettings(base_url="http://x"), "embed.model")],
+    [(EmbedSettings(kind="endpoint", model="m"), "base_url"), (EmbedSettings(base_url="http://x"), "embeddings.model")],
 )
 def test_a_missing_setting_is_named(settings: EmbedSettings, missing: str) -> None:
     with pytest.raises(SetupError, match=missing):

@@ -1,17 +1,16 @@
 """Split a note into the chunks that the index stores, along its structure."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import pairwise
-from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
-from knapper.index import cuts, properties
-from knapper.vault import source
+from knapper.index import cuts, originals, properties
+from knapper.vault import notes, paths, source
 from knapper.vault.outline import Block, Outline, Section
+from knapper.vault.parse import parse
 from knapper.vault.paths import NotePath
 
 ChunkKind = Literal["text", "list", "table", "code", "quote", "frontmatter", "canvas"]
@@ -24,7 +23,6 @@ HEADING_SLACK = 200
 
 _LONGEST_TITLE = 200
 _KINDS: dict[str, ChunkKind] = {"list": "list", "table": "table", "code": "code", "quote": "quote"}
-_ESCAPED = re.compile("[\udc80-\udcff]")
 _BLANK = b" \t\r\n\v\f"
 
 
@@ -65,7 +63,9 @@ def split(path: NotePath, raw: bytes, outline: Outline, *, limit: int = LIMIT) -
 
     Blocks of one section are packed together; a block is cut only where it is longer than *limit*: a list at its
     items, a table at its rows, code at its lines, text at sentence ends. A heading opens its section's first chunk; one
-    that owns nothing but sub-headings opens the chunk of the first of them.
+    that owns nothing but sub-headings opens the chunk of the first of them. Where an edit waits for a person's word,
+    the text before the edit is split, and placed on the lines of the waiting block. Of files that aren't Markdown each
+    passage is split by itself.
 
     Args:
         path: Gives the title.
@@ -77,8 +77,12 @@ def split(path: NotePath, raw: bytes, outline: Outline, *, limit: int = LIMIT) -
         Chunks in order; those of the frontmatter first. What lies between two of the body is white space.
     """
     data = source.decode(raw).data if outline.encoding == "utf-16" else raw
-    splitter = _Splitter(title=PurePosixPath(path).stem, data=data, outline=outline, limit=limit)
-    return [*splitter.frontmatter(), *splitter.body()]
+    splitter = _Splitter(title=paths.stem(path), path=path, data=data, outline=outline, limit=limit)
+    original = originals.restore(raw, outline)
+    if original is None:
+        return splitter.chunks()
+    of_original = replace(splitter, data=original.data, outline=parse(original.data))
+    return [splitter.placed(chunk, *original.place(chunk.start, chunk.stop)) for chunk in of_original.chunks()]
 
 
 def embed_text(title: str, path: Sequence[str], text: str) -> str:
@@ -95,9 +99,17 @@ def embed_text(title: str, path: Sequence[str], text: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Splitter:
     title: str
+    path: NotePath
     data: bytes
     outline: Outline
     limit: int
+
+    def chunks(self) -> list[Chunk]:
+        return [*self.frontmatter(), *self.body(), *self.passages()]
+
+    def placed(self, chunk: Chunk, start: int, stop: int) -> Chunk:
+        first, last = self._lines(start, stop)
+        return replace(chunk, start=start, stop=stop, start_line=first, end_line=last)
 
     def frontmatter(self) -> Iterator[Chunk]:
         head = self.outline.frontmatter
@@ -106,12 +118,9 @@ class _Splitter:
         if head.valid:
             text = properties.render(head.values)
         else:
-            text = properties.without_brackets(_readable(self.data[head.yaml_start : head.yaml_stop])).strip()
-        at = 0
-        for stop in cuts.stops(text, self.limit, "lines"):
-            if piece := text[at:stop].strip():
-                yield self._chunk("frontmatter", "frontmatter", (), (head.start, head.stop), piece)
-            at = stop
+            text = properties.without_brackets(notes.text(self.data[head.yaml_start : head.yaml_stop])).strip()
+        for piece in self._pieces(text):
+            yield self._chunk("frontmatter", "frontmatter", (), (head.start, head.stop), piece)
 
     def body(self) -> Iterator[Chunk]:
         carried: list[_Atom] = []
@@ -124,9 +133,23 @@ class _Splitter:
             for group in _pack(atoms, self.limit):
                 yield from self._body_chunk(section, group)
 
+    def passages(self) -> Iterator[Chunk]:
+        kind: ChunkKind = "canvas" if paths.suffix(self.path) == ".canvas" else "text"
+        for passage in self.outline.passages:
+            for piece in self._pieces(passage.text):
+                yield self._chunk(kind, "top-level", (), (passage.start, passage.stop), piece)
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        """Cut text that doesn't stand in the file as it is shown."""
+        at = 0
+        for stop in cuts.stops(text, self.limit, "lines"):
+            if piece := text[at:stop].strip():
+                yield piece
+            at = stop
+
     def _body_chunk(self, section: Section, group: Sequence[_Atom]) -> Iterator[Chunk]:
         start, stop = _trimmed(self.data, group[0].start, group[-1].stop)
-        text = _readable(self.data[start:stop])
+        text = notes.text(self.data[start:stop])
         if not text.strip():
             return
         kinds: set[ChunkKind] = {_KINDS.get(atom.kind, "text") for atom in group if atom.kind != "heading"}
@@ -136,18 +159,22 @@ class _Splitter:
 
     def _chunk(self, kind: ChunkKind, heading: str, path: tuple[str, ...], span: tuple[int, int], text: str) -> Chunk:
         start, stop = span
-        lines = self.outline.line_starts
+        first, last = self._lines(start, stop)
         return Chunk(
             kind=kind,
             heading=heading,
             path=path,
             start=start,
             stop=stop,
-            start_line=bisect_right(lines, start) or 1,
-            end_line=bisect_right(lines, stop - 1) or 1,
+            start_line=first,
+            end_line=last,
             text=text,
             digest=_digest(kind, self.title, *path, text),
         )
+
+    def _lines(self, start: int, stop: int) -> tuple[int, int]:
+        starts = self.outline.line_starts
+        return bisect_right(starts, start) or 1, bisect_right(starts, max(start, stop - 1)) or 1
 
     def _atoms(self, section: Section, blocks: Iterable[Block]) -> Iterator[_Atom]:
         """Yield all of a section's own text, in order, also what no block holds."""
@@ -222,12 +249,6 @@ def _trimmed(data: bytes, start: int, stop: int) -> tuple[int, int]:
     indent = len(span) - len(span.lstrip(_BLANK))
     first = max(span.rfind(b"\n", 0, indent), span.rfind(b"\r", 0, indent)) + 1
     return start + first, start + len(span)
-
-
-def _readable(data: bytes) -> str:
-    """Decode for people: bytes that aren't UTF-8 are taken for Windows-1252, each by itself."""
-    text = data.decode(errors="surrogateescape")
-    return _ESCAPED.sub(lambda byte: byte.group().encode(errors="surrogateescape").decode("cp1252", "replace"), text)
 
 
 def _digest(*parts: str) -> bytes:

@@ -79,7 +79,9 @@ class EmbedSettings:
     env_proxies: bool = False
     """Use the proxies that the environment names."""
     folder: Path | None = None
-    """Holds a model's files, for ``static`` and ``onnx``; None takes the package's own, or the library's cache."""
+    """Holds a model's files, for ``static`` and ``onnx``; None takes the package's own, or those in the cache."""
+    cache: Path | None = None
+    """Where ``onnx`` keeps models that it fetched; None leaves it to the library, which uses a temporary folder."""
     threads: int | None = None
     """For ``onnx``; None leaves it to the library."""
 

@@ -12,6 +12,7 @@ from typing import Self
 from knapper.errors import ConflictError
 from knapper.index import embedding, refresh, status, turn
 from knapper.index.embed import Embedder, EmbedderError
+from knapper.index.filters import Filter
 from knapper.index.fuse import Fusion
 from knapper.index.graph import Graph
 from knapper.index.refresh import Outcome, Plan, Progress
@@ -121,24 +122,25 @@ class Engine:
             meaning: Vectors are wanted too.
         """
         plan, unchecked = self._look()
-        complete = self.store.meta("complete") == "1"
         stale = plan.stale
-        if complete and not unchecked and 0 < stale + len(plan.doubtful) <= _LOOK_FILES:
+        if not unchecked and 0 < stale + len(plan.doubtful) <= _LOOK_FILES:
             with turn.take(self.folder, wait_s=0) as mine:
                 if mine:
                     self._carry_out(plan, None)
                     stale = 0
-        return Freshness(
-            stale=stale, unchecked=unchecked, incomplete=not complete, pending=self._few_pending() if meaning else 0
-        )
+        complete = self.store.meta("complete") == "1"
+        pending = self._few_pending() if meaning else 0
+        return Freshness(stale=stale, unchecked=unchecked, incomplete=not complete, pending=pending)
 
     def search(self, question: Question) -> Answer:
         """Answer from the index as it stands."""
         return self._searcher.search(question)
 
-    def status(self) -> Status:
-        """Count what the index holds."""
-        return status.of(self.store, model=self.model)
+    def status(self, where: Filter | None = None) -> Status:
+        """Count what the index holds of the files that pass *where*, or of all."""
+        with self.store.database.snapshot() as connection:
+            allowed = self._searcher.allowed.mask(connection, where or Filter())
+            return status.of(self.store, connection, model=self.model, allowed=allowed)
 
     def close(self) -> None:
         """Close the index."""
@@ -183,7 +185,7 @@ class Engine:
         if embedder is None:
             return 0
         pending = self.store.count_pending(embedder.model_id)
-        if 0 < pending <= _LOOK_CHUNKS and embedder.local:
+        if 0 < pending <= _LOOK_CHUNKS and embedder.instant:
             try:
                 pending -= self.embed()
             except EmbedderError:  # the search itself says what is wrong with it

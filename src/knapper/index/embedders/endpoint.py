@@ -61,7 +61,7 @@ class Endpoint:
         if not settings.model or not settings.base_url:
             missing = "model" if settings.base_url else "base_url"
             raise EmbedderError(
-                f"embed.kind is endpoint, and embed.{missing} isn't set",
+                f"embeddings.kind is endpoint, and embeddings.{missing} isn't set",
                 hint="for example base_url = http://localhost:11434/v1 and model = nomic-embed-text",
             )
         self.model_id = prefixes.model_id("endpoint", settings)
@@ -138,7 +138,7 @@ class Endpoint:
         except ValueError as error:
             raise EmbedderError(
                 f"the answer of {self._client.place} can't be used: {error}",
-                hint="check that embed.base_url leads to an API of OpenAI's form, and that embed.model embeds text",
+                hint="check that embeddings.base_url is an API of OpenAI's form, and that embeddings.model embeds text",
                 code="embedder_answer",
             ) from error
         if self._dimensions not in {0, rows.shape[1]}:
@@ -180,20 +180,24 @@ class Endpoint:
         model, place = self._settings.model, self._client.place
         said = f"HTTP {answer.status}{_why(answer)}"
         if answer.status in {401, 403}:
-            raise EmbedderError(f"{place} refuses the API key ({said})", hint="set embed.api_key", code="embedder_key")
+            raise EmbedderError(
+                f"{place} refuses the API key ({said})", hint="set embeddings.api_key", code="embedder_key"
+            )
         if answer.status in _TOO_MUCH:
             raise _TooMuchError(
-                f"{place} can't embed with model '{model}' ({said})", hint="check embed.model", code="embedder_refused"
+                f"{place} can't embed with model '{model}' ({said})",
+                hint="check embeddings.model",
+                code="embedder_refused",
             )
         if 300 <= answer.status < 400:
             raise EmbedderError(
                 f"{place} sends elsewhere ({said})",
-                hint="set embed.base_url to the address that it means; redirects aren't followed",
+                hint="set embeddings.base_url to the address that it means; redirects aren't followed",
                 code="embedder_refused",
             )
         raise EmbedderError(
             f"{place} has no model '{model}', or is no API of OpenAI's form ({said})",
-            hint="check embed.model and embed.base_url; with Ollama: `ollama pull MODEL`",
+            hint="check embeddings.model and embeddings.base_url; with Ollama: `ollama pull MODEL`",
             code="embedder_refused",
         )
 

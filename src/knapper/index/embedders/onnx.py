@@ -18,9 +18,7 @@ RECOMMENDED = "intfloat/multilingual-e5-small"
 
 _DIMENSIONS = 384
 """Of the recommended model, which the library doesn't list itself."""
-_HINT = (
-    "check embed.model, and embed.folder or the connection that the model is fetched over; or set embed.kind = static"
-)
+_HINT = "check embeddings.model and the connection that it is fetched over, or set embeddings.kind = static"
 
 
 class Model(Protocol):
@@ -95,10 +93,11 @@ class Onnx:
         return normalise(self._embed([self._prefixes.query + text]))[0]
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        model = self._model
         documents = [clean(text) for text in texts]
         try:
-            rows = np.array(list(self._model.embed(documents, batch_size=self._settings.batch)), np.float32)
-        except (ValueError, RuntimeError, OSError) as error:
+            rows = np.array(list(model.embed(documents, batch_size=self._settings.batch)), np.float32)
+        except Exception as error:  # the runtime's errors have no root of their own
             raise EmbedderError(f"the model '{self._settings.model}' can't be run", hint=_HINT) from error
         if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
             raise EmbedderError(f"the model '{self._settings.model}' gives no vectors that can be used", hint=_HINT)
@@ -115,7 +114,7 @@ def _installed() -> Models:
         return cast("Models", importlib.import_module("fastembed").TextEmbedding)
     except ImportError as error:
         raise EmbedderError(
-            "embed.kind is onnx, and the library for it isn't installed",
+            "embeddings.kind is onnx, and the library for it isn't installed",
             hint="run: pip install 'knapper[onnx]'",
             code="embedder_extra",
         ) from error
@@ -123,6 +122,8 @@ def _installed() -> Models:
 
 def _load(models: Models, settings: EmbedSettings) -> Model:
     options: dict[str, object] = {"threads": settings.threads}
+    if settings.cache is not None:
+        options["cache_dir"] = str(settings.cache)
     if settings.folder is not None:
         options |= {"specific_model_path": str(settings.folder), "local_files_only": True}
     try:
@@ -130,7 +131,7 @@ def _load(models: Models, settings: EmbedSettings) -> Model:
         if settings.model.casefold() == RECOMMENDED and RECOMMENDED not in known:
             _describe_recommended(models)
         return models(model_name=settings.model, **options)
-    except (ValueError, RuntimeError, OSError) as error:
+    except Exception as error:  # the runtime's errors have no root of their own
         raise EmbedderError(f"the model '{settings.model}' can't be loaded", hint=_HINT) from error
 
 

@@ -28,7 +28,7 @@ _SLAB = 256
 _STRETCH = 4_096
 """Tokens of one text that are added up at a time."""
 _LONGEST_HEADER = 1_000_000
-_HINT = "install knapper anew, or set embed.kind to endpoint, onnx or none"
+_HINT = "install knapper anew, or set embeddings.kind to endpoint, onnx or none"
 
 
 class Static:
