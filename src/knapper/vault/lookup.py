@@ -46,7 +46,7 @@ def locate(root: Path, path: NotePath, *, must_exist: bool = True) -> Path:
         RefusedError: A symbolic link leads out of the vault (code ``outside_vault``).
         StorageError: A folder can't be read, or links lead in a circle (code ``link_loop``).
     """
-    return _hinted(root, path, must_exist=must_exist).file
+    return resolve(root, path, must_exist=must_exist).file
 
 
 def canonical(root: Path, path: NotePath, *, must_exist: bool = True) -> NotePath:
@@ -54,10 +54,11 @@ def canonical(root: Path, path: NotePath, *, must_exist: bool = True) -> NotePat
 
     ``notes/CAFE.md`` gives ``Notes/Café.md`` where that is the one file so named.
     """
-    return _hinted(root, path, must_exist=must_exist).path
+    return resolve(root, path, must_exist=must_exist).path
 
 
-def _hinted(root: Path, path: NotePath, *, must_exist: bool) -> Found:
+def resolve(root: Path, path: NotePath, *, must_exist: bool = True) -> Found:
+    """Tell what a path names on disk; arguments and errors are those of `locate`."""
     try:
         return find(root, path, must_exist=must_exist)
     except NotFound:

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from knapper.errors import NotFound
+from knapper.errors import KnapError, NotFound
 from knapper.vault import disk, lookup, notes, paths, settings, walk
 from knapper.vault.ignore import Ignore
 from knapper.vault.notes import Note
@@ -81,26 +81,26 @@ class View:
             if self.policy.visible(NotePath(skipped.path)):
                 on_problem(skipped)
 
-        for file in walk.files(self.root, self.ignore, on_problem=tell):
-            if self.policy.visible(file.path) and (file.target is None or self.policy.visible(file.target)):
-                yield file
+        return filter(self._shows, walk.files(self.root, self.ignore, on_problem=tell))
 
     def files_at(self, path: Path) -> tuple[NotePath | None, list[FileStat]]:
-        """List the visible files that a path on disk names right now: one, a folder's, or none.
+        """List the visible files that a path on disk names right now: one, all below a folder, or none.
 
         Returns:
-            The path in the vault, None where it lies outside; and the files.
+            The path in the vault, None where it can't be one of a file in it; and the files.
         """
         try:
-            inside = NotePath(path.relative_to(self.root).as_posix())
-        except ValueError:
+            inside = paths.parse(str(path), root=self.root)
+        except KnapError:
             return None, []
-        found = walk.at(self.root, self.ignore, inside)
-        return inside, [file for file in found if self.policy.visible(file.path)]
+        return inside, [file for file in walk.at(self.root, self.ignore, inside) if self._shows(file)]
 
     def seen_by(self, policy: Policy) -> "View":
         """Show the same vault by another policy."""
         return replace(self, policy=policy)
+
+    def _shows(self, file: FileStat) -> bool:
+        return self.policy.visible(file.path) and (file.target is None or self.policy.visible(file.target))
 
     def _find(self, raw: str) -> lookup.Found:
         path = paths.parse(raw, root=self.root)

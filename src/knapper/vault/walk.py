@@ -53,9 +53,7 @@ def _discard(_: Skipped) -> None:
     pass
 
 
-def files(
-    root: Path, ignore: Ignore, *, below: str = "", on_problem: Callable[[Skipped], None] = _discard
-) -> Iterator[FileStat]:
+def files(root: Path, ignore: Ignore, *, on_problem: Callable[[Skipped], None] = _discard) -> Iterator[FileStat]:
     """List the files of a vault: of each folder first its files, then its folders, both by name.
 
     Symbolic links to files inside the vault are listed under their own names. Links to folders aren't followed:
@@ -64,15 +62,41 @@ def files(
     Args:
         root: The vault's folder.
         ignore: What to leave out silently.
-        below: A folder of the vault to begin at; empty for the vault itself.
-        on_problem: Told of each file or folder that should be here and can't be.
+        on_problem: Told of each file or folder that should be here and can't be; of what lies below such a folder
+            nothing is known.
 
     Raises:
         StorageError: The vault's own folder can't be read; then nothing is known about any of its files.
     """
-    base = os.fspath(root)
+    return _walk(os.fspath(root), "", ignore, on_problem)
+
+
+def at(root: Path, ignore: Ignore, path: NotePath) -> Iterator[FileStat]:
+    """List what `files` would of one file, or of all below one folder, right now; a missing one gives nothing.
+
+    Raises:
+        StorageError: The vault's own folder can't be read.
+    """
+    folder = paths.folder(path)
+    whole = Path(os.path.realpath(root), folder)
+    if os.path.realpath(whole) != os.fspath(whole):
+        return  # reached by a link, so that it is listed elsewhere or not at all
+    for entry in _entries(os.fspath(root), f"{folder}/" if folder else "", _discard):
+        if entry.name != paths.name(path):
+            continue
+        is_folder = _is_folder(entry)
+        if ignore.hides(path, is_folder=is_folder):
+            return
+        if is_folder:
+            yield from _walk(os.fspath(root), f"{path}/", ignore, _discard)
+        else:
+            found = _file(entry, path, os.path.realpath(root), ignore)
+            yield from [found] if isinstance(found, FileStat) else []
+
+
+def _walk(base: str, start: str, ignore: Ignore, on_problem: Callable[[Skipped], None]) -> Iterator[FileStat]:
     real = os.path.realpath(base)
-    pending = [f"{below}/" if below else ""]
+    pending = [start]
     while pending:
         folder = pending.pop()
         below: list[str] = []
@@ -90,23 +114,6 @@ def files(
             elif found:
                 on_problem(found)
         pending += reversed(below)
-
-
-def at(root: Path, ignore: Ignore, path: NotePath) -> Iterator[FileStat]:
-    """List what *path* names right now: one file, all of a folder, or nothing; what is ignored isn't there."""
-    base = os.fspath(root)
-    if (root / path).is_dir():
-        if not ignore.hides(path, is_folder=True) and not (root / path).is_symlink():
-            yield from files(root, ignore, below=path)
-        return
-    if ignore.hides(path):
-        return
-    parent, name = paths.folder(path), paths.name(path)
-    for entry in _entries(base, f"{parent}/" if parent else "", _discard):
-        if entry.name == name:
-            found = _file(entry, path, os.path.realpath(base), ignore)
-            if isinstance(found, FileStat):
-                yield found
 
 
 def _entries(base: str, folder: str, on_problem: Callable[[Skipped], None]) -> list[os.DirEntry[str]]:

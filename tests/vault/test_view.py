@@ -1,0 +1,248 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError
+from knapper.vault.policy import Policy
+from knapper.vault.view import View
+from knapper.vault.walk import Skipped
+
+FILES = [
+    "Open/note.md",
+    "Open/Café.md",
+    "Open/board.canvas",
+    "Secret/key.md",
+    "Secret/Deep/plan.md",
+    "Templates/daily.md",
+    "root.md",
+    "two\nlines.md",
+    "*?.md",
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    vault = tmp_path / "vault"
+    for file in FILES:
+        (vault / file).parent.mkdir(parents=True, exist_ok=True)
+        (vault / file).write_text(f"text of {file}", encoding="utf-8")
+    (vault / ".obsidian").mkdir()
+    (vault / ".obsidian/app.json").write_text(json.dumps({"userIgnoreFilters": ["Templates/"]}), encoding="utf-8")
+    (tmp_path / "outside.md").write_text("not ours", encoding="utf-8")
+    return vault
+
+
+@pytest.fixture
+def view(root: Path) -> View:
+    return View.open(root, Policy(client="mcp", hidden=("Secret/",)))
+
+
+def paths_of(view: View) -> list[str]:
+    return [file.path for file in view.files()]
+
+
+def error_of(view: View, raw: str) -> dict[str, object]:
+    with pytest.raises(KnapError) as error:
+        view.path(raw)
+    shape = error.value.as_dict()
+    with pytest.raises(KnapError) as again:
+        view.read(raw)
+    assert again.value.as_dict() == shape
+    return shape
+
+
+def test_files_are_those_that_are_neither_ignored_nor_hidden(view: View) -> None:
+    assert paths_of(view) == ["*?.md", "root.md", "two\nlines.md", "Open/Café.md", "Open/board.canvas", "Open/note.md"]
+
+
+def test_every_listed_file_can_be_read_under_its_path(view: View) -> None:
+    for path in paths_of(view):
+        assert view.visible(view.path(path))
+        assert view.path(path) == path
+        assert view.read(path).raw == view.read_bytes(path) == f"text of {path}".encode()
+
+
+@pytest.mark.parametrize(
+    "raw", ["open/NOTE.md", "./Open/note.md", "Open/x/../note.md", "Secret/../Open/note.md", "{root}/Open/note.md"]
+)
+def test_other_spellings_give_the_listed_path(view: View, root: Path, raw: str) -> None:
+    assert view.path(raw.format(root=root)) == "Open/note.md"
+    assert view.path("OPEN/Cafe\u0301.md") == "Open/Café.md"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "Secret/key.md",
+        "secret/KEY.md",
+        "./Secret//key.md",
+        "Open/../Secret/key.md",
+        "{root}/Secret/key.md",
+        "{root}/Open/../Secret/key.md",
+        "Secret/Deep/../key.md",
+        "Secret/none.md",
+        "Secret",
+        "Secret/",
+        "Secret/Deep",
+        "Templates/daily.md",
+        "TEMPLATES/daily.md",
+        ".obsidian/app.json",
+        ".Obsidian/App.json",
+        ".obsidian",
+        "Open/.hidden.md",
+        "alias.md",
+        "Open/way/key.md",
+        "Open/way/Deep/plan.md",
+        "Open/way/none.md",
+        "Open/way/out.md",
+        "Open/way/loop.md",
+        "open/WAY/key.md",
+        "config/app.json",
+        "Open",
+        "none.md",
+        "root.md/below.md",
+    ],
+)
+def test_hidden_ignored_and_missing_files_give_the_same_error(view: View, root: Path, tmp_path: Path, raw: str) -> None:
+    (root / "alias.md").symlink_to("Secret/key.md")
+    (root / "Open/way").symlink_to("../Secret")
+    (root / "config").symlink_to(".obsidian")
+    (root / "Secret/out.md").symlink_to(tmp_path / "outside.md")
+    (root / "Secret/loop.md").symlink_to("loop.md")
+
+    shape = error_of(view, raw.format(root=root))
+
+    assert shape["code"] == "not_found"
+    assert str(shape["error"]).startswith("no file ")
+    assert not any(
+        name in str([shape.get("hint"), shape["nearest"]]) for name in ("Secret", "Templates", "key.md", "plan")
+    )
+
+
+def test_an_error_says_the_same_whether_the_hidden_file_is_there_or_not(view: View, root: Path) -> None:
+    before = [error_of(view, raw) for raw in ("Secret/key.md", "SECRET/key.md", "Secret/new.md", "Open/secret-key.md")]
+    (root / "Secret/key.md").rename(root / "Secret/new.md")
+
+    assert [
+        error_of(view, raw) for raw in ("Secret/key.md", "SECRET/key.md", "Secret/new.md", "Open/secret-key.md")
+    ] == before
+
+
+def test_a_mistyped_path_is_told_with_visible_names_alone(view: View) -> None:
+    shape = error_of(view, "Open/kye.md")
+    near = error_of(view, "Open/ntoe.md")
+
+    assert "Secret/key.md" not in str(shape)
+    assert near["nearest"] == ["Open/note.md"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "../outside.md",
+        "/etc/passwd",
+        "Open/../../outside.md",
+        "{root}/../outside.md",
+        "{root}2/a.md",
+        "//x/y",
+        "C:\\a.md",
+        "out.md",
+        "way/outside.md",
+    ],
+)
+def test_nothing_outside_is_read(view: View, root: Path, tmp_path: Path, raw: str) -> None:
+    (root / "out.md").symlink_to(tmp_path / "outside.md")
+    (root / "way").symlink_to(tmp_path)
+
+    shape = error_of(view, raw.format(root=root))
+
+    assert shape["code"] == "outside_vault"
+    with pytest.raises(RefusedError):
+        view.read_bytes(raw.format(root=root))
+
+
+@pytest.mark.parametrize("raw", ["", ".", "a\0.md", "\ud800.md", "x" * 300])
+def test_text_that_is_no_path_is_bad_input(view: View, raw: str) -> None:
+    with pytest.raises(BadInput):
+        view.read(raw)
+
+
+def test_a_readable_folder_shows_its_files_and_nothing_else(root: Path) -> None:
+    view = View.open(root, Policy(read=("/Open/*.md",)))
+
+    assert paths_of(view) == ["Open/Café.md", "Open/note.md"]
+    assert view.path("open/note.md") == "Open/note.md"
+    with pytest.raises(NotFound):
+        view.path("root.md")
+
+
+def test_a_link_shows_no_more_than_what_it_leads_to(view: View, root: Path) -> None:
+    (root / "alias.md").symlink_to("Secret/key.md")
+    (root / "fine.md").symlink_to("Open/note.md")
+
+    assert "alias.md" not in paths_of(view)
+    assert view.path("FINE.md") == "fine.md"
+    assert view.read("fine.md").raw == b"text of Open/note.md"
+
+
+def test_problems_of_hidden_files_are_not_told(view: View, root: Path) -> None:
+    problems: list[Skipped] = []
+    (root / "Secret/nothing.md").symlink_to("gone.md")
+    (root / "Open/nothing.md").symlink_to("gone.md")
+
+    list(view.files(on_problem=problems.append))
+
+    assert [problem.path for problem in problems] == ["Open/nothing.md"]
+
+
+def test_two_spellings_that_both_fit_are_ambiguous(view: View, root: Path) -> None:
+    (root / "Open/NOTE.md").touch()
+    if len(os.listdir(root / "Open")) == 3:  # noqa: PTH208
+        pytest.skip("this file system ignores case")
+
+    with pytest.raises(Ambiguous):
+        view.path("Open/Note.md")
+
+
+def test_a_vault_below_a_hidden_folder_is_seen(tmp_path: Path) -> None:
+    root = tmp_path / ".git" / "Secret"
+    root.mkdir(parents=True)
+    (root / "a.md").touch()
+
+    view = View.open(root, Policy(hidden=("Secret/",)))
+
+    assert paths_of(view) == ["a.md"]
+    assert view.path(str(root / "a.md")) == "a.md"
+
+
+def test_the_files_at_a_path_on_disk_are_the_visible_ones(view: View, root: Path, tmp_path: Path) -> None:
+    (root / "Open/alias.md").symlink_to("../Secret/key.md")
+    (tmp_path / "link").symlink_to(root)
+
+    for top in (root, tmp_path / "link"):
+        inside, files = view.files_at(top / "Open")
+
+        assert (inside, [file.path for file in files]) == (
+            "Open",
+            ["Open/Café.md", "Open/board.canvas", "Open/note.md"],
+        )
+        assert [file.path for file in view.files_at(top / "Open/note.md")[1]] == ["Open/note.md"]
+    assert view.files_at(root / "Open/alias.md") == ("Open/alias.md", [])
+    assert view.files_at(root / "Secret") == ("Secret", [])
+    assert view.files_at(root / "gone.md") == ("gone.md", [])
+
+
+@pytest.mark.parametrize("path", [".", "..", "../outside.md", "caf\udce9.md"])
+def test_a_path_on_disk_that_names_no_file_of_the_vault_has_none(view: View, root: Path, path: str) -> None:
+    assert view.files_at(root / path) == (None, [])
+
+
+def test_another_client_sees_the_same_vault_by_its_own_policy(view: View) -> None:
+    owner = view.seen_by(Policy())
+
+    assert owner.path("Secret/key.md") == "Secret/key.md"
+    assert not view.visible(owner.path("Secret/key.md"))
+    assert owner.policy.sees_all
+    assert not view.policy.sees_all
