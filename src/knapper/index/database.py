@@ -3,7 +3,7 @@
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -52,7 +52,7 @@ class Database:
         return connection
 
     @contextmanager
-    def snapshot(self) -> Iterator[sqlite3.Connection]:
+    def snapshot(self) -> Generator[sqlite3.Connection]:
         """Hold one state of the index while several questions are asked."""
         connection = self.reader()
         if connection.in_transaction:
@@ -65,7 +65,7 @@ class Database:
             connection.execute("ROLLBACK" if connection.in_transaction else "SELECT 1")
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Generator[sqlite3.Connection]:
         """Write all of what happens inside, or nothing; the generation goes up by one.
 
         Raises:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import schema, terms, typos
-from knapper.index.segment import Query, Term
+from knapper.index import schema, terms
+from knapper.index.segment import Query
 from knapper.index.stems import Stemmer
 from knapper.index.terms import Counts
 
@@ -58,10 +58,8 @@ class Keywords:
         choice = terms.choose(
             connection, query, stemmer=self._stemmer, counts=self._name_counts, budget=terms.NAME_POSTINGS
         )
-        unknown = [word for word in choice.unknown if not self._in_texts(connection, word)]
-        guessed = typos.names(connection, unknown, allowed=allowed) if unknown else {}
         if not choice.expressions:
-            return guessed
+            return {}
         only = _restrict(connection, allowed, shift=0)
         joined = (" AND " if choice.every else " OR ").join(choice.expressions)
         rows = connection.execute(
@@ -70,15 +68,18 @@ class Keywords:
             (joined, _NAME_POOL),
         ).fetchall()
         if not rows or rows[0][1] <= 0:
-            return guessed
+            return {}
         shares = self._shares(connection, query, [int(i) for i, _ in rows])
         best = float(rows[0][1])
-        return guessed | {int(i): float(score) / best * shares.get(int(i), 0.0) for i, score in rows}
+        return {int(i): float(score) / best * shares.get(int(i), 0.0) for i, score in rows}
 
-    def _in_texts(self, connection: sqlite3.Connection, word: str) -> bool:
-        expression = Term(text=word).expression()
-        known, _ = self._chunk_counts.of(connection, [expression])
-        return known[expression] > 0
+    def unknown(self, connection: sqlite3.Connection, query: Query) -> list[str]:
+        """Give the query's words that neither a text nor a name holds."""
+        expressions = {term.text: term.expression() for term in query.words if not term.prefix}
+        texts, _ = self._chunk_counts.of(connection, list(expressions.values()))
+        absent = {word: expression for word, expression in expressions.items() if not texts[expression]}
+        names, _ = self._name_counts.of(connection, list(absent.values()))
+        return [word for word, expression in absent.items() if not names[expression]]
 
     def passing(self, connection: sqlite3.Connection, query: Query, ids: Sequence[int]) -> set[int]:
         """Give those of *ids* that hold the query's phrases and none of what it excludes."""

@@ -1,15 +1,17 @@
 """Answer a question with hits: rank by words, by names and by meaning, and join the rankings."""
 
+import json
+import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import fuse, schema, segment
+from knapper.index import fuse, schema, segment, typos
 from knapper.index.allowed import Allowed
 from knapper.index.embed import Embedder, EmbedderError
 from knapper.index.filters import Filter
@@ -24,6 +26,10 @@ _POOL = 200
 """Chunks that each ranking hands on."""
 _SECOND = 0.5
 """What further chunks of a note keep of its score, so that other notes get their turn."""
+
+
+_PROPERTIES = 0.6
+"""What a chunk of properties keeps of its score when a note's chunks are put in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +59,8 @@ class Answer:
     """Hold what was found, and what went wrong meanwhile."""
 
     hits: tuple[Hit, ...] = ()
-    remark: str = ""
-    """Why meaning wasn't asked, where it should have been; empty otherwise."""
+    remarks: tuple[str, ...] = ()
+    """What was corrected in the query, and why meaning wasn't asked where it should have been."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +82,7 @@ class Searcher:
         self._fusion: Fusion = fusion
         self._weights = Weights()
         self._keywords = Keywords()
-        self._allowed = Allowed()
+        self.allowed = Allowed()
         self._vectors: Vectors | None = None
 
     def search(self, question: Question) -> Answer:
@@ -85,17 +91,32 @@ class Searcher:
         Raises:
             EmbedderError: Only meaning was asked for, and the embedder doesn't answer.
         """
-        query = segment.terms(question.text)
+        query, corrected = self._read(question)
         if not query.plain:
             return Answer()
         vector, remark = self._vector(query, question.mode)
         with self._store.database.snapshot() as connection:
-            allowed = self._allowed.mask(connection, question.where)
+            allowed = self.allowed.mask(connection, question.where)
             rankings = self._rank(connection, question, query, vector, allowed)
             chunks = self._join(rankings, question.fusion or self._fusion)
             notes = fuse.notes(chunks, rankings.names, self._weights)
             hits = self._hits(connection, question, chunks, notes, rankings.names)
-        return Answer(hits=tuple(hits), remark=remark)
+        return Answer(hits=tuple(hits), remarks=tuple(filter(None, (corrected, remark))))
+
+    def _read(self, question: Question) -> tuple[Query, str]:
+        """Read the query; a word that nothing holds is taken for the likest one of a name, and that is said."""
+        query = segment.terms(question.text)
+        with self._store.database.snapshot() as connection:
+            unknown = self._keywords.unknown(connection, query)
+            if not unknown:
+                return query, ""
+            allowed = self.allowed.mask(connection, question.where)
+            meant = typos.corrections(connection, unknown, allowed=allowed)
+        text = question.text
+        for word, other in meant.items():
+            text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)
+        said = ", ".join(f"'{other}' for '{word}'" for word, other in meant.items())
+        return (segment.terms(text), f"no note holds it as typed: searched for {said}") if meant else (query, "")
 
     def _vector(self, query: Query, mode: Mode) -> tuple[NDArray[np.float32] | None, str]:
         """Embed the question; where that fails, words alone must do, and it is said why."""
@@ -156,11 +177,10 @@ class Searcher:
             by_file[schema.file_of(chunk.id)].append(chunk)
         found: list[tuple[float, int, Scored]] = []
         for file in sorted(notes, key=lambda f: (-notes[f], f))[: question.limit]:
-            best = sorted(by_file[file], key=lambda c: (-c.score, c.id))[: question.per_note]
-            best = best or _first_chunk(connection, file)
+            best = _shown(connection, file, by_file[file])[: question.per_note]
             top = best[0].score if best else 0.0
             for place, chunk in enumerate(best):
-                share = _SECOND * chunk.score / top if place and top > 0 else 1.0
+                share = _SECOND * min(chunk.score / top, 1.0) if place and top > 0 else 1.0
                 found.append((notes[file] * share, file, chunk))
         found.sort(key=lambda one: (-one[0], one[2].id))
         rows = {row.id: row for row in self._store.rows([chunk.id for _, _, chunk in found[: question.limit]])}
@@ -171,12 +191,20 @@ class Searcher:
         ]
 
 
-def _first_chunk(connection: sqlite3.Connection, file: int) -> list[Scored]:
-    """Give the first chunk of a note that only its name has found."""
-    row = connection.execute(
-        "SELECT id FROM chunks WHERE id >= ? AND id < ? ORDER BY position LIMIT 1", schema.chunk_range(file)
-    ).fetchone()
-    return [Scored(id=int(row[0]), score=0.0, keyword=0.0, dense=0.0)] if row else []
+def _shown(connection: sqlite3.Connection, file: int, found: Sequence[Scored]) -> list[Scored]:
+    """Order a note's chunks for showing: properties say less than text, and its first text stands for a name alone."""
+    if not found:
+        first = connection.execute(
+            "SELECT id FROM chunks WHERE id >= ? AND id < ? ORDER BY kind = 'frontmatter', position LIMIT 1",
+            schema.chunk_range(file),
+        )
+        return [Scored(id=int(i), score=0.0, keyword=0.0, dense=0.0) for (i,) in first]
+    rows = connection.execute(
+        "SELECT id FROM chunks WHERE kind = 'frontmatter' AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps([chunk.id for chunk in found]),),
+    )
+    properties = {int(i) for (i,) in rows}
+    return sorted(found, key=lambda c: (-c.score * (_PROPERTIES if c.id in properties else 1.0), c.id))
 
 
 def _parts(chunk: Scored, note: float, name: float) -> dict[str, float]:

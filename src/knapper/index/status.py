@@ -1,9 +1,15 @@
 """Say what the index holds, what it lacks, and why."""
 
 import json
+import sqlite3
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from knapper.index import schema
 from knapper.index.store import Store
+from knapper.vault.paths import NotePath
 
 _SHOWN = 50
 
@@ -12,7 +18,7 @@ _SHOWN = 50
 class Skipped:
     """Name a file that the index holds only in part, and the reason."""
 
-    path: str
+    path: NotePath
     code: str
     message: str
     line: int
@@ -20,7 +26,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Count what the index holds."""
+    """Count what the index holds of the files that the asker may see."""
 
     notes: int
     files: int
@@ -30,6 +36,7 @@ class Status:
     pending: int
     """Chunks that have no vector of the model yet; 0 where no model is set."""
     problems: int
+    """Files that could be read only in part."""
     skipped: tuple[Skipped, ...]
     """The first problems, by path."""
     model: str
@@ -42,30 +49,48 @@ class Status:
     generation: int
 
 
-def of(store: Store, *, model: str) -> Status:
-    """Count what *store* holds, as seen by an embedder with the id *model*."""
-    with store.database.snapshot() as connection:
+def of(store: Store, connection: sqlite3.Connection, *, model: str, allowed: NDArray[np.bool_] | None) -> Status:
+    """Count what the index holds.
 
-        def one(sql: str, *parameters: object) -> int:
-            return int(connection.execute(sql, parameters).fetchone()[0])
+    Args:
+        store: The index.
+        connection: Its snapshot.
+        model: The embedder's id; empty where there is none.
+        allowed: By file id: whether it counts; None counts all.
+    """
+    files = [
+        (kind, path, problems)
+        for i, kind, path, problems in connection.execute("SELECT id, kind, path, problems FROM files ORDER BY path")
+        if allowed is None or allowed[i]
+    ]
+    broken = [(path, problems) for _, path, problems in files if problems != "[]"]
+    skipped = [
+        Skipped(path=NotePath(path), **problem)
+        for path, problems in broken[:_SHOWN]
+        for problem in json.loads(problems)
+    ]
+    chunks = _count(connection, "SELECT id FROM chunks", (), allowed)
+    embedded = _count(connection, "SELECT chunk_id FROM vectors WHERE model = ?", (model,), allowed) if model else 0
+    return Status(
+        notes=sum(kind == "note" for kind, _, _ in files),
+        files=len(files),
+        chunks=chunks,
+        embedded=embedded,
+        pending=chunks - embedded if model else 0,
+        problems=len(broken),
+        skipped=tuple(skipped),
+        model=model,
+        size_bytes=store.database.size_bytes(),
+        complete=store.meta("complete") == "1",
+        built=store.meta("built"),
+        generation=store.generation(),
+    )
 
-        chunks = one("SELECT COUNT(*) FROM chunks")
-        embedded = one("SELECT COUNT(*) FROM vectors WHERE model = ?", model) if model else 0
-        rows = connection.execute(
-            "SELECT path, problems FROM files WHERE problems != '[]' ORDER BY path LIMIT ?", (_SHOWN,)
-        ).fetchall()
-        skipped = [Skipped(path=path, **problem) for path, problems in rows for problem in json.loads(problems)]
-        return Status(
-            notes=one("SELECT COUNT(*) FROM files WHERE kind = 'note'"),
-            files=one("SELECT COUNT(*) FROM files"),
-            chunks=chunks,
-            embedded=embedded,
-            pending=chunks - embedded if model else 0,
-            problems=one("SELECT COUNT(*) FROM files WHERE problems != '[]'"),
-            skipped=tuple(skipped),
-            model=model,
-            size_bytes=store.database.size_bytes(),
-            complete=store.meta("complete") == "1",
-            built=store.meta("built"),
-            generation=store.generation(),
-        )
+
+def _count(
+    connection: sqlite3.Connection, sql: str, parameters: tuple[str, ...], allowed: NDArray[np.bool_] | None
+) -> int:
+    """Count chunk ids whose file counts."""
+    if allowed is None:
+        return int(connection.execute(f"SELECT COUNT(*) FROM ({sql})", parameters).fetchone()[0])
+    return sum(bool(allowed[schema.file_of(i)]) for (i,) in connection.execute(sql, parameters))

@@ -1,7 +1,7 @@
 """Keep notes and chunks in SQLite; a file's chunks are replaced in one transaction."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +67,7 @@ class Store:
         self.database.close()
 
     @contextmanager
-    def batch(self) -> Iterator[None]:
+    def batch(self) -> Generator[None]:
         """Put several writes into one transaction."""
         with self.database.transaction():
             yield

@@ -26,8 +26,6 @@ class Choice:
     """Hold the chosen words, weightiest first, each as often as it counts."""
 
     expressions: tuple[str, ...]
-    unknown: tuple[str, ...]
-    """Words that nothing holds, as they were typed."""
     every: bool
     """All words are too frequent: only texts that hold both of the rarest are looked at."""
 
@@ -72,7 +70,6 @@ def choose(connection: sqlite3.Connection, query: Query, *, stemmer: Stemmer, co
     """
     said = _said(query, stemmer)
     known, total = counts.of(connection, list(said))
-    unknown = tuple(term.text for term in query.words if known.get(term.expression()) == 0)
     held = [(expression, min(times, MAX_REPEATS)) for expression, times in said.items() if known[expression]]
     ranked = sorted(held, key=lambda one: (-one[1] * weight(known[one[0]], total), one[0]))[:MAX_TERMS]
     chosen: list[str] = []
@@ -82,9 +79,9 @@ def choose(connection: sqlite3.Connection, query: Query, *, stemmer: Stemmer, co
             chosen.extend([expression] * times)
             left -= known[expression]
     if chosen or not ranked:
-        return Choice(expressions=tuple(chosen), unknown=unknown, every=False)
+        return Choice(expressions=tuple(chosen), every=False)
     rarest = sorted(ranked, key=lambda one: known[one[0]])[:2]
-    return Choice(expressions=tuple(expression for expression, _ in rarest), unknown=unknown, every=True)
+    return Choice(expressions=tuple(expression for expression, _ in rarest), every=True)
 
 
 def weight(count: int, total: int) -> float:

@@ -1,7 +1,7 @@
 """Let one process at a time bring the index up to date; the others read what is there."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ _BEAT_S = 10.0
 
 
 @contextmanager
-def take(folder: Path, *, wait_s: float) -> Iterator[bool]:
+def take(folder: Path, *, wait_s: float) -> Generator[bool]:
     """Take the turn to write for the time of the block.
 
     Args:

@@ -1,6 +1,6 @@
 """Search the vault's notes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from knapper.errors import BadInput
@@ -61,7 +61,7 @@ def search_vault(
     if not found.hits:
         answer["message"] = "No matching documents found"
     results: list[JSONValue] = [shape(hit, explain=show.explain) for hit in found.hits]
-    return {**answer, "results": results, **missing(freshness, found.remark)}
+    return {**answer, "results": results, **missing(freshness, found.remarks)}
 
 
 def shape(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
@@ -81,9 +81,9 @@ def shape(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
     return shown
 
 
-def missing(freshness: Freshness, remark: str = "") -> dict[str, JSONValue]:
+def missing(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSONValue]:
     """Say what the answer may miss."""
-    notes: list[JSONValue] = [remark] if remark else []
+    notes: list[JSONValue] = [*remarks]
     if freshness.incomplete:
         notes.append("the index isn't complete yet: run `knap index`")
     elif freshness.stale:

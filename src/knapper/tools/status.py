@@ -1,16 +1,15 @@
 """Tell how a vault's index stands."""
 
+from knapper.index.filters import Filter
 from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
 
 
 def vault_status(context: Context) -> dict[str, JSONValue]:
     """Say what the index of the vault holds, what it lacks, and why."""
-    status = context.index.status()
-    skipped = [
-        {"path": row.path, "code": row.code, "problem": row.message, "line": row.line}
-        for row in status.skipped
-        if context.view.visible(row.path)
+    status = context.index.status(context.restrict(Filter()))
+    skipped: list[JSONValue] = [
+        {"path": row.path, "code": row.code, "problem": row.message, "line": row.line} for row in status.skipped
     ]
     return {
         "success": True,
@@ -21,7 +20,7 @@ def vault_status(context: Context) -> dict[str, JSONValue]:
         "embedded": status.embedded,
         "pending": status.pending,
         "problems": status.problems,
-        "skipped": list(skipped),
+        "skipped": skipped,
         "model": status.model,
         "size_bytes": status.size_bytes,
         "index_incomplete": not status.complete,
