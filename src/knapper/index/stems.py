@@ -19,12 +19,12 @@ class Stemmer:
 
     def stems(self, texts: Sequence[str]) -> list[list[str]]:
         """Give each text's stems in order: ``["Running notes"]`` gives ``[["run", "note"]]``."""
-        found: list[list[str]] = [list[str]() for _ in texts]
+        found: list[list[str]] = [[] for _ in texts]
         with self._lock:
             self._connection.execute("BEGIN")
             self._connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts, start=1))
             for number, stem in self._connection.execute("SELECT doc, term FROM stems ORDER BY doc, offset"):
-                found[number - 1].append(stem)
+                found[int(number) - 1].append(str(stem))
             self._connection.execute("ROLLBACK")
         return found
 
