@@ -18,10 +18,13 @@ SETTINGS = EmbedSettings(kind="onnx", model="org/some-model", batch=8)
 class FakeModel:
     batches: list[tuple[list[str], int]] = field(default_factory=list[tuple[list[str], int]])
     rows: NDArray[np.float32] | None = None
+    failure: Exception | None = None
 
     def embed(self, documents: Iterable[str], batch_size: int = 256) -> Iterator[NDArray[np.float32]]:
         texts = list(documents)
         self.batches.append((texts, batch_size))
+        if self.failure:
+            raise self.failure
         yield from self.rows if self.rows is not None else (np.array([len(t), 1, 0], np.float32) for t in texts)
 
 
@@ -107,6 +110,21 @@ def test_vectors_that_cannot_be_used_are_told(rows: list[Any]) -> None:
 
     with pytest.raises(EmbedderError, match="no vectors"):
         Onnx(SETTINGS, models=models).passages(["a", "b"])
+
+
+def test_a_model_that_fails_is_named() -> None:
+    models = FakeModels(FakeModel(failure=ArithmeticError("a runtime's own error")))
+
+    with pytest.raises(EmbedderError, match="'org/some-model' can't be run"):
+        Onnx(SETTINGS, models=models).query("q")
+
+
+def test_fetched_models_are_kept_where_the_settings_say(tmp_path: Path) -> None:
+    models = FakeModels()
+
+    Onnx(EmbedSettings(kind="onnx", model=RECOMMENDED, cache=tmp_path), models=models).query("q")
+
+    assert models.loads == [{"model_name": RECOMMENDED, "threads": None, "cache_dir": str(tmp_path)}]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("fastembed") is not None, reason="the extra is installed")
