@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -116,14 +117,17 @@ def find(root: Path, path: NotePath, *, must_exist: bool = True, visible: Callab
         RefusedError: A symbolic link leads out of the vault (code ``outside_vault``).
         StorageError: A folder can't be read, or links lead in a circle (code ``link_loop``).
     """
-    real = root.resolve()
+    real = os.path.realpath(root)
     done: list[str] = []
     ahead = path.split("/")
     links = 0
     gone = NotFound(f"no file {shown(path)} in the vault")
+    checked = ""
     while ahead:
-        if not visible(_join(done, ahead)):
+        whole = _join(done, ahead)
+        if whole != checked and not visible(whole):
             raise gone
+        checked = whole
         spelled = _spelling(real, done, ahead[0])
         if spelled is None and must_exist:
             raise gone
@@ -133,7 +137,7 @@ def find(root: Path, path: NotePath, *, must_exist: bool = True, visible: Callab
             ahead[0] = spelled
             continue
         done.append(ahead.pop(0))
-        if not real.joinpath(*done).is_symlink():
+        if not _is_link("/".join((real, *done))):
             continue
         links += 1
         target = _follow(real, _join(done), links)
@@ -145,16 +149,16 @@ def find(root: Path, path: NotePath, *, must_exist: bool = True, visible: Callab
             return Found(path=_join(done), target=end.path, file=end.file)
         ahead, done = [*target, *ahead], []
     whole = _join(done, ahead)
-    return Found(path=whole, target=whole, file=real / whole)
+    return Found(path=whole, target=whole, file=Path(real, whole))
 
 
 def _join(*parts: list[str]) -> NotePath:
     return NotePath("/".join(part for several in parts for part in several))
 
 
-def _follow(real: Path, path: NotePath, links: int) -> list[str]:
+def _follow(real: str, path: NotePath, links: int) -> list[str]:
     """Return the parts of where a link leads to, from the vault's folder on."""
-    link = real / path
+    link = Path(real, path)
     circle = StorageError(
         f"the symbolic link {shown(path)} leads in a circle", code="link_loop", hint="remove or mend the link"
     )
@@ -172,16 +176,16 @@ def _follow(real: Path, path: NotePath, links: int) -> list[str]:
     return list(target.relative_to(real).parts)
 
 
-def _spelling(real: Path, done: list[str], part: str) -> str | None:
+def _spelling(real: str, done: list[str], part: str) -> str | None:
     """Return the name on disk that *part* stands for in a folder; None if there is none.
 
     A system that ignores case answers to names that it doesn't list. The listing costs time in large folders, so it
     is read only where the name isn't there, or where the same file answers to another spelling too.
     """
-    at = real.joinpath(*done)
+    at = "/".join((real, *done))
     try:
-        own = _identity(at / part)
-        if own and not WINDOWS and not any(_identity(at / other) == own for other in _variants(part)):
+        own = _identity(f"{at}/{part}")
+        if own and not WINDOWS and not any(_identity(f"{at}/{other}") == own for other in _variants(part)):
             return part
         with os.scandir(at) as entries:
             inodes = {entry.name: entry.inode() for entry in entries}
@@ -200,12 +204,19 @@ def _spelling(real: Path, done: list[str], part: str) -> str | None:
     return fits[0] if fits else None
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:
+        return False  # vanished a moment ago
 
 
 def _variants(part: str) -> set[str]:
