@@ -34,7 +34,7 @@ def parse(raw: bytes) -> Outline:
     try:
         links = list(_links(data, text, base, place))
     except InvalidYAMLError as error:
-        line = lines.count(data, base + len(text[: error.index].encode()))
+        line = lines.count(data, base + len(text.rstrip()[: error.index].encode()))
         message = f"The base can't be read as YAML in line {line}: {error.reason}."
         problems = (*problems, Problem(code="invalid_yaml", message=message, line=line))
     passage = Passage(text=text, start=base, stop=len(data), line=1, key="")

@@ -43,6 +43,9 @@ _ROWS: Final = frozenset({"Item", "TableHead", "TableRow"})
 _ANCHORS: Final = frozenset({"Link", "Image"})
 _CLOSED: Final = frozenset({*_BLOCKS, "Item"})
 """What an end event without data closes; one with data closes a heading, a list or a quote."""
+_ENDING_LENGTH: Final = 2
+_MAX_NESTED: Final = 20
+"""Images in each other's texts: each text holds all that are inside, so many levels would take quadratic room."""
 
 
 @dataclass(slots=True)
@@ -170,6 +173,9 @@ class _Walk:
             self.found.html.append((start, stop))
         elif kind in {"InlineMath", "DisplayMath"}:
             self.found.math.append((start, stop))
+            part = self._open[-1]
+            if part.start == start and part.stop - stop <= _ENDING_LENGTH and kind == "DisplayMath":
+                part.kind = "math"
         if self._anchors:
             self._anchors[-1].text_stop = stop
 
@@ -213,7 +219,8 @@ class _Walk:
         form: LinkForm = _FORMS.get(link_type, "inline") if isinstance(link_type, str) else "wiki"
         text_start = start + (2 if name == "Image" else 1)
         anchor = Anchor(form, name == "Image", start, stop, str(data["dest_url"]), str(data["id"]), text_start)
-        self.found.anchors.append(anchor)
+        if len(self._anchors) < _MAX_NESTED:
+            self.found.anchors.append(anchor)
         self._anchors.append(anchor)
 
     def _stop(self, tag: object, stop: int) -> None:

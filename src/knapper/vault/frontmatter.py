@@ -13,6 +13,7 @@ from knapper.vault.outline import Frontmatter, JSONValue, Problem
 
 _OPENING: Final = re.compile(rb"---[ \t]*(?:\r\n|\n|\r)")
 _CLOSING: Final = re.compile(rb"(?<=[\r\n])---[ \t]*(?:\r\n|\n|\r|\Z)")
+_MAX_DUPLICATES: Final = 20
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -69,10 +70,10 @@ def read(data: bytes) -> Properties | None:
         root = yaml_nodes.compose(text)
         reader = yaml_nodes.Reader()
         values = reader.mapping(root)
-        problems = tuple(_duplicate(data, yaml_start, text, *twice) for twice in reader.duplicates)
+        problems = tuple(_duplicate(data, yaml_start, text, *twice) for twice in reader.duplicates[:_MAX_DUPLICATES])
         offsets = byte_offsets(text, yaml_start)
     except yaml_nodes.InvalidYAMLError as error:
-        line = lines.count(data, yaml_start + len(text[: error.index].encode()))
+        line = lines.count(data, yaml_start + len(text.rstrip()[: error.index].encode()))
         message = f"The properties in line {line} can't be read: {error.reason}."
         problems = (Problem(code="invalid_yaml", message=message, line=line),)
         root, valid = None, False

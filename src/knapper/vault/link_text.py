@@ -15,7 +15,7 @@ from knapper.vault.outline import Link, LinkKind
 
 WIKILINK: Final = re.compile(rb"!?\[\[((?:[^\[\]\r\n]|\](?!\])|\[(?!\[))*)\]\]")
 _ADDRESS: Final = re.compile(rb"https?://[^\s<>\"`\x00-\x20]+")
-_ADDRESS_TAIL: Final = b".,;:!?'\"*_~"
+_ADDRESS_TAIL: Final = b".,;:!?'\"*_~]}|"
 _ESCAPE: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 _DEFINITION: Final = re.compile(rb"\[(?:[^\\\]]|\\.)*\]:[ \t]*(?:(?:\r\n|\n|\r)[ \t>]*)?", re.DOTALL)
 
@@ -103,20 +103,24 @@ class Reader:
             place = Target(name=self._slice(span), headings=(), block="", start=span[0], stop=span[1])
             return self._link("external", place, None, (anchor.start, anchor.stop))
         span = self._destination(anchor) if anchor.form == "inline" else self._definition(anchor)
-        if span is None:
+        if span is None or span[0] == span[1]:
             return None
         alias = self._slice((anchor.start + (2 if anchor.image else 1), anchor.text_stop))
-        kind: LinkKind = "image" if anchor.image else "markdown"
+        is_collapsed = anchor.form == "reference" and self._data.startswith(b"[]", anchor.stop)
+        whole = (anchor.start, anchor.stop + (2 if is_collapsed else 0))
         if links.is_external(anchor.destination):
             place = Target(name=anchor.destination, headings=(), block="", start=span[0], stop=span[1])
-            return self._link("external", place, alias, (anchor.start, anchor.stop))
-        return self._link(kind, markdown_target(self._slice(span), span), alias, (anchor.start, anchor.stop))
+            return self._link("external", place, alias, whole)
+        kind: LinkKind = "image" if anchor.image else "markdown"
+        return self._link(kind, markdown_target(self._slice(span), span), alias, whole)
 
     def _wikilink(self, anchor: Anchor) -> Link | None:
         match = WIKILINK.fullmatch(self._data, anchor.start, anchor.stop)
         if match is None or not match[1].strip():
             return None
         place, alias = wikilink_target(match[1], match.start(1))
+        if not (place.name or place.headings or place.block):
+            return None
         return self._link("embed" if anchor.image else "wikilink", place, alias, (anchor.start, anchor.stop))
 
     def _link(self, kind: LinkKind, place: Target, alias: str | None, span: tuple[int, int]) -> Link:
@@ -181,6 +185,14 @@ def unescaped(written: str) -> str:
     return html.unescape(_ESCAPE.sub(r"\1", written)) if "\\" in written or "&" in written else written
 
 
+def _decoded(text: str) -> str:
+    """Decode percent signs; text that they make no UTF-8 of stays as written."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return text
+
+
 def markdown_target(written: str, span: tuple[int, int]) -> Target:
     """Read a destination as written: percent signs decoded, after the fragment is cut off."""
     whole = unescaped(written)
@@ -190,9 +202,9 @@ def markdown_target(written: str, span: tuple[int, int]) -> Target:
         # an entity such as &#32; holds a sign that begins no fragment
         places = [at for at, character in enumerate(written) if character == "#"]
         cut = next((at for at in places if unescaped(written[:at]) == name), written.find("#"))
-    headings, block = fragment(unquote(sign + rest))
+    headings, block = fragment(_decoded(sign + rest))
     return Target(
-        name=unquote(name),
+        name=_decoded(name),
         headings=headings,
         block=block,
         start=span[0],
@@ -202,10 +214,13 @@ def markdown_target(written: str, span: tuple[int, int]) -> Target:
 
 def _without_tail(address: bytes) -> bytes:
     """Leave out the punctuation that ends a sentence, and a closing bracket that nothing opens."""
-    while address:
-        last = address[-1:]
-        if last in _ADDRESS_TAIL or (last == b")" and address.count(b")") > address.count(b"(")) or last in b"]}|":
-            address = address[:-1]
-        else:
+    stop = len(address)
+    surplus = address.count(b")") - address.count(b"(")
+    while stop:
+        last = address[stop - 1]
+        if last == ord(")") and surplus > 0:
+            surplus -= 1
+        elif last not in _ADDRESS_TAIL:
             break
-    return address
+        stop -= 1
+    return address[:stop]

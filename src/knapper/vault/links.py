@@ -8,7 +8,7 @@ from typing import Final
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|//")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//")
 _HEADING_NOISE: Final = re.compile(r"[!\"#$%&()*+,.:;<=>?@^`{|}~/\[\]\\\s]+")
 _NOTE_SUFFIX: Final = ".md"
 

@@ -9,7 +9,7 @@ from knapper.vault import events
 from knapper.vault.covers import Cover, Span
 from knapper.vault.events import Events
 
-_MARK: Final = re.compile(rb"%%|(?<!\\)\$\$")
+_MARK: Final = re.compile(rb"%%|\$\$")
 _BLANK_LINE: Final = re.compile(rb"(?:\r\n|\n|\r)[ \t>]*(?:\r\n|\n|\r)")
 _LEAD: Final = re.compile(rb"(?:^|[\r\n])[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[.\][ \t]+)?)*\Z")
 _TAIL: Final = re.compile(rb"[ \t]*(?:\r\n|\n|\r|\Z)")
@@ -79,8 +79,8 @@ def _scan(body: bytes, base: int, at: int, found: Events) -> tuple[list[_Hidden]
     hidden: list[_Hidden] = []
     while mark := _MARK.search(body, at):
         cover = opaque.at(mark.start())
-        if cover is not None:
-            at = max(cover[1], mark.end())
+        if cover is not None or _is_text(body, mark.start()):
+            at = max(cover[1] if cover else 0, mark.end())
             continue
         stop = closers.after(mark)
         at = mark.end() if stop is None else stop
@@ -92,6 +92,14 @@ def _scan(body: bytes, base: int, at: int, found: Events) -> tuple[list[_Hidden]
         if inside is not None and inside[1] > stop:
             return hidden, stop  # code that began in what is now masked: all after it has to be read anew
     return hidden, len(body)
+
+
+def _is_text(body: bytes, start: int) -> bool:
+    """Tell whether a mark is escaped, or part of an address such as ``https://a.b/%%20``."""
+    if body[start - 1 : start] == b"\\":
+        return True
+    words = body[max(0, start - _MAX_LEAD) : start].split()
+    return bool(words) and not body[start - 1 : start].isspace() and b"://" in words[-1]
 
 
 class _Closers:

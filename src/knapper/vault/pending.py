@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
-from knapper.vault import source
+from knapper.vault import frontmatter, source
 from knapper.vault.covers import Cover
 from knapper.vault.lines import Lines
 from knapper.vault.outline import Outline
@@ -27,6 +27,7 @@ PendingProblem = Literal[
 _OPENING: Final = re.compile(rb"(?P<lead>[ \t>]*)(?P<fence>`{3,})ai-edit[ \t]*")
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 """No UTF-8 can hold half a surrogate pair, though JSON can."""
+_LEAD: Final = b" \t>"
 _TAG: Final = b"#ai_edit"
 _KINDS: Final[dict[str, EditKind]] = {"replace": "replace", "add": "add", "delete": "delete"}
 _FIELDS: Final = frozenset({"id", "type", "before", "after"})
@@ -88,7 +89,7 @@ class _Finder:
 
     def __init__(self, data: bytes, outline: Outline) -> None:
         self._data: bytes = data
-        self._starts: tuple[int, ...] = outline.line_starts
+        self._starts: tuple[int, ...] = (frontmatter.start(data), *outline.line_starts[1:])
         self._lines: Lines = Lines(starts=outline.line_starts, size=len(data))
         self._code: Cover = Cover(outline.code_spans)
 
@@ -110,7 +111,7 @@ class _Finder:
         at = self._data.find(_TAG)
         while at >= 0:
             number = self._lines.number(at)
-            if self._row(number).strip() == _TAG and not whole.holds(at):
+            if self._row(number).strip(_LEAD) == _TAG and not whole.holds(at):
                 yield from self._remains(number, at)
             at = self._data.find(_TAG, at + 1)
 
@@ -144,7 +145,7 @@ class _Finder:
             return self._made(number, number + 1, self._edit(number + 1, number + 1), "unclosed")
         if not closing:
             return self._made(number, number, None, "unclosed")
-        tagged = self._row(closing + 1).strip() == _TAG
+        tagged = self._row(closing + 1).strip(_LEAD) == _TAG
         last = closing + 1 if tagged else closing
         if edit is None:
             problem: PendingProblem = "invalid_fields" if self._json(number + 1, closing - 1) else "invalid_json"
@@ -167,7 +168,7 @@ class _Finder:
         return 0
 
     def _json(self, first: int, last: int) -> dict[str, object] | None:
-        text = b"\n".join(self._row(number) for number in range(first, last + 1))
+        text = b"\n".join(self._row(number).lstrip(_LEAD) for number in range(first, last + 1))
         try:
             value: object = json.loads(text, object_pairs_hook=_single)
         except (ValueError, RecursionError):

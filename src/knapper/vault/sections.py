@@ -8,8 +8,7 @@ from knapper.vault.events import Part
 from knapper.vault.lines import Lines
 from knapper.vault.outline import Section
 
-_ATX: Final = re.compile(r"[ \t]*(?P<signs>#{1,6})(?:[ \t]+(?P<title>.*?))?(?:(?<=[ \t])#+)?[ \t]*", re.DOTALL)
-_BLOCK_ID: Final = re.compile(r"(?:^|[ \t]+)\^[A-Za-z0-9-]+$")
+_ID_NAME: Final = re.compile(r"[A-Za-z0-9-]+")
 
 
 def read(data: bytes, parts: Sequence[Part], lines: Lines, body_start: int) -> tuple[Section, ...]:
@@ -69,9 +68,20 @@ def title(source: str) -> str:
     A setext heading's lines are joined by spaces.
     """
     rows = [row.strip(" \t") for row in re.split(r"\r\n|\n|\r", source.strip("\r\n"))]
-    if len(rows) > 1:
-        text = " ".join(rows[:-1])
-    else:
-        match = _ATX.fullmatch(_BLOCK_ID.sub("", rows[0]))
-        text = (match["title"] or "") if match else rows[0]
-    return _BLOCK_ID.sub("", text).strip(" \t")
+    text = " ".join(rows[:-1]) if len(rows) > 1 else _without_signs(without_id(rows[0]))
+    return without_id(text).strip(" \t")
+
+
+def without_id(text: str) -> str:
+    """Take a block id off a line's end: ``A ^id`` is ``A``."""
+    head, caret, name = text.rpartition("^")
+    if not caret or not _ID_NAME.fullmatch(name) or (head and head[-1] not in " \t"):
+        return text
+    return head.rstrip(" \t")
+
+
+def _without_signs(row: str) -> str:
+    text = row.lstrip("#")
+    bare = text.rstrip("#")
+    closes = not bare or bare[-1] in " \t"
+    return (bare if closes else text).strip(" \t")

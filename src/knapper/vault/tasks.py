@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from knapper.vault import sections
 from knapper.vault.covers import Cover
 from knapper.vault.events import Part
 from knapper.vault.lines import Lines
 from knapper.vault.outline import Task
 
 _TASK: Final = re.compile(rb"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[([^\]\r\n]{1,4})\](?=[ \t]|[\r\n]|\Z)[ \t]*([^\r\n]*)")
-_BLOCK_ID: Final = re.compile(r"(?:^|[ \t]+)\^[A-Za-z0-9-]+$")
 
 
 def read(data: bytes, parts: Sequence[Part], hidden: Cover, lines: Lines) -> Iterator[Task]:
@@ -26,5 +26,5 @@ def read(data: bytes, parts: Sequence[Part], hidden: Cover, lines: Lines) -> Ite
             continue
         state = match[1].decode(errors="replace")
         if len(state) == 1:
-            text = _BLOCK_ID.sub("", match[2].decode().rstrip())
+            text = sections.without_id(match[2].decode().rstrip())
             yield Task(state=state, text=text, start=part.start, stop=match.end(), line=lines.number(part.start))
