@@ -20,8 +20,15 @@ def words() -> Iterator[Words]:
     connection.close()
 
 
+def match(query: Query) -> str:
+    """Ask for all of a query."""
+    wanted = " AND ".join(term.expression() for term in (*query.words, *query.phrases))
+    excluded = " OR ".join(term.expression() for term in query.excluded)
+    return f"({wanted}) NOT ({excluded})" if wanted and excluded else wanted
+
+
 def finds(words: Words, text: str, query: str) -> bool:
-    expression = segment.match(segment.terms(query), every=True)
+    expression = match(segment.terms(query))
     words.execute("DELETE FROM words")
     words.execute("INSERT INTO words VALUES (?)", (segment.segment(text),))
     return bool(expression and words.execute("SELECT 1 FROM words WHERE words MATCH ?", (expression,)).fetchall())
@@ -110,12 +117,16 @@ def test_operators_are_read_and_the_rest_is_words() -> None:
         excluded=(Term(text="draft"), Term(text="old idea")),
         plain="plan week to do well-known - --x",
     )
-    assert segment.match(query).startswith('(("plan"* OR "week" OR "well-known" OR "--x") AND "to do") NOT ("draft" OR')
 
 
 @pytest.mark.parametrize("query", ["", " ", '"', '""', "*", "-", '-""', "?!", "''", "🎉", "\x00", "-only -this"])
 def test_a_query_that_asks_for_no_word_matches_nothing(query: str) -> None:
-    assert segment.match(segment.terms(query)) == ""
+    assert match(segment.terms(query)) == ""
+
+
+def test_a_term_is_quoted_for_the_index() -> None:
+    assert Term(text='a "b" OR').expression() == '"a ""b"" OR"'
+    assert Term(text="plan", prefix=True).expression() == '"plan"*'
 
 
 def test_an_unclosed_quote_is_a_space() -> None:
@@ -124,10 +135,10 @@ def test_an_unclosed_quote_is_a_space() -> None:
 
 @pytest.mark.parametrize("query", ["NEAR(a b)", "a AND b", "text:a", "a^b", "{text}: a", 'a"b', "a OR", "(", "NOT a"])
 def test_the_index_language_is_only_text(words: Words, query: str) -> None:
-    expression = segment.match(segment.terms(query))
+    read = segment.terms(query)
 
-    assert not expression or words.execute("SELECT 1 FROM words WHERE words MATCH ?", (expression,)) is not None
-    assert all(part.startswith('"') for part in expression.strip("()").replace(" OR ", "\n").splitlines())
+    assert all(term.expression().startswith('"') for term in (*read.words, *read.phrases))
+    words.execute("SELECT 1 FROM words WHERE words MATCH ?", (match(read) or '"x"',)).fetchall()
 
 
 def test_a_word_is_asked_for_once_and_a_page_not_to_its_end() -> None:
@@ -141,7 +152,7 @@ def test_text_without_such_scripts_stays_as_it_is() -> None:
 
 @given(st.text())
 def test_any_query_can_be_asked(words: Words, query: str) -> None:
-    expression = segment.match(segment.terms(query))
+    expression = match(segment.terms(query))
 
     words.execute("SELECT count(*) FROM words WHERE words MATCH ?", (expression or '"x"',)).fetchall()
 

@@ -6,7 +6,7 @@ Japanese, Thai … as one word, so runs of such scripts become overlapping pairs
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
@@ -113,24 +113,6 @@ def terms(query: str) -> Query:
     )
 
 
-def match(query: Query, *, every: bool = False) -> str:
-    """Write a query as one FTS5 expression.
-
-    ``plan* week "to do" -draft`` gives ``(("plan"* OR "week") AND "to do") NOT ("draft")``.
-
-    Args:
-        query: What was asked for.
-        every: Ask for all words instead of any.
-
-    Returns:
-        The expression; empty where nothing is asked for, also where something is only excluded.
-    """
-    wanted = [f"({_joined(query.words, 'AND' if every else 'OR')})"] if query.words else []
-    wanted.extend(term.expression() for term in query.phrases)
-    found = " AND ".join(wanted)
-    return f"({found}) NOT ({_joined(query.excluded, 'OR')})" if found and query.excluded else found
-
-
 def _folded(text: str) -> str:
     """Make texts equal that differ only in form, width, or marks that people leave out."""
     if _FORMS.search(text):
@@ -146,10 +128,6 @@ def _pairs(run: str) -> Iterator[str]:
 def _spaced(match: re.Match[str]) -> str:
     run = match.group()
     return f" {' '.join(_pairs(run))} {run[-1]} "
-
-
-def _joined(those: Iterable[Term], operator: str) -> str:
-    return f" {operator} ".join(term.expression() for term in those)
 
 
 def _phrase(text: str, *, prefix: bool) -> Iterator[Term]:
