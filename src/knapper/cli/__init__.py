@@ -1,1 +1,1 @@
-"""Offer the tools to a person at a terminal."""
+"""Offer the program on the command line: one command a file, rendering apart."""

@@ -1,0 +1,1 @@
+"""Check what the program needs: one subject a module."""

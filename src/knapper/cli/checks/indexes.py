@@ -1,0 +1,77 @@
+"""Check the vault's index, and that changes of notes are seen."""
+
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import watchfiles
+
+from knapper import app
+from knapper.cli.checks.finding import Finding
+from knapper.cli.checks.places import failed
+from knapper.cli.render.amounts import count
+from knapper.config import Settings
+from knapper.errors import KnapError
+
+_PATIENCE_MS = 3_000
+
+
+def integrity(settings: Settings) -> Finding:
+    """Open the index, and let SQLite look through it."""
+    try:
+        with app.open_vault(settings) as context:
+            rows = context.index.store.database.reader().execute("PRAGMA quick_check(1)").fetchall()
+            status = context.index.status()
+    except KnapError as error:
+        return failed("index", error)
+    said = str(rows[0][0])
+    if said != "ok":
+        return Finding(
+            name="index", state="fail", text=f"it is damaged: {said}", hint="build it anew: `knap index --full`"
+        )
+    if not status.complete:
+        return Finding(name="index", state="warn", text="it isn't complete yet", hint="run `knap index`")
+    text = f"{count(status.notes, 'note')}, {count(status.chunks, 'chunk')}"
+    if status.pending:
+        hint = "run `knap index`"
+        return Finding(name="index", state="warn", text=f"{text}, {status.pending} waiting for embedding", hint=hint)
+    return Finding(name="index", state="ok", text=text)
+
+
+def watching(settings: Settings) -> Finding:
+    """Save a file in a folder of our own beside the state, and see whether the system tells."""
+    try:
+        with tempfile.TemporaryDirectory(dir=settings.state_dir, prefix="watch-") as folder:
+            seen = _seen(Path(folder))
+    except OSError as error:
+        return Finding(
+            name="watch", state="warn", text=f"it can't be tried: {error.strerror}", hint="see the line 'state'"
+        )
+    if seen:
+        return Finding(name="watch", state="ok", text="changes are seen at once")
+    hint = "search looks for changed files by itself; on network disks set WATCHFILES_FORCE_POLLING=true"
+    return Finding(name="watch", state="warn", text="a saved file wasn't noticed", hint=hint)
+
+
+def _seen(folder: Path) -> bool:
+    stop = threading.Event()
+    writer = threading.Thread(target=_save, args=(folder, stop))
+    writer.start()
+    try:
+        changes = watchfiles.watch(
+            folder, debounce=50, step=10, rust_timeout=_PATIENCE_MS, yield_on_timeout=True, watch_filter=None
+        )
+        return bool(next(changes, None))
+    finally:
+        stop.set()
+        writer.join()
+
+
+def _save(folder: Path, stop: threading.Event) -> None:
+    """Save again and again: the watcher may start after the first time."""
+    deadline = time.monotonic() + _PATIENCE_MS / 1000
+    number = 0
+    while not stop.wait(0.05) and time.monotonic() < deadline:
+        number += 1
+        (folder / "note.md").write_text(str(number), encoding="utf-8")

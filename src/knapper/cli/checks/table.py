@@ -1,0 +1,34 @@
+"""List the checks, and run them."""
+
+from typing import Final
+
+from knapper.cli import settings
+from knapper.cli.checks import indexes, places, program
+from knapper.cli.checks.finding import Check, Finding
+from knapper.cli.options import Options
+from knapper.errors import KnapError
+
+CHECKS: Final[tuple[Check, ...]] = (
+    program.python,
+    program.sqlite,
+    program.model_files,
+    program.onnx,
+    places.configuration,
+    places.vault,
+    places.state,
+    places.disk,
+    indexes.watching,
+)
+"""Those that need no vault, and those that say it themselves."""
+
+
+def run(options: Options) -> list[Finding]:
+    """Run every check; where the configuration is broken, that is the only finding."""
+    try:
+        found = settings.read(options)
+    except KnapError as error:
+        return [places.failed("config", error)]
+    findings = [check(found) for check in CHECKS]
+    if all(each.state == "ok" for each in findings if each.name in {"vault", "state"}):
+        findings.append(indexes.integrity(found))
+    return findings

@@ -1,0 +1,1 @@
+"""Hold the commands, one a file, each as ``command``; ``knapper.cli.main`` lists them."""

@@ -1,0 +1,77 @@
+"""Measure search."""
+
+import dataclasses
+import time
+from pathlib import Path
+
+import click
+
+from knapper import app
+from knapper.cli import collection, metrics, options, output, settings
+from knapper.cli.codes import ExitCode
+from knapper.cli.collection import Collection
+from knapper.cli.options import Options
+from knapper.cli.render import measures, passages, progress
+from knapper.config import Vault
+from knapper.index.search import Mode
+from knapper.tools import search
+from knapper.tools.context import Context
+from knapper.tools.search import Show
+
+_DEPTH = 10
+"""Notes that are asked for; no measure looks further down."""
+
+
+@click.command(
+    "eval",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap eval mine", "mine/vault, mine/queries.jsonl and mine/notes.tsv"),
+        ("knap eval mine --mode keyword", "by words only"),
+        ("knap eval mine --json", "for programs"),
+    ),
+)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--mode", type=click.Choice(search.MODES), default="hybrid", show_default=True, help="What to rank by.")
+@options.shared
+@click.pass_obj
+def command(said: Options, folder: Path, mode: Mode) -> ExitCode:
+    """Measure how well search finds judged notes.
+
+    DIR holds `vault/`, `queries.jsonl` with an object {"_id", "text"} a line, and `notes.tsv` with query id, note path
+    and grade between tabs. The index is kept, apart from those of your vaults, so that the next run is faster.
+    """
+    judged = collection.read(folder)
+    found = settings.read(said)
+    vault = Vault(name=folder.resolve().name, path=judged.vault.resolve())
+    own = dataclasses.replace(found, choice=vault, state_dir=found.state_dir / "eval")
+    with app.open_vault(own) as context:
+        with progress.shown(said) as heard:
+            context.index.refresh(progress=heard)
+            context.index.embed(progress=heard)
+        rankings, times = _ask(context, judged, mode)
+    result = {
+        "success": True,
+        "mode": mode,
+        "queries": len(judged.queries),
+        **{name: round(value, 4) for name, value in metrics.averages(rankings, judged.grades).items()},
+        "p50_ms": round(metrics.percentile(times, 0.5), 2),
+        "p95_ms": round(metrics.percentile(times, 0.95), 2),
+    }
+    if said.as_json:
+        output.write_json(result)
+    else:
+        output.write(said, measures.text(result))
+    return ExitCode.OK
+
+
+def _ask(context: Context, judged: Collection, mode: Mode) -> tuple[dict[str, list[str]], list[float]]:
+    """Ask every query; gives the notes found, and the times in milliseconds."""
+    rankings: dict[str, list[str]] = {}
+    times: list[float] = []
+    for name, text in judged.queries.items():
+        start = time.perf_counter()
+        answer = search.search_vault(context, text, _DEPTH, mode, show=Show(per_note=1))
+        times.append((time.perf_counter() - start) * 1000)
+        rankings[name] = [str(passage["source"]) for passage in passages.of(answer)]
+    return rankings, times

@@ -1,0 +1,31 @@
+"""Tell how the vault's index stands."""
+
+import click
+
+from knapper.cli import options, output, session
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.render import standing
+from knapper.tools import status
+
+
+@click.command(
+    "status",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap status", "what is indexed, what isn't, and why"),
+        ("knap -v work status --json", "for programs"),
+    ),
+)
+@options.shared
+@click.pass_obj
+def command(said: Options) -> ExitCode:
+    """Tell how the vault's index stands."""
+    with session.vault(said) as context:
+        answer = status.vault_status(context)
+        places = {"vault": f"{context.vault} ({context.view.root})", "index": str(context.index.folder)}
+    if said.as_json:
+        output.write_json(answer)
+    else:
+        output.write(said, standing.of_vault(answer, places))
+    return ExitCode.OK

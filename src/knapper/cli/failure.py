@@ -1,0 +1,53 @@
+"""Tell a person, or a program, why a command failed."""
+
+import json
+import os
+import sys
+
+import click
+
+from knapper.cli import codes
+from knapper.cli.codes import ExitCode
+from knapper.errors import BadInput, KnapError
+
+
+def report(error: KnapError, *, as_json: bool) -> ExitCode:
+    """Print an error: as text on the error stream, as JSON on the output stream.
+
+    Returns:
+        The exit code that tells it.
+    """
+    if as_json:
+        click.echo(json.dumps(error.as_dict(), ensure_ascii=False, indent=2))
+    else:
+        click.echo(f"error: {error.message}", err=True)
+        if error.hint:
+            click.echo(f"hint: {error.hint}", err=True)
+    return codes.of(error)
+
+
+def of_usage(error: click.ClickException) -> KnapError:
+    """Turn the parser's error into one of ours."""
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f"`{ctx.command_path} --help` shows how it is used" if ctx else ""
+    text = error.format_message().strip()
+    return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
+
+
+def interrupted(*, as_json: bool) -> ExitCode:
+    """Say in one line that the person ended the command."""
+    text = "interrupted; nothing is broken, and the same command goes on from here"
+    if as_json:
+        click.echo(json.dumps({"success": False, "error": text, "code": "interrupted"}))
+    else:
+        click.echo(f"\n{text}", err=True)
+    return ExitCode.INTERRUPTED
+
+
+def reader_gone() -> ExitCode:
+    """Say nothing: who read the output has enough.
+
+    Source: Python's documentation of signal, "Note on SIGPIPE": what is still buffered must go nowhere.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.OK

@@ -1,0 +1,135 @@
+"""Run `knap`: find the command in the table, import it alone, and turn errors into messages and exit codes."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final, NoReturn, cast
+
+import click
+
+from knapper import __version__
+from knapper.cli import failure, options
+from knapper.cli.options import Options
+from knapper.errors import BadInput, KnapError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Name a command, the module that holds it, and what the overview says about it."""
+
+    name: str
+    module: str
+    group: str
+    summary: str
+
+
+COMMANDS: Final = (
+    Row("index", "knapper.cli.commands.index", "Find", "Read the vault into its index."),
+    Row("search", "knapper.cli.commands.search", "Find", "Find passages by words and by meaning."),
+    Row("ask", "knapper.cli.commands.ask", "Find", "Answer a question from the notes."),
+    Row("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date while notes are saved."),
+    Row("status", "knapper.cli.commands.status", "Check", "Tell how the vault's index stands."),
+    Row("doctor", "knapper.cli.commands.doctor", "Check", "Check that everything works here, and what to do if not."),
+    Row("config", "knapper.cli.commands.config", "Check", "Show every setting and where it comes from."),
+    Row("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
+)
+"""Every command; groups stand in the overview in the order in which they first come here."""
+
+
+class Program(click.Group):
+    """Import a command's module only when that command is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands, as the table has them."""
+        del ctx
+        return [row.name for row in COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None if there is none of that name."""
+        del ctx
+        row = next((row for row in COMMANDS if row.name == cmd_name), None)
+        return cast("click.Command", import_module(row.module).command) if row else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments begin with, and tell the nearest one where there is none."""
+        name = args[0]
+        if not name.startswith("-") and name not in self.list_commands(ctx):
+            raise BadInput(
+                f"there is no command '{name}'",
+                code="no_command",
+                hint=options.did_you_mean(name, self.list_commands(ctx), "`knap --help` lists the commands"),
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by group, from the table alone."""
+        del ctx
+        for group in dict.fromkeys(row.group for row in COMMANDS):
+            with formatter.section(group):
+                formatter.write_dl([(row.name, row.summary) for row in COMMANDS if row.group == group])
+
+
+@click.command(
+    cls=Program,
+    name="knap",
+    invoke_without_command=True,
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap --vault ~/Notes index", "read your notes; they aren't changed"),
+        ('knap ask "What did we decide about the garden?"', "the passages that answer"),
+        ("knap doctor", "when something doesn't work"),
+    ),
+)
+@options.shared
+@click.version_option(__version__, prog_name="knap", message="%(prog)s %(version)s")
+@click.pass_context
+def knap(ctx: click.Context) -> None:
+    """Search, question and edit a folder of Markdown notes, such as an Obsidian vault."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def run(args: Sequence[str]) -> int:
+    """Run the program; gives its exit code. Output goes to the standard streams."""
+    _set_streams()
+    said = Options()
+    try:
+        return _run(args, said)
+    except KnapError as error:
+        return failure.report(error, as_json=_wants_json(said, args))
+    except click.ClickException as error:
+        return failure.report(failure.of_usage(error), as_json=_wants_json(said, args))
+    except (KeyboardInterrupt, click.Abort):
+        return failure.interrupted(as_json=_wants_json(said, args))
+    except BrokenPipeError:
+        return failure.reader_gone()
+
+
+def main() -> NoReturn:
+    """Run the program on this process's arguments, and leave with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def _run(args: Sequence[str], said: Options) -> int:
+    try:
+        with knap.make_context("knap", list(args), obj=said) as ctx:
+            code = knap.invoke(ctx)
+    except click.exceptions.Exit as end:  # --help and --version end so
+        code = end.exit_code
+    sys.stdout.flush()
+    return code if isinstance(code, int) else 0
+
+
+def _wants_json(said: Options, args: Sequence[str]) -> bool:
+    return said.as_json or "--json" in args
+
+
+def _set_streams() -> None:
+    """Print every character that a note or a path may hold, on every system."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="backslashreplace")

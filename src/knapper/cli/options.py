@@ -1,0 +1,65 @@
+"""Hold the options that every command takes, before or after its name."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@dataclass(slots=True, kw_only=True)
+class Options:
+    """Collect what the person said, wherever on the command line."""
+
+    vault: str = ""
+    config: str = ""
+    env_file: str = ""
+    as_json: bool = False
+    quiet: bool = False
+    no_color: bool = False
+
+
+def shared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that all take; what they say goes into `Options`."""
+    decorators = (
+        click.option("-v", "--vault", metavar="NAME|FOLDER", help="The vault to work on.", **_kept()),
+        click.option("--config", metavar="FILE", help="The configuration file to read.", **_kept()),
+        click.option("--env-file", metavar="FILE", help="A file of NAME=value lines to read.", **_kept()),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON.", **_kept()),
+        click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.", **_kept()),
+        click.option("--no-color", is_flag=True, help="Print no colours; so does NO_COLOR.", **_kept()),
+    )
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+def number(default: int, most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the option that says how many results it gives at most."""
+    return click.option(
+        "-n", "number", type=click.IntRange(1, most), default=default, show_default=True, help="How many."
+    )
+
+
+def examples(*lines: tuple[str, str]) -> str:
+    """Lay out examples for the end of a help text: a command and what it is for, each."""
+    width = max(len(command) for command, _ in lines)
+    return "\b\nExamples:\n" + "\n".join(f"  {command:<{width}}  {purpose}" for command, purpose in lines)
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Make a hint of the known word that is nearest to a mistyped one, or give *otherwise*."""
+    from knapper.config import spelling  # noqa: PLC0415  # 50 ms that only a mistyped word should cost
+
+    return spelling.did_you_mean(word, known, otherwise)
+
+
+def _kept() -> dict[str, Any]:
+    return {"expose_value": False, "callback": _keep}
+
+
+def _keep(ctx: click.Context, param: click.Parameter, value: object) -> None:
+    if value and param.name:
+        setattr(ctx.ensure_object(Options), param.name, value)

@@ -1,0 +1,68 @@
+"""Print results."""
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import click
+
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.config import environment
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def write(options: Options, text: str) -> None:
+    """Print a result as text; colours are left out where they aren't wanted or can't be shown."""
+    click.echo(text, color=None if wants_colour(options) else False)
+
+
+def write_json(data: Mapping[str, object]) -> None:
+    """Print a result as JSON."""
+    click.echo(json.dumps(data, ensure_ascii=False, indent=2))
+
+
+def answer(options: Options, found: Mapping[str, object], text: str) -> ExitCode:
+    """Print what was found, and what it may miss.
+
+    Args:
+        options: Say how.
+        found: A tool's answer; its ``notes`` say what it may miss.
+        text: The answer for a person; empty where nothing was found.
+
+    Returns:
+        The exit code that tells whether something was found.
+    """
+    if options.as_json:
+        write_json(found)
+    elif text:
+        write(options, text)
+    else:
+        note(options, "nothing found")
+    for notice in cast("Sequence[str]", found.get("notes", ())):
+        note(options, f"note: {notice}")
+    return ExitCode.OK if found.get("results") else ExitCode.NOTHING
+
+
+def note(options: Options, text: str) -> None:
+    """Print what isn't part of the result, on the error stream."""
+    if not (options.quiet or options.as_json):
+        click.echo(text, err=True)
+
+
+def wants_colour(options: Options) -> bool:
+    """Tell whether the person left colours on."""
+    return not options.no_color and environment.wants_colour()
+
+
+def is_terminal() -> bool:
+    """Tell whether a person is watching the messages."""
+    return sys.stderr.isatty()
+
+
+def plain(text: str) -> str:
+    """Take out what a terminal would obey: a note's text is only to be shown."""
+    return _CONTROL.sub("\ufffd", text)

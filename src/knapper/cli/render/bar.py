@@ -1,0 +1,63 @@
+"""Draw progress bars on a terminal."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from knapper.cli.render.progress import NAMES, UNITS
+from knapper.index.refresh import Phase
+
+
+class _Rate(ProgressColumn):
+    """Show how much is done in a second."""
+
+    def render(self, task: Task) -> Text:
+        """Draw the column."""
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:,.0f} {task.fields['unit']}/s" if speed else "")
+
+
+class Bar:
+    """Draw a bar for each phase of the work; they go away at its end."""
+
+    def __init__(self, *, colour: bool) -> None:
+        """Prepare the terminal."""
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _Rate(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True, no_color=not colour),
+            transient=True,
+        )
+        self._tasks: dict[Phase, TaskID] = {}
+
+    def __call__(self, phase: Phase, done: int, total: int) -> None:
+        """Move a phase's bar."""
+        if phase not in self._tasks:
+            self._tasks[phase] = self._bars.add_task(NAMES[phase], unit=UNITS[phase])
+        self._bars.update(self._tasks[phase], completed=done, total=total or None)
+
+    def __enter__(self) -> Self:
+        """Show the bars."""
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take them away."""
+        self._bars.stop()

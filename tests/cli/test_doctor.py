@@ -1,0 +1,118 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from knapper.cli import main
+from knapper.cli.checks import table
+
+NAMES = ["python", "sqlite", "embedder", "onnx", "config", "vault", "state", "disk", "watch", "index"]
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    """Make a vault with one note."""
+    (tmp_path / "Garden.md").write_text("# Garden\n", encoding="utf-8")
+    return tmp_path
+
+
+def doctor(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, dict[str, dict[str, str]]]:
+    code = main.run(["doctor", "--json", *args])
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["success"] == (code == 0)
+    return code, {check["name"]: check for check in shown["checks"]}
+
+
+def test_a_vault_that_is_indexed_passes_every_check(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main.run(["-v", str(vault), "index"])
+    capsys.readouterr()
+
+    code, checks = doctor(capsys, "-v", str(vault))
+
+    assert code == 0
+    assert list(checks) == NAMES
+    assert {name: check["text"] for name, check in checks.items() if check["state"] != "ok"} == {}
+    assert not list((vault / "..").glob("watch-*"))
+
+
+def test_an_index_that_is_not_complete_is_a_warning(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, checks = doctor(capsys, "-v", str(vault))
+
+    assert code == 0
+    assert checks["index"]["state"] == "warn"
+    assert checks["index"]["hint"] == "run `knap index`"
+
+
+def test_without_a_vault_the_check_fails_and_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    code, checks = doctor(capsys)
+
+    assert code == 1
+    assert checks["vault"]["state"] == "fail"
+    assert "--vault" in checks["vault"]["hint"]
+    assert checks["state"]["state"] == "ok"
+    assert "index" not in checks
+
+
+def test_a_broken_configuration_is_the_finding(own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (own_home / "config.toml").write_text("[x\n", encoding="utf-8")
+
+    code, checks = doctor(capsys)
+
+    assert code == 1
+    assert list(checks) == ["config"]
+    assert "line 1" in checks["config"]["text"]
+
+
+def test_state_in_the_vault_fails(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KNAP_STATE_DIR", str(vault / "state"))
+
+    code, checks = doctor(capsys, "-v", str(vault))
+
+    assert code == 1
+    assert checks["state"]["state"] == "fail"
+    assert [file.name for file in vault.iterdir()] == ["Garden.md"]
+
+
+def test_a_state_folder_that_can_not_be_made_fails(
+    vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own_home / "file").write_text("in the way", encoding="utf-8")
+    monkeypatch.setenv("KNAP_STATE_DIR", str(own_home / "file"))
+
+    code, checks = doctor(capsys, "-v", str(vault))
+
+    assert code == 1
+    assert "can't be written" in checks["state"]["text"]
+    assert checks["watch"]["state"] == "warn"
+
+
+def test_a_configuration_in_the_vault_is_a_warning(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (vault / "knap.toml").write_text(f"[vaults.mine]\npath = '{vault}'\n", encoding="utf-8")
+
+    _, checks = doctor(capsys, "--config", str(vault / "knap.toml"))
+
+    assert checks["config"]["state"] == "warn"
+    assert "mine" in checks["config"]["text"]
+
+
+def test_an_extra_that_is_wanted_but_missing_fails(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KNAP_EMBEDDINGS", "onnx")
+    monkeypatch.setitem(sys.modules, "fastembed", None)  # as if it weren't installed
+
+    _, checks = doctor(capsys, "-v", str(vault))
+
+    assert checks["onnx"]["state"] == "fail"
+    assert "knapper[onnx]" in checks["onnx"]["hint"]
+
+
+def test_text_gives_each_finding_a_line(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main.run(["-v", str(vault), "doctor"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+
+    assert [line.split()[1] for line in lines] == NAMES
+    assert len(table.CHECKS) == len(NAMES) - 1

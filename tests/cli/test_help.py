@@ -1,0 +1,101 @@
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from knapper.cli import commands, main
+from knapper.cli.main import COMMANDS, Row
+
+HEAVY = (
+    "numpy",
+    "tokenizers",
+    "rich",
+    "yaml",
+    "pyromark",
+    "httpx2",
+    "sqlite3",
+    "platformdirs",
+    "rapidfuzz",
+    "watchfiles",
+)
+
+
+def load(row: Row) -> click.Command:
+    found = import_module(row.module).command
+    assert isinstance(found, click.Command)
+    return found
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main.run(["--help"])
+    shown = capsys.readouterr().out
+
+    assert code == 0
+    assert [row.name for row in COMMANDS if f"\n  {row.name} " not in shown] == []
+    assert [row.summary for row in COMMANDS if row.summary not in shown] == []
+
+
+def test_the_table_holds_every_command_module() -> None:
+    folder = Path(commands.__path__[0])
+
+    assert {f"knapper.cli.commands.{file.stem}" for file in folder.glob("[!_]*.py")} == {row.module for row in COMMANDS}
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)
+def test_a_command_says_what_the_table_says(row: Row) -> None:
+    found = load(row)
+
+    assert found.name == row.name
+    assert (found.help or "").split("\n\n")[0].replace("\n", " ") == row.summary
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)
+def test_a_command_has_help_with_examples_and_takes_the_shared_options(
+    row: Row, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main.run([row.name, "--help"])
+    shown = capsys.readouterr().out
+
+    assert code == 0
+    assert "Examples:\n    knap " in shown
+    assert [
+        name for name in ("--vault", "--config", "--env-file", "--json", "--quiet", "--no-color") if name not in shown
+    ] == []
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)
+def test_every_option_is_explained(row: Row) -> None:
+    every = [param for param in load(row).params if isinstance(param, click.Option)]
+
+    assert [param.name for param in every if not param.help] == []
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys; from knapper.cli import main; main.run(['--help']); print(*sys.modules, file=sys.stderr)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
+    loaded = {name.partition(".")[0] for name in ended.stderr.split()}
+    ours = {name for name in ended.stderr.split() if name.startswith("knapper.")}
+
+    assert "Usage: knap" in ended.stdout
+    assert loaded.intersection(HEAVY) == set()
+    assert {name for name in ours if not name.startswith(("knapper.cli", "knapper.errors"))} == set()
+    assert {name for name in ours if name.startswith("knapper.cli.commands")} == set()
+
+
+@pytest.mark.parametrize("command", ["search", "status", "ask"])
+def test_a_command_leaves_out_what_only_others_need(command: str) -> None:
+    code = (
+        f"import sys; from knapper.cli import main; main.run(['{command}', '-h']); print(*sys.modules, file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
+    loaded = {name.partition(".")[0] for name in ended.stderr.split()}
+
+    assert loaded.intersection({"rich", "httpx2", "watchfiles", "fastembed", "dotenv"}) == set()
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("knap 0")

@@ -1,0 +1,136 @@
+"""Run `knap` as a process of its own: streams, signals, terminals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+KNAP = [sys.executable, "-m", "knapper.cli"]
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    """Make a vault with one note."""
+    (tmp_path / "Garden.md").write_text("# Garden\n\nWater the \x1b[31mtomatoes.\n", encoding="utf-8")
+    return tmp_path
+
+
+def knap(*args: str, **more: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, **more}  # noqa: TID251  # a process of its own gets this one's environment
+    return subprocess.run([*KNAP, *args], capture_output=True, text=True, encoding="utf-8", env=env, check=False)
+
+
+def on_terminal(*args: str, **more: str) -> str:
+    """Run a command whose streams are a terminal; gives what it printed."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    env = {"TERM": "xterm-256color", **os.environ, **more}  # noqa: TID251  # as above
+    process = subprocess.Popen([*KNAP, *args], stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    printed = b""
+    try:
+        while piece := os.read(ours, 65_536):
+            printed += piece
+    except OSError:  # Linux ends a terminal so
+        pass
+    finally:
+        os.close(ours)
+        process.wait()
+    return printed.decode()
+
+
+def test_output_to_a_pipe_has_no_colours_and_nothing_that_a_terminal_would_obey(vault: Path) -> None:
+    ended = knap("-v", str(vault), "search", "tomatoes")
+
+    assert ended.returncode == 0
+    assert "\x1b" not in ended.stdout
+    assert "Water the \ufffd[31mtomatoes." in ended.stdout
+
+
+def test_a_terminal_gets_the_words_marked_unless_colours_are_off(vault: Path) -> None:
+    marked = on_terminal("-v", str(vault), "search", "water")
+    plain = on_terminal("-v", str(vault), "search", "water", NO_COLOR="1")
+    also_plain = on_terminal("-v", str(vault), "--no-color", "search", "water")
+
+    assert "\x1b[33m\x1b[1mWater\x1b[0m" in marked
+    assert "\x1b" not in plain
+    assert "\x1b" not in also_plain
+
+
+def test_a_terminal_gets_a_bar_and_a_pipe_none(vault: Path) -> None:
+    bar = on_terminal("-v", str(vault), "index", "--full")
+    ended = knap("-v", str(vault), "index", "--full")
+    quiet = knap("-q", "-v", str(vault), "index", "--full")
+
+    assert "embedded" in bar.partition("1 note,")[0]
+    assert ended.stdout.startswith("1 note, 1 chunk in ")
+    assert (ended.stderr, quiet.stderr) == ("", "")
+
+
+def test_who_stops_reading_ends_the_command_in_silence(vault: Path) -> None:
+    with subprocess.Popen(
+        [*KNAP, "-v", str(vault), "config"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        complaint = process.stderr.read()
+
+    assert process.returncode == 0
+    assert complaint == ""
+
+
+def test_a_name_that_is_no_text_can_be_printed(vault: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("file names are text there")
+    name = os.fsdecode(b"caf\xe9")
+    (vault / name).mkdir()
+
+    ended = knap("-v", str(vault / name), "status")
+
+    assert ended.returncode == 0
+    assert "caf\\udce9" in ended.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are another thing there")
+def test_watch_tells_what_it_took_in_and_ends_with_an_interrupt(vault: Path) -> None:
+    with subprocess.Popen(
+        [*KNAP, "-v", str(vault), "watch", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        first = json.loads(process.stdout.readline())
+        (vault / "New.md").write_text("A new note.\n", encoding="utf-8")
+        second = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        complaint = process.stderr.read()
+
+    assert (first["indexed"], second["indexed"]) == (1, 1)
+    assert process.returncode == 0
+    assert complaint == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are another thing there")
+def test_an_interrupted_index_says_so_in_one_line_and_goes_on_later(tmp_path: Path) -> None:
+    for number in range(1_500):
+        (tmp_path / f"{number}.md").write_text(f"# Note {number}\n\nText of {number}.\n", encoding="utf-8")
+    process = subprocess.Popen(
+        [*KNAP, "-v", str(tmp_path), "index"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    )
+    while knap("-v", str(tmp_path), "status", "--json").stdout.find('"notes": 0') >= 0:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, complaint = process.communicate()
+    again = json.loads(knap("-v", str(tmp_path), "index", "--json").stdout)
+
+    assert (process.returncode, out) == (130, "")
+    assert complaint.strip() == "interrupted; nothing is broken, and the same command goes on from here"
+    assert again["notes"] == 1_500
+    assert 0 < again["indexed"] < 1_500

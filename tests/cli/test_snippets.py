@@ -1,0 +1,59 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knapper.cli import output
+from knapper.cli.render import snippets
+
+
+def test_words_leave_out_what_is_excluded() -> None:
+    assert snippets.words('Garden "to do" -draft -"not this" plan* garden x-ray') == (
+        "garden",
+        "to",
+        "do",
+        "plan",
+        "x",
+        "ray",
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "marked"),
+    [
+        ("water", "Watering the underwater garden", "[Watering] the underwater garden"),
+        ("watering", "water it", "[water] it"),
+        ("to", "today", "today"),
+        ("日本", "これは日本語です", "これは[日本]語です"),
+        ("", "nothing", "nothing"),
+    ],
+)
+def test_forms_of_words_are_marked(query: str, text: str, marked: str) -> None:
+    assert snippets.mark(text, snippets.words(query), lambda word: f"[{word}]") == marked
+
+
+@given(text=st.text(), query=st.text())
+def test_marking_changes_no_text(text: str, query: str) -> None:
+    assert snippets.mark(text, snippets.words(query), lambda word: word) == text
+
+
+@given(text=st.text(alphabet="ab \n日本,", max_size=300), query=st.text(alphabet="ab 日"), limit=st.integers(20, 80))
+def test_a_snippet_is_short_and_one_line_of_the_text(text: str, query: str, limit: int) -> None:
+    snippet = snippets.around(text, snippets.words(query), limit)
+
+    assert len(snippet) <= limit + 2
+    assert "\n" not in snippet
+    assert snippet.strip("…") in " ".join(text.split())
+
+
+def test_a_snippet_shows_the_word_that_was_asked_for() -> None:
+    text = "before " * 100 + "needle " + "after " * 100
+
+    snippet = snippets.around(text, ("needle",), 80)
+
+    assert "needle" in snippet
+    assert snippet.startswith("…")
+    assert snippet.endswith("…")
+
+
+def test_what_a_terminal_would_obey_is_taken_out() -> None:
+    assert output.plain("a\x1b[2Jb\x07\u202ec\x9b\td\n") == "a\ufffd[2Jb\ufffd\ufffdc\ufffd\td\n"
