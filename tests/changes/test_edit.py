@@ -1,0 +1,164 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knapper.changes import edit, snapshots, splices
+from knapper.errors import Ambiguous, BadInput, KnapError, NotFound
+from tests.changes import generated
+
+
+def replaced(raw: bytes, old: str, new: str, *, count: int = 1) -> bytes:
+    return splices.merge(raw, edit.replace(snapshots.take(raw), old, new, count=count).splices)
+
+
+def test_the_one_place_where_the_text_stands_is_changed() -> None:
+    assert replaced(b"one two\nthree\n", "two\nthree", "2\n3") == b"one 2\n3\n"
+
+
+def test_text_that_stands_several_times_is_refused_with_its_lines() -> None:
+    with pytest.raises(Ambiguous, match="stands 3 times, in lines 1, 1, 2") as caught:
+        replaced(b"a a\na\n", "a", "b")
+
+    assert caught.value.details == {"lines": [1, 1, 2]}
+    assert "count=3" in caught.value.hint
+
+
+def test_the_expected_number_of_places_is_changed() -> None:
+    assert replaced(b"a a\na\n", "a", "b", count=3) == b"b b\nb\n"
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_another_number_than_expected_is_refused(count: int) -> None:
+    with pytest.raises(Ambiguous, match=f"and not {count} times"):
+        replaced(b"a a\na\n", "a", "b", count=count)
+
+
+def test_places_that_overlap_count_as_several() -> None:
+    with pytest.raises(Ambiguous):
+        replaced(b"aaa", "aa", "b")
+    with pytest.raises(BadInput, match="overlap"):
+        replaced(b"aaa", "aa", "b", count=2)
+
+
+@pytest.mark.parametrize(
+    ("raw", "old", "differences"),
+    [
+        ("say \u201chi\u201d", 'say "hi"', ("quotes",)),
+        ('say "hi"', "say \u00abhi\u00bb", ("quotes",)),
+        ("it\u2019s", "it's", ("quotes",)),
+        ("a \u2014 b", "a - b", ("dashes",)),
+        ("a\u00a0b", "a b", ("spaces",)),
+        ("a  b", "a b", ("spaces",)),
+        ("a  \nb", "a\nb", ("spaces",)),
+        ("a\nb", "a  \nb", ("spaces",)),
+        ("a\nb", "a\nb ", ("spaces",)),
+        ("a\r\nb", "a\nb", ("line endings",)),
+        ("a\rb", "a\nb", ("line endings",)),
+        ("wait\u2026", "wait...", ("ellipsis",)),
+        ("cafe\u0301", "caf\u00e9", ("accents",)),
+        ("caf\u00e9", "cafe\u0301", ("accents",)),
+    ],
+)
+def test_text_in_another_spelling_is_found_and_reported(raw: str, old: str, differences: tuple[str, ...]) -> None:
+    note = snapshots.take(f"<{raw}>".encode())
+    found = edit.replace(note, old, "NEW")
+
+    assert splices.merge(note.raw, found.splices) == b"<NEW>"
+    assert (found.normalised, found.differences) == (True, differences)
+
+
+def test_text_as_given_wins_over_another_spelling() -> None:
+    found = edit.replace(snapshots.take("it\u2019s it's".encode()), "it's", "x")
+
+    assert [(splice.start, splice.stop) for splice in found.splices] == [(7, 11)]
+    assert (found.normalised, found.differences) == (False, ())
+
+
+def test_another_spelling_has_to_be_unique_too() -> None:
+    with pytest.raises(Ambiguous):
+        replaced("it\u2019s it\u2018s".encode(), "it's", "x")
+
+
+def test_code_in_backticks_is_not_taken_for_quotes() -> None:
+    with pytest.raises(NotFound):
+        replaced(b"`a`", "'a'", "x")
+
+
+def test_new_text_takes_the_notes_line_endings() -> None:
+    assert replaced(b"a\r\nb\r\n", "b", "1\n2\r\n3\r4") == b"a\r\n1\r\n2\r\n3\r\n4\r\n"
+
+
+def test_where_endings_are_mixed_lines_that_stay_keep_theirs() -> None:
+    assert replaced(b"a\r\nb\nc\r\n", "a\r\nb\nc", "a\nx\nb\nc") == b"a\r\nx\r\nb\nc\r\n"
+
+
+def test_missing_text_is_answered_with_the_passage_most_like_it() -> None:
+    with pytest.raises(NotFound) as caught:
+        replaced(b"# A\n\nThe quick brown fox\njumps over\nthe lazy dog.\n", "The quick red fox\njumps over", "x")
+
+    assert caught.value.details == {
+        "nearest": {"start_line": 3, "end_line": 4, "text": "The quick brown fox\njumps over"}
+    }
+    assert caught.value.hint.startswith("Most like it is lines 3-4")
+
+
+def test_the_passage_may_lie_inside_a_long_line() -> None:
+    raw = b"word " * 300 + b"the price was 40 euro in all" + b" word" * 300
+    with pytest.raises(NotFound) as caught:
+        replaced(raw, "the price was 50 euro in all", "x")
+
+    assert "has '4' where you gave '5'" in caught.value.hint
+
+
+def test_where_nothing_is_like_it_no_passage_is_made_up() -> None:
+    with pytest.raises(NotFound) as caught:
+        replaced(b"abc\n", "zzzz qqqq", "x")
+
+    assert caught.value.details == {}
+
+
+@pytest.mark.parametrize(("old", "new", "count"), [("", "x", 1), ("a", "a", 1), ("a", "b", 0), ("\ud800", "x", 1)])
+def test_a_call_that_makes_no_sense_is_refused(old: str, new: str, count: int) -> None:
+    with pytest.raises(BadInput):
+        replaced(b"a\n", old, new, count=count)
+
+
+def test_an_edit_that_would_change_nothing_says_so() -> None:
+    with pytest.raises(BadInput) as caught:
+        replaced(b"a\r\nb", "a\nb", "a\r\nb")
+
+    assert caught.value.code == "no_change"
+
+
+def test_blank_or_very_long_text_is_compared_as_given_only() -> None:
+    with pytest.raises(NotFound):
+        replaced(b"a\n", "   ", "x")
+    with pytest.raises(NotFound):
+        replaced(b"a\n", "it's " * 10_000, "x")
+
+
+@given(generated.notes(), st.data())
+def test_only_the_old_text_changes(raw: bytes, data: st.DataObject) -> None:
+    text = raw.decode()
+    start = data.draw(st.integers(0, len(text)))
+    old = text[start : start + data.draw(st.integers(1, 30))]
+    try:
+        found = edit.replace(snapshots.take(raw), old, "NEW TEXT")
+    except KnapError:
+        return
+    (splice,) = found.splices
+
+    assert not found.normalised
+    assert splices.merge(raw, found.splices) == text.replace(old, "NEW TEXT").encode()
+    assert raw[splice.start : splice.stop].decode() == old
+
+
+@given(st.text(st.sampled_from("ab '\u2019-\u2014\n\r\u00a0\u2026.e\u0301\u00e9"), min_size=1, max_size=12))
+def test_a_pattern_finds_the_text_it_was_made_of(text: str) -> None:
+    raw = f"<{text}>".encode()
+    if not text.strip():
+        return
+
+    found = edit.replace(snapshots.take(raw), text.replace("\r\n", "\n").replace("\r", "\n"), "X")
+
+    assert splices.merge(raw, found.splices).startswith(b"<")
