@@ -131,8 +131,12 @@ def _reuse_vectors(
     connection: sqlite3.Connection, numbered: Sequence[tuple[int, int, Chunk]], *, generation: int
 ) -> None:
     """Copy vectors of equal chunks elsewhere: a moved or copied note needn't be embedded again."""
-    connection.executemany(
-        "INSERT INTO vectors SELECT ?, ?, v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id"
-        " WHERE c.digest = ? LIMIT 1",
-        [(i, generation, c.digest) for i, _, c in numbered],
-    )
+    found = [
+        (i, generation, *row)
+        for i, _, chunk in numbered
+        for row in connection.execute(
+            "SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id WHERE c.digest = ? LIMIT 1",
+            (chunk.digest,),
+        )
+    ]  # INSERT ... SELECT would make FTS5 write out its buffered words each time
+    connection.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?)", found)
