@@ -1,0 +1,81 @@
+"""Hold what a change would do to files, before anything is decided or done."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from knapper.changes.effects import Effect, Rename, Trash, TrashPlace, Write
+from knapper.vault import notes
+from knapper.vault.paths import NotePath
+
+Capability = Literal["add", "delete", "create", "move", "properties"]
+"""What a client may be allowed to do to files: *delete* covers replacing and trashing text, *move* renaming too."""
+Cause = Literal["asked", "link"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDraft:
+    """Hold one file as it is and as it is to be.
+
+    ==========  ================  ===============  =======================
+    what        before            after            target
+    ==========  ================  ===============  =======================
+    edit        bytes             bytes            None
+    create      None              bytes            None
+    move        bytes or None     bytes or None    the new path
+    trash       bytes or None     None             None (``trash`` is set)
+    ==========  ================  ===============  =======================
+
+    A moved or trashed file that isn't a note has no bytes here: it may be of any size.
+    """
+
+    path: NotePath
+    base: str | None
+    """Hash of the file that the draft was made against; None where it is to be made."""
+    before: bytes | None = None
+    after: bytes | None = None
+    target: NotePath | None = None
+    trash: TrashPlace | None = None
+    needs: frozenset[Capability]
+    """What a client must be allowed to do for this."""
+    anchored: bool = False
+    """The caller named the file's hash, or text that stands there once, a unique heading, the start or the end."""
+    cause: Cause = "asked"
+    """``link``: the file only follows another's move."""
+
+    @property
+    def place(self) -> NotePath:
+        """Give the path that the file has afterwards."""
+        return self.target or self.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Hold what belongs together: all of it happens, or nothing."""
+
+    files: tuple[FileDraft, ...]
+    folders: tuple[tuple[NotePath, NotePath], ...] = ()
+    """Folders that move as a whole, each with its new path; the files in them are among ``files``."""
+    by_query: bool = False
+    """The files were chosen by a query or a folder, and not named one by one."""
+    notices: tuple[str, ...] = ()
+    """What the caller should hear: a match after normalising, a link that stays broken."""
+
+    @property
+    def named(self) -> int:
+        """Count the files that the caller named; links that follow don't count."""
+        return sum(file.cause == "asked" for file in self.files)
+
+    def effects(self) -> Iterator[Effect]:
+        """Give the effects that do it, in order: names first, then contents."""
+        moved = {source for source, _ in self.folders}
+        yield from (Rename(source=source, target=target) for source, target in self.folders)
+        for file in self.files:
+            if file.target is not None and not any(file.path.startswith(f"{folder}/") for folder in moved):
+                yield Rename(source=file.path, target=file.target, base=file.base)
+        for file in self.files:
+            if file.trash is not None:
+                yield Trash(path=file.path, base=file.base, where=file.trash)
+            elif file.after is not None and file.after != file.before:
+                base = notes.hash_of(file.before) if file.before is not None else None
+                yield Write(path=file.place, base=base, content=file.after)
