@@ -105,7 +105,10 @@ class Engine:
                 )
             if full:
                 self.store.clear()
-            return self._carry_out(refresh.compare(self.store.known(), self.view.files()), progress)
+            scan = refresh.Scan(self.view)
+            files = list(scan)
+            plan = refresh.compare(self.store.known(), files, closed=scan.closed)
+            return self._carry_out(plan, progress)
 
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
         """Give every chunk that waits for it its vector; returns how many got one."""
@@ -173,11 +176,12 @@ class Engine:
             return Plan(), False
         deadline = time.monotonic() + _LOOK_S
         seen: list[FileStat] = []
-        for stat in self.view.files():
+        scan = refresh.Scan(self.view)
+        for stat in scan:
             seen.append(stat)
             if len(seen) % 256 == 0 and time.monotonic() > deadline:
                 return Plan(), True
-        return refresh.compare(self.store.known(), seen), False
+        return refresh.compare(self.store.known(), seen, closed=scan.closed), False
 
     def _few_pending(self) -> int:
         """Embed what is quickly embedded here, and count what still waits."""

@@ -11,7 +11,7 @@ from knapper.index.records import Known, Record
 from knapper.index.store import Store
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
-from knapper.vault.walk import FileStat
+from knapper.vault.walk import FileStat, Skipped
 
 Phase = Literal["scan", "read", "embed"]
 _BATCH_FILES = 64
@@ -53,8 +53,32 @@ class Outcome:
     problems: list[str] = field(default_factory=list[str])
 
 
-def compare(known: dict[NotePath, Known], files: Iterable[FileStat]) -> Plan:
-    """Compare the disk with what the index knows, by size and time; *known* is used up."""
+class Scan:
+    """Look through the vault's files, and remember what couldn't be looked at."""
+
+    def __init__(self, view: View) -> None:
+        """Prepare to look at *view*."""
+        self._view = view
+        self.closed: list[str] = []
+        """Files and folders that can't be read right now: what the index has of them stays."""
+
+    def __iter__(self) -> Iterator[FileStat]:
+        """Give the files, in the order of the walk."""
+        return self._view.files(on_problem=self._note)
+
+    def _note(self, skipped: Skipped) -> None:
+        if skipped.code == "unreadable":
+            self.closed.append(skipped.path)
+
+
+def compare(known: dict[NotePath, Known], files: Iterable[FileStat], *, closed: Sequence[str] = ()) -> Plan:
+    """Compare the disk with what the index knows, by size and time.
+
+    Args:
+        known: Used up.
+        files: What is there.
+        closed: Files and folders that can't be read now; what the index has of them stays.
+    """
     changed: list[FileStat] = []
     doubtful: list[FileStat] = []
     unchanged = 0
@@ -66,7 +90,11 @@ def compare(known: dict[NotePath, Known], files: Iterable[FileStat]) -> Plan:
             doubtful.append(stat)
         else:
             unchanged += 1
-    return Plan(changed=tuple(changed), doubtful=tuple(doubtful), gone=tuple(known), unchanged=unchanged)
+    return Plan(changed=tuple(changed), doubtful=tuple(doubtful), gone=_gone(known, closed), unchanged=unchanged)
+
+
+def _gone(missing: Iterable[NotePath], closed: Sequence[str]) -> tuple[NotePath, ...]:
+    return tuple(path for path in missing if not any(path == c or path.startswith(f"{c}/") for c in closed))
 
 
 def compare_some(store: Store, view: View, touched: Iterable[Path]) -> Plan:

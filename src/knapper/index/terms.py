@@ -17,8 +17,11 @@ CHUNK_POSTINGS = 20_000
 
 An absolute number, so that a small vault is searched for every word and a large one in bounded time."""
 NAME_POSTINGS = 10_000
+_LARGE = 1_000
+"""A count that takes long enough to be remembered, and that a few more notes hardly change."""
 _KEPT_GENERATIONS = 64
-"""How many writes the remembered counts outlast: they only weigh words against each other."""
+"""How many writes a large count outlasts: it only weighs words against each other."""
+_KEPT_COUNTS = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,27 +43,37 @@ class Choice:
 
 
 class Counts:
-    """Count the rows that hold a term, and remember the counts for a while."""
+    """Count the rows that hold a term; large counts are remembered while the index changes little."""
 
     def __init__(self, table: str) -> None:
         """Count in the FTS5 table *table*."""
         self._table = table
-        self._state: tuple[str, int] = ("", -1)
-        self._known: dict[str, int] = {}
-        self._total = 0
+        self._uid = ""
+        self._known: dict[str, tuple[int, int]] = {}
+        """By expression: the count, and the generation it was made in."""
+        self._total = (0, -1)
 
     def of(self, connection: sqlite3.Connection, expressions: Sequence[str]) -> tuple[Mapping[str, int], int]:
         """Give the count of each expression, and of all rows."""
         state = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation')"))
-        key = (str(state["uid"]), int(state["generation"]) // _KEPT_GENERATIONS)
-        known = self._known if key == self._state else {}
-        total = self._total if known else int(connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
+        generation = int(state["generation"])
+        if state["uid"] != self._uid or len(self._known) > _KEPT_COUNTS:
+            self._uid, self._known, self._total = str(state["uid"]), {}, (0, -1)
+        if self._total[1] != generation:
+            self._total = (_count(connection, "SELECT COUNT(*) FROM chunks"), generation)
+        sql = f"SELECT COUNT(*) FROM {self._table} WHERE {self._table} MATCH ?"
+        counts: dict[str, int] = {}
         for expression in expressions:
-            if expression not in known:
-                sql = f"SELECT COUNT(*) FROM {self._table} WHERE {self._table} MATCH ?"
-                known[expression] = int(connection.execute(sql, (expression,)).fetchone()[0])
-        self._state, self._known, self._total = key, known, total
-        return known, total
+            count, made = self._known.get(expression, (0, -1))
+            if made != generation and (count < _LARGE or generation - made > _KEPT_GENERATIONS):
+                count = _count(connection, sql, expression)
+                self._known[expression] = (count, generation)
+            counts[expression] = count
+        return counts, self._total[0]
+
+
+def _count(connection: sqlite3.Connection, sql: str, *parameters: str) -> int:
+    return int(connection.execute(sql, parameters).fetchone()[0])
 
 
 def choose(connection: sqlite3.Connection, query: Query, *, stemmer: Stemmer, counts: Counts, budget: int) -> Choice:

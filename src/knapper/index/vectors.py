@@ -46,6 +46,8 @@ class Vectors:
     ) -> dict[int, float]:
         """Give the nearest chunks with their cosine, nearest first, and then those asked for by id.
 
+        What isn't near at all, with a cosine of 0 or less, isn't among the nearest.
+
         Args:
             query: Normalised.
             limit: How many of the nearest at most.
@@ -60,7 +62,7 @@ class Vectors:
             asked = [(chunk_id, float(scores[self._places[chunk_id]])) for chunk_id in also if chunk_id in self._places]
             scores[~_wanted(ids, allowed)] = -np.inf
             best = _largest(scores, limit)
-            nearest = {int(ids[i]): float(scores[i]) for i in best if np.isfinite(scores[i])}
+            nearest = {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
         return nearest | dict(asked)
 
     def __len__(self) -> int:

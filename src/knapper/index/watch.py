@@ -14,7 +14,8 @@ from knapper.index.refresh import Outcome
 _DEBOUNCE_MS = 60
 """How long saves are gathered: editors write a file in several steps."""
 _STEP_MS = 20
-_BEAT_MS = 2_000
+_BEAT_MS = 500
+"""How often a sign of life is left; the first comes when the watcher runs."""
 
 
 def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome], None]) -> None:
@@ -42,10 +43,14 @@ def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome],
         first = next(changes, None)  # the watcher runs from here on: nothing falls between it and the comparison
         turn.beat(engine.folder)
         _take_all(engine, on_change)
+        waiting: set[Path] = set()
         while first is not None:
             turn.beat(engine.folder)
-            if first:
-                _take(engine, {Path(path) for _, path in first}, on_change)
+            new = {Path(path) for _, path in first}
+            waiting |= new
+            if waiting and _take(engine, waiting, on_change):
+                # what was put into a new folder before the system watched it tells nobody: such are looked at twice
+                waiting = {path for path in new if path.is_dir()}
             first = next(changes, None)
     finally:
         turn.stop_beating(engine.folder)
@@ -56,11 +61,13 @@ def _take_all(engine: Engine, on_change: Callable[[Outcome], None]) -> None:
     engine.embed()
 
 
-def _take(engine: Engine, touched: set[Path], on_change: Callable[[Outcome], None]) -> None:
+def _take(engine: Engine, touched: set[Path], on_change: Callable[[Outcome], None]) -> bool:
+    """Take in some files; False where another process writes right now, so that they have to wait."""
     try:
         outcome = engine.refresh_paths(touched)
-    except ConflictError:  # another process writes right now; the next look catches up
-        return
+    except ConflictError:
+        return False
     if outcome.indexed or outcome.removed:
         on_change(outcome)
         engine.embed()
+    return True

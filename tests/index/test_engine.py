@@ -1,0 +1,207 @@
+"""The engine: what is on disk is found, whatever happened since the last look."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from knapper.errors import ConflictError
+from knapper.index import turn, watch
+from knapper.index.engine import Engine
+from knapper.index.refresh import Outcome, Phase
+from knapper.index.search import Question
+from tests.index import worlds
+
+
+def notes(engine: Engine, text: str) -> list[str]:
+    return sorted({hit.row.note for hit in engine.search(Question(text=text, mode="keyword", limit=50)).hits})
+
+
+def test_a_small_vault_is_searched_without_any_command_before(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        freshness = engine.freshen()
+
+        assert (freshness.stale, freshness.incomplete, freshness.pending) == (0, False, 0)
+        assert notes(engine, "alpha") == ["a.md"]
+
+
+def test_edits_renames_and_deletions_made_offline_are_found(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "beta\n", "c.md": "gamma\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+    worlds.fill(root, {"a.md": "alpha changed\n"})
+    (root / "b.md").rename(root / "renamed.md")
+    (root / "c.md").unlink()
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.freshen()
+
+        assert [notes(engine, word) for word in ("changed", "beta", "gamma")] == [["a.md"], ["renamed.md"], []]
+
+
+def test_a_save_within_the_same_tick_of_the_clock_is_found(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        before = (root / "a.md").stat()
+        worlds.fill(root, {"a.md": "omega\n"})
+        os.utime(root / "a.md", ns=(before.st_atime_ns, before.st_mtime_ns))
+        engine.freshen()
+
+        assert notes(engine, "omega") == ["a.md"]
+
+
+def test_an_unchanged_vault_is_not_read_again(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "beta\n"})
+    for name in ("a.md", "b.md"):
+        os.utime(root / name, (1_600_000_000, 1_600_000_000))
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        generation = engine.store.generation()
+        outcome = engine.refresh()
+
+        assert (outcome.indexed, outcome.unchanged) == (0, 2)
+        assert engine.store.generation() <= generation + 1
+
+
+def test_a_file_with_a_new_time_and_the_same_bytes_is_not_indexed_again(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        os.utime(root / "a.md", (1_600_000_000, 1_600_000_000))
+        outcome = engine.refresh()
+
+        assert (outcome.indexed, outcome.unchanged) == (0, 1)
+
+
+def test_a_large_difference_is_said_and_left_to_the_index_command(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {f"{n}.md": f"note{n}\n" for n in range(250)})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        freshness = engine.freshen()
+
+        assert (freshness.stale, freshness.incomplete) == (250, True)
+
+
+def test_a_full_rebuild_forgets_and_reads_all(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    steps: list[tuple[Phase, int, int]] = []
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        outcome = engine.refresh(full=True, progress=lambda phase, done, total: steps.append((phase, done, total)))
+
+        assert (outcome.indexed, notes(engine, "alpha"), steps[-1]) == (1, ["a.md"], ("read", 1, 1))
+
+
+def test_only_one_process_writes_and_the_other_is_told(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        worlds.fill(root, {"b.md": "beta\n"})
+        with turn.take(tmp_path / "s", wait_s=0) as mine:
+            assert mine
+            other = threading.Thread(target=lambda: results.append(engine.freshen().stale))
+            results: list[int] = []
+            other.start()
+            other.join()
+            with pytest.raises(ConflictError, match="another process"):
+                engine.refresh(wait_s=0)
+
+        assert results == [1]
+
+
+def test_hard_cases_are_listed_with_their_problem_and_searchable_as_far_as_they_can_be(tmp_path: Path) -> None:
+    root = worlds.fill(
+        tmp_path / "v", {"yaml.md": "---\na: [1\n---\nbody alpha\n", "empty.md": "", "crlf.md": "# A\r\n\r\nalpha\r\n"}
+    )
+    (root / "latin.md").write_bytes(b"caf\xe9 alpha\n")
+    (root / "nul.md").write_bytes(b"alpha\x00beta\n")
+    (root / "bom.md").write_bytes(b"\xef\xbb\xbf# alpha\n")
+    (root / "broken.canvas").write_text("{not json")
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        status = engine.status()
+
+        assert notes(engine, "alpha") == ["bom.md", "crlf.md", "latin.md", "nul.md", "yaml.md"]
+        assert notes(engine, "café") == ["latin.md"]
+        assert {row.path: row.code for row in status.skipped} == {
+            "broken.canvas": "invalid_json",
+            "latin.md": "not_utf8",
+            "nul.md": "nul_bytes",
+            "yaml.md": "invalid_yaml",
+        }
+        assert (status.notes, status.files, status.problems) == (6, 7, 4)
+
+
+def test_an_unreadable_note_is_listed_and_the_others_are_indexed(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    (root / "pipe.md").symlink_to(root / "missing.md")
+    os.mkfifo(root / "fifo.md")
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+
+        assert notes(engine, "alpha") == ["a.md"]
+
+
+def test_many_threads_search_while_one_writes(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {f"{n}.md": f"alpha note{n}\n" for n in range(50)})
+    errors: list[BaseException] = []
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.refresh()
+        engine.embed()
+        done = threading.Event()
+
+        def read() -> None:
+            try:
+                while not done.is_set():
+                    assert len(engine.search(Question(text="alpha", limit=5)).hits) == 5
+            except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
+                errors.append(error)
+
+        readers = [threading.Thread(target=read) for _ in range(4)]
+        for reader in readers:
+            reader.start()
+        for n in range(20):
+            worlds.fill(root, {f"{n}.md": f"alpha changed{n}\n"})
+            engine.refresh()
+            engine.embed()
+        done.set()
+        for reader in readers:
+            reader.join()
+
+    assert errors == []
+
+
+def test_a_watcher_takes_in_saves_folders_and_deletions(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    stop, taken = threading.Event(), threading.Semaphore(0)
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+
+        def heard(outcome: Outcome) -> None:
+            del outcome
+            taken.release()
+
+        watcher = threading.Thread(target=watch.follow, args=(engine, stop, heard))
+        watcher.start()
+        try:
+            assert taken.acquire(timeout=8)
+            assert turn.is_watched(tmp_path / "s")
+            worlds.fill(root, {"b.md": "beta\n", "deep/er/c.md": "gamma\n"})
+            (root / "a.md").unlink()
+            deadline = time.monotonic() + 8
+            while time.monotonic() < deadline and (notes(engine, "gamma"), notes(engine, "alpha")) != (
+                ["deep/er/c.md"],
+                [],
+            ):
+                taken.acquire(timeout=0.2)
+            assert (notes(engine, "beta"), notes(engine, "gamma"), notes(engine, "alpha")) == (
+                ["b.md"],
+                ["deep/er/c.md"],
+                [],
+            )
+        finally:
+            stop.set()
+            watcher.join()
+
+        assert not turn.is_watched(tmp_path / "s")

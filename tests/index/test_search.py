@@ -1,0 +1,184 @@
+"""Search: words, names and meaning, filters, the language of queries."""
+
+from pathlib import Path
+
+import pytest
+
+from knapper.index.embed import EmbedderAway
+from knapper.index.engine import Engine
+from knapper.index.filters import Filter, PropertyTest
+from knapper.index.search import Question
+from knapper.vault.policy import Policy
+from tests.index import worlds
+
+NOTES = {
+    "Projects/Rocket.md": "---\ntags: [space/launch]\nstatus: active\ncompany: [ACME, Globex]\n---\n"
+    "# Engine\n\nThe rocket burns kerosene.\n\n# Cost\n\nToo much money.\n",
+    "Projects/Old/Boat.md": "---\nstatus: done\nDate: '[[2023-08-11]]'\n---\nA boat of wood, no kerosene lamp.\n",
+    "Recipes/Soup.md": "---\naliases: [Broth]\n---\nCook water with salt. #food\n",
+    "Clippings/Article.md": "Kerosene prices rise.\n",
+    "Empty.md": "",
+    "日記.md": "今日は東京で検索エンジンを試した。\n",
+}
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    root = worlds.fill(tmp_path / "v", NOTES)
+    opened = worlds.engine(root, tmp_path / "s", worlds.WordEmbedder())
+    opened.refresh()
+    opened.embed()
+    return opened
+
+
+def found(engine: Engine, text: str, where: Filter | None = None, **options: object) -> list[str]:
+    question = Question(text=text, where=where or Filter(), limit=10, **options)  # type: ignore[arg-type]
+    return list(dict.fromkeys(hit.row.note for hit in engine.search(question).hits))
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
+def test_every_mode_finds_the_note_that_says_it(engine: Engine, mode: str) -> None:
+    assert found(engine, "rocket burns", mode=mode)[0] == "Projects/Rocket.md"
+
+
+def test_a_hit_names_note_heading_and_lines(engine: Engine) -> None:
+    hit = engine.search(Question(text="too much money")).hits[0]
+
+    assert (hit.row.note, hit.row.heading, hit.row.start_line, hit.row.end_line) == (
+        "Projects/Rocket.md",
+        "# Cost",
+        10,
+        12,
+    )
+    assert hit.row.text == "# Cost\n\nToo much money."
+    assert hit.row.hash.startswith("sha256:")
+
+
+def test_an_alias_finds_its_note(engine: Engine) -> None:
+    assert found(engine, "broth")[0] == "Recipes/Soup.md"
+
+
+def test_an_empty_note_is_found_by_its_name_only_where_it_has_a_chunk(engine: Engine) -> None:
+    assert "Empty.md" not in found(engine, "empty")
+
+
+def test_japanese_is_found_by_a_word_within_a_sentence(engine: Engine) -> None:
+    assert found(engine, "東京", mode="keyword") == ["日記.md"]
+    assert found(engine, "検索", mode="keyword") == ["日記.md"]
+
+
+def test_a_mistyped_title_is_found_and_the_correction_is_said(engine: Engine) -> None:
+    answer = engine.search(Question(text="rockett"))
+
+    assert answer.hits[0].row.note == "Projects/Rocket.md"
+    assert answer.remarks == ("no note holds it as typed: searched for 'rocket' for 'rockett'",)
+
+
+@pytest.mark.parametrize(
+    ("query", "notes"),
+    [
+        ('"burns kerosene"', ["Projects/Rocket.md"]),
+        ("kerosene -rocket -prices", ["Projects/Old/Boat.md"]),
+        ('kerosene -"kerosene lamp" -prices', ["Projects/Rocket.md"]),
+        ("keros*", ["Clippings/Article.md", "Projects/Old/Boat.md", "Projects/Rocket.md"]),
+    ],
+)
+def test_the_language_of_queries_holds_in_every_ranking(engine: Engine, query: str, notes: list[str]) -> None:
+    assert sorted(found(engine, query)) == notes
+
+
+@pytest.mark.parametrize(
+    "query", ['" OR 1', "NEAR(a b)", "a AND", "*", "title:x", "(((", "'", "-", "^", "\x00", "🦊", "x" * 20_000]
+)
+def test_no_query_is_a_command_or_an_error(engine: Engine, query: str) -> None:
+    assert isinstance(found(engine, query), list)
+
+
+@pytest.mark.parametrize(
+    ("where", "notes"),
+    [
+        (Filter(folders=("projects",)), ["Projects/Old/Boat.md", "Projects/Rocket.md"]),
+        (Filter(folders=("Projects/",), exclude_folders=("Projects/Old",)), ["Projects/Rocket.md"]),
+        (Filter(tags=("space",)), ["Projects/Rocket.md"]),
+        (Filter(tags=("#Space/Launch",)), ["Projects/Rocket.md"]),
+        (Filter(exclude_tags=("space",), folders=("Projects",)), ["Projects/Old/Boat.md"]),
+        (Filter(properties=(PropertyTest(name="Status", op="equals", value="ACTIVE"),)), ["Projects/Rocket.md"]),
+        (Filter(properties=(PropertyTest(name="company", op="contains", value="globex"),)), ["Projects/Rocket.md"]),
+        (Filter(properties=(PropertyTest(name="company", op="contains", value="glo"),)), []),
+        (Filter(properties=(PropertyTest(name="status", op="contains", value="on"),)), ["Projects/Old/Boat.md"]),
+        (Filter(properties=(PropertyTest(name="status", op="missing"),)), ["Clippings/Article.md"]),
+        (
+            Filter(
+                properties=(PropertyTest(name="status", op="not_equals", value="done"), PropertyTest(name="status"))
+            ),
+            ["Projects/Rocket.md"],
+        ),
+        (Filter(created_from="2023-08-11", created_to="2023-08-11"), ["Projects/Old/Boat.md"]),
+        (Filter(modified_to="2001-01-01"), []),
+        (Filter(paths=("projects/ROCKET.md",)), ["Projects/Rocket.md"]),
+        (Filter(policy=Policy(client="x", hidden=("Projects/",))), ["Clippings/Article.md"]),
+        (Filter(policy=Policy(client="x", read=("Clippings/",))), ["Clippings/Article.md"]),
+    ],
+)
+def test_a_filter_keeps_what_passes_it_and_nothing_else(engine: Engine, where: Filter, notes: list[str]) -> None:
+    for mode in ("hybrid", "semantic", "keyword"):
+        hits = found(engine, "kerosene", where, mode=mode)
+        assert sorted(set(hits) & {n for n in NOTES if "erosene" in NOTES[n]}) == notes
+
+
+def test_a_rare_folder_is_found_among_many_better_matches(tmp_path: Path) -> None:
+    notes = {f"big/{n}.md": "kerosene kerosene kerosene\n" for n in range(400)}
+    root = worlds.fill(tmp_path / "v", {**notes, "small/one.md": "some words and kerosene among a lot of others\n"})
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.refresh()
+        engine.embed()
+
+        assert found(engine, "kerosene", Filter(folders=("small",))) == ["small/one.md"]
+
+
+def test_one_note_gives_no_more_passages_than_asked(tmp_path: Path) -> None:
+    long = "".join(f"# Part {n}\n\nkerosene again\n\n" for n in range(9))
+    root = worlds.fill(tmp_path / "v", {"a.md": long, "b.md": "kerosene\n"})
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.refresh()
+        engine.embed()
+        hits = engine.search(Question(text="kerosene", per_note=3, limit=10)).hits
+
+        assert sorted(hit.row.note for hit in hits) == ["a.md", "a.md", "a.md", "b.md"]
+
+
+def test_words_answer_while_the_embedder_is_away_and_the_reason_is_said(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", NOTES)
+    away = worlds.WordEmbedder(error=EmbedderAway("the endpoint doesn't answer"))
+    with worlds.engine(root, tmp_path / "s", away) as engine:
+        engine.refresh()
+        answer = engine.search(Question(text="rocket"))
+
+        assert answer.hits[0].row.note == "Projects/Rocket.md"
+        assert answer.remarks == ("searched by words only: the endpoint doesn't answer",)
+        with pytest.raises(EmbedderAway):
+            engine.search(Question(text="rocket", mode="semantic"))
+
+
+def test_words_answer_before_anything_is_embedded(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", NOTES)
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.refresh()
+
+        assert found(engine, "rocket")[0] == "Projects/Rocket.md"
+
+
+def test_reciprocal_ranks_are_there_by_name(engine: Engine) -> None:
+    assert found(engine, "rocket burns", fusion="rrf")[0] == "Projects/Rocket.md"
+
+
+def test_a_search_sees_what_another_process_wrote_meanwhile(engine: Engine, tmp_path: Path) -> None:
+    found(engine, "kerosene")
+    worlds.fill(tmp_path / "v", {"New.md": "kerosene zeppelin\n"})
+    (tmp_path / "v" / "Projects/Rocket.md").unlink()
+    with worlds.engine(tmp_path / "v", tmp_path / "s", worlds.WordEmbedder()) as other:
+        other.refresh()
+        other.embed()
+
+    assert found(engine, "zeppelin", mode="semantic")[0] == "New.md"
+    assert "Projects/Rocket.md" not in found(engine, "rocket kerosene")

@@ -1,0 +1,197 @@
+"""The store: a file's chunks are replaced as a whole, and nothing is left of what went."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from knapper.errors import StorageError
+from knapper.index import embedding
+from knapper.index.engine import Engine
+from tests.index import worlds
+
+WORDS = ("FTS", "chunk_words", "title_words", "name_grams")
+
+
+def texts(engine: Engine) -> dict[str, list[str]]:
+    rows = engine.store.database.reader().execute(
+        "SELECT f.path, c.text FROM chunks c JOIN files f ON f.id = c.id >> 20 ORDER BY f.path, c.position"
+    )
+    found: dict[str, list[str]] = {}
+    for path, text in rows:
+        found.setdefault(path, []).append(text)
+    return found
+
+
+def check(engine: Engine) -> None:
+    """Ask SQLite whether the file and its word tables are sound, and whether each chunk is in them once."""
+    with engine.store.database.transaction() as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        for table in WORDS[1:]:
+            connection.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
+        chunks = connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0]
+        words = connection.execute("SELECT COUNT(*) FROM chunk_words_docsize").fetchone()[0]
+        names = connection.execute("SELECT COUNT(*) FROM title_words_docsize").fetchone()[0]
+        files = connection.execute("SELECT COUNT(*) FROM files WHERE kind != 'attachment'").fetchone()[0]
+        stray = connection.execute(
+            "SELECT COUNT(*) FROM vectors WHERE chunk_id NOT IN (SELECT id FROM chunks)"
+        ).fetchone()[0]
+    assert (words, names, stray) == (chunks, files, 0)
+
+
+def test_an_unchanged_chunk_keeps_its_id_and_vector_when_its_note_changes(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "# One\n\nstays\n\n# Two\n\ngoes\n"})
+    embedder = worlds.WordEmbedder()
+    with worlds.engine(root, tmp_path / "s", embedder) as engine:
+        engine.refresh()
+        engine.embed()
+        before = engine.store.database.reader().execute("SELECT id FROM chunks WHERE heading = '# One'").fetchone()
+        embedder.asked.clear()
+        worlds.fill(root, {"a.md": "new first line\n\n# One\n\nstays\n\n# Two\n\ncame\n"})
+        engine.refresh()
+        engine.embed()
+        after = (
+            engine.store.database.reader()
+            .execute("SELECT id, start_line FROM chunks WHERE heading = '# One'")
+            .fetchone()
+        )
+
+        assert after == (before[0], 3)
+        assert len(embedder.asked) == 2
+        assert not any("stays" in text for text in embedder.asked)
+
+
+def test_a_moved_note_keeps_its_vectors(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"old/a.md": "some text\n"})
+    embedder = worlds.WordEmbedder()
+    with worlds.engine(root, tmp_path / "s", embedder) as engine:
+        engine.refresh()
+        engine.embed()
+        embedder.asked.clear()
+        (root / "new").mkdir()
+        (root / "old/a.md").rename(root / "new/a.md")
+        outcome = engine.refresh()
+        count = engine.embed()
+
+        assert (outcome.indexed, outcome.removed, count, embedder.asked) == (1, 1, 0, [])
+
+
+def test_two_chunks_with_the_same_beginning_are_both_kept(tmp_path: Path) -> None:
+    same = "word " * 60
+    root = worlds.fill(tmp_path / "v", {"a.md": f"# A\n\n{same}alpha\n", "b.md": f"# A\n\n{same}beta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+
+        assert [len(found) for found in texts(engine).values()] == [1, 1]
+
+
+def test_a_batch_that_fails_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        before = (engine.store.generation(), texts(engine))
+
+        def fail() -> None:
+            with engine.store.batch():
+                engine.store.remove(list(engine.store.known()))
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            fail()
+
+        assert (engine.store.generation(), texts(engine)) == before
+        check(engine)
+
+
+def test_a_damaged_index_is_built_anew(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "index.db").write_bytes(b"this is no database" * 100)
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+
+        assert texts(engine) == {"a.md": ["alpha"]}
+
+
+def test_an_index_of_another_version_is_built_anew(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+    with sqlite3.connect(tmp_path / "s" / "index.db") as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    with worlds.engine(root, tmp_path / "s") as engine:
+        known = engine.store.known()
+
+        assert known == {}
+        check(engine)
+
+
+def test_an_index_that_cannot_be_opened_says_where_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    with pytest.raises(StorageError, match="index") as caught:
+        worlds.engine(tmp_path / "v", tmp_path / "file" / "s")
+    assert "permissions" in caught.value.hint
+
+
+def test_a_model_that_changes_leaves_words_searchable_and_its_chunks_pending(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder("one")) as engine:
+        engine.refresh()
+        engine.embed()
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder("two")) as engine:
+        pending = engine.status().pending
+        done = engine.embed()
+
+        assert (pending, done, engine.status().pending) == (1, 1, 0)
+
+
+def test_tidying_keeps_all_and_lets_readers_catch_up(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {f"{n}.md": f"number{n} text\n" for n in range(5)})
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.refresh()
+        engine.embed()
+        engine.store.tidy()
+
+        check(engine)
+        assert engine.status().pending == 0
+
+
+NAMES = st.sampled_from(["a.md", "b.md", "sub/a.md", "Ünïcode 🦊.md", "c.canvas", "pic.png"])
+TEXTS = st.sampled_from(
+    [
+        "",
+        "alpha\n",
+        "# H\n\nbeta\n",
+        "---\ntags: [x]\naliases: [y]\n---\n# H\n\ngamma\n",
+        "{}",
+        "日本語の検索\n",
+        "# A > B\n\n[[b]]\n",
+    ]
+)
+
+
+@given(steps=st.lists(st.tuples(NAMES, st.none() | TEXTS), max_size=12))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_happens_to_files_the_index_equals_a_fresh_one(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str | None]]
+) -> None:
+    base = tmp_path_factory.mktemp("world")
+    root = base / "v"
+    embedder = worlds.WordEmbedder()
+    with worlds.engine(root, base / "s", embedder) as engine, worlds.engine(root, base / "fresh", embedder) as fresh:
+        for name, text in steps:
+            if text is None:
+                (root / name).unlink(missing_ok=True)
+            else:
+                worlds.fill(root, {name: text})
+            engine.refresh()
+            embedding.embed_pending(engine.store, embedder)
+        fresh.refresh()
+
+        assert texts(engine) == texts(fresh)
+        assert set(engine.store.known()) == set(fresh.store.known())
+        check(engine)

@@ -1,0 +1,106 @@
+"""The search tool: shapes, errors, and what a client may not see."""
+
+from pathlib import Path
+
+import pytest
+
+from knapper.errors import BadInput
+from knapper.index.filters import Filter
+from knapper.tools.context import Context
+from knapper.tools.search import Show, property_test, search_vault
+from knapper.tools.status import vault_status
+from knapper.vault.policy import Policy
+from tests.index import worlds
+
+
+def context(tmp_path: Path, policy: Policy | None = None) -> Context:
+    root = worlds.fill(
+        tmp_path / "v", {"a.md": "# Alpha\n\nalpha text\n", "secret/b.md": "alpha secret\n", "bad.md": "---\n[\n---\n"}
+    )
+    index = worlds.engine(root, tmp_path / "s", worlds.WordEmbedder())
+    view = index.view.seen_by(policy or Policy(client="test"))
+    return Context(vault="v", view=view, index=index)
+
+
+def test_a_result_has_the_documented_fields(tmp_path: Path) -> None:
+    with context(tmp_path) as ctx:
+        answer = search_vault(ctx, "alpha text", 1)
+
+    assert answer["success"] is True
+    assert answer["results"] == [
+        {
+            "source": "a.md",
+            "content": "# Alpha\n\nalpha text",
+            "heading": "# Alpha",
+            "start_line": 1,
+            "end_line": 3,
+            "score": answer["results"][0]["score"],  # type: ignore[index, call-overload]
+            "hash": answer["results"][0]["hash"],  # type: ignore[index, call-overload]
+        }
+    ]
+    assert (answer["index_stale"], answer["index_incomplete"], answer["pending"]) == (False, False, 0)
+
+
+def test_no_match_is_a_success_with_a_message(tmp_path: Path) -> None:
+    with context(tmp_path) as ctx:
+        answer = search_vault(ctx, "zzzz qqqq", mode="keyword")
+
+    assert (answer["success"], answer["message"], answer["results"]) == (True, "No matching documents found", [])
+
+
+def test_where_a_score_comes_from_is_told_when_asked(tmp_path: Path) -> None:
+    with context(tmp_path) as ctx:
+        answer = search_vault(ctx, "alpha", show=Show(explain=True))
+
+    assert set(answer["results"][0]["explain"]) == {"keyword", "dense", "chunk", "name", "note"}  # type: ignore[index, call-overload]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"query": "  "}, "empty"),
+        ({"query": "a", "n_results": 0}, "n_results"),
+        ({"query": "a", "n_results": 201}, "n_results"),
+        ({"query": "a", "mode": "magic"}, "no mode"),
+        ({"query": "a", "show": Show(per_note=0)}, "per_note"),
+    ],
+)
+def test_a_wrong_argument_is_named(tmp_path: Path, call: dict[str, object], message: str) -> None:
+    with context(tmp_path) as ctx, pytest.raises(BadInput, match=message):
+        search_vault(ctx, **call)  # type: ignore[arg-type]
+
+
+def test_a_client_neither_finds_nor_counts_what_it_may_not_see(tmp_path: Path) -> None:
+    with context(tmp_path, Policy(client="guest", hidden=("secret/", "bad.md"))) as ctx:
+        answer = search_vault(ctx, "alpha secret", 50)
+        named = search_vault(ctx, "alpha", where=Filter(folders=("secret",)))
+        typo = search_vault(ctx, "secrett")
+        status = vault_status(ctx)
+
+    assert {row["source"] for row in answer["results"]} == {"a.md"}  # type: ignore[union-attr, index, call-overload]
+    assert named["results"] == []
+    assert "secret/b" not in str(typo)
+    assert (status["notes"], status["files"], status["problems"], status["skipped"]) == (1, 1, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "test"),
+    [
+        ("status", ("status", "exists", "")),
+        ("!status", ("status", "missing", "")),
+        ("status=done", ("status", "equals", "done")),
+        ("status != done", ("status", "not_equals", "done")),
+        ("tags~idea", ("tags", "contains", "idea")),
+        ("tags!~idea", ("tags", "not_contains", "idea")),
+        ("a=b=c", ("a", "equals", "b=c")),
+    ],
+)
+def test_tests_of_properties_are_read(text: str, test: tuple[str, str, str]) -> None:
+    read = property_test(text)
+
+    assert (read.name, read.op, read.value) == test
+
+
+def test_a_test_of_nothing_is_refused() -> None:
+    with pytest.raises(BadInput, match="tests no property"):
+        property_test("!")
