@@ -85,6 +85,28 @@ def test_who_stops_reading_ends_the_command_in_silence(vault: Path) -> None:
     assert complaint == ""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_a_full_disk_under_the_output_is_told(vault: Path) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        ended = subprocess.run([*KNAP, "-v", str(vault), "config"], stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert ended.returncode == 6
+    assert ended.stderr.startswith(b"error: No space left on device")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use stays there")
+def test_a_current_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os; from knapper.cli import main; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r})"
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{code}; print(main.run(['status']))"], capture_output=True, text=True, check=True
+    )
+
+    assert ended.stdout == "3\n"
+    assert ended.stderr.startswith("error: the current folder isn't there any more")
+
+
 def test_a_name_that_is_no_text_can_be_printed(vault: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("file names are text there")

@@ -8,7 +8,7 @@ import click
 
 from knapper.cli import codes
 from knapper.cli.codes import ExitCode
-from knapper.errors import BadInput, KnapError
+from knapper.errors import BadInput, KnapError, StorageError
 
 
 def report(error: KnapError, *, as_json: bool) -> ExitCode:
@@ -32,6 +32,12 @@ def of_usage(error: click.ClickException) -> KnapError:
     hint = f"`{ctx.command_path} --help` shows how it is used" if ctx else ""
     text = error.format_message().strip()
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
+
+
+def of_system(error: OSError) -> KnapError:
+    """Turn an error of the system that nobody foresaw into one of ours."""
+    where = f"{error.filename}: " if error.filename else ""
+    return StorageError(f"{where}{error.strerror or error}", hint="`knap doctor` checks folders, permissions and space")
 
 
 def interrupted(*, as_json: bool) -> ExitCode:

@@ -106,6 +106,8 @@ def run(args: Sequence[str]) -> int:
         return failure.interrupted(as_json=_wants_json(said, args))
     except BrokenPipeError:
         return failure.reader_gone()
+    except OSError as error:
+        return failure.report(failure.of_system(error), as_json=_wants_json(said, args))
 
 
 def main() -> NoReturn:

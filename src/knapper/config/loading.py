@@ -32,7 +32,7 @@ def load(
         SetupError: A file can't be read, or says something that isn't a setting. That no vault can be chosen is told
             only when the vault is asked for.
     """
-    cwd = cwd or Path.cwd()
+    cwd = cwd or _here()
     names = [CONFIG_ENV, *(name for setting in SETTINGS for name in setting.env)]
     environ = environment.read(names)
     where = _locate(config_file, environ, cwd)
@@ -57,7 +57,16 @@ def locate(config_file: str = "", *, cwd: Path | None = None) -> Path:
         config_file: The one that a flag names.
         cwd: Where relative paths start; the current folder by default.
     """
-    return _locate(config_file, environment.read([CONFIG_ENV]), cwd or Path.cwd())
+    return _locate(config_file, environment.read([CONFIG_ENV]), cwd or _here())
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise SetupError(
+            "the current folder isn't there any more", code="no_folder", hint="go to another one"
+        ) from error
 
 
 def _locate(config_file: str, environ: Mapping[str, str], cwd: Path) -> Path:

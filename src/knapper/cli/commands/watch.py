@@ -11,6 +11,7 @@ import click
 from knapper.cli import options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
+from knapper.cli.render import progress
 from knapper.index import watch
 from knapper.index.refresh import Outcome
 
@@ -28,20 +29,37 @@ from knapper.index.refresh import Outcome
 def command(said: Options) -> ExitCode:
     """Keep the index up to date while notes are saved.
 
-    It ends with Ctrl-C.
+    What changed before is taken in first. It ends with Ctrl-C.
     """
+    with session.vault(said) as context:
+        with progress.shown(said) as heard:
+            before = context.index.refresh(progress=heard)
+            context.index.embed(progress=heard)
+        _tell(said, before)
+        output.note(said, f"watching {context.view.root}; Ctrl-C ends it")
+        watch.follow(
+            context.index, _ended_by_signals(), lambda outcome: _tell(said, outcome) if _any(outcome) else None
+        )
+    output.note(said, "stopped")
+    return ExitCode.OK
+
+
+def _ended_by_signals() -> threading.Event:
+    """Give an event that Ctrl-C sets; a second Ctrl-C interrupts what is going on."""
     stop = threading.Event()
 
     def end(_signal: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
         stop.set()
 
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, end)
-    with session.vault(said) as context:
-        output.note(said, f"watching {context.view.root}; Ctrl-C ends it")
-        watch.follow(context.index, stop, lambda outcome: _tell(said, outcome))
-    output.note(said, "stopped")
-    return ExitCode.OK
+    return stop
+
+
+def _any(outcome: Outcome) -> bool:
+    return bool(outcome.indexed or outcome.removed)
 
 
 def _tell(said: Options, outcome: Outcome) -> None:
