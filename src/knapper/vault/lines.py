@@ -39,9 +39,15 @@ class Lines:
         return self.starts[number] if number < len(self.starts) else self.size
 
 
-def of(data: bytes) -> Lines:
-    """Measure a file's lines."""
-    return Lines(starts=starts(data), size=len(data))
+def of(data: bytes, *, text_start: int = 0) -> Lines:
+    """Measure a file's lines.
+
+    Args:
+        data: The file.
+        text_start: First byte after a byte-order mark, which the first line's text begins at.
+    """
+    found = starts(data)
+    return Lines(starts=(text_start, *found[1:]) if text_start else found, size=len(data))
 
 
 def count(data: bytes, offset: int) -> int:

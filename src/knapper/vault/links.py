@@ -45,7 +45,7 @@ def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[Note
         source: The note that holds the link.
         lookup: Gives all files of which the name has the given `key`.
     """
-    wanted = _folded(target.replace("\\", "/") if "/" not in target else target).strip()
+    wanted = _folded(target.replace("\\", "/")).strip()
     if not wanted:
         return Resolution(path=source)
     folder = _folded(source).rpartition("/")[0]

@@ -22,9 +22,10 @@ def parse(raw: bytes) -> Outline:
     """
     read = source.decode(raw)
     data = read.data
-    place = lines.of(data)
+    text_start = frontmatter.start(data)
+    place = lines.of(data, text_start=text_start)
     properties = frontmatter.read(data)
-    body_start = properties.frontmatter.stop if properties else frontmatter.start(data)
+    body_start = properties.frontmatter.stop if properties else text_start
     masked = masks.read(data, body_start)
     parts = masked.events.parts
     code = Cover((*masked.events.code, *masked.events.html, *masked.events.math, *masked.math, *masked.comments))
@@ -33,7 +34,7 @@ def parse(raw: bytes) -> Outline:
     return Outline(
         encoding=read.encoding,
         newline=lines.ending(data),
-        line_starts=place.starts,
+        line_starts=(0, *place.starts[1:]) if text_start else place.starts,
         frontmatter=properties.frontmatter if properties else None,
         body_start=body_start,
         sections=sections.read(data, parts, place, body_start),

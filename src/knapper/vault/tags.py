@@ -15,7 +15,8 @@ from knapper.vault.outline import Tag
 _CANDIDATE: Final = re.compile(rb"#[^\s'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\0]+")
 _NAME: Final = re.compile(r"[^\s\u2000-\u200c\u200e-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\0]+")
 _KEYS: Final = frozenset({"tag", "tags"})
-_WORD: Final = re.compile(r"[^\s,\[\]\"']+")
+_WORD: Final = re.compile(rb"[^\s,\[\]\"']+")
+_BLOCK_SIGNS: Final = frozenset({"|", "|-", "|+", ">", ">-", ">+"})
 
 
 def name_at_start(text: str) -> str:
@@ -79,12 +80,9 @@ def in_properties(data: bytes, properties: Properties, lines: Lines) -> Iterator
 def _in_scalar(data: bytes, properties: Properties, node: yaml.ScalarNode, lines: Lines) -> Iterator[Tag]:
     if node.value in {"", "~", "null"}:
         return
-    start = properties.offsets[node.start_mark.index]
-    text = data[start : properties.offsets[node.end_mark.index]].decode()
-    for match in _WORD.finditer(text):
-        name = match.group().removeprefix("#")
-        if not name or name in {"|", ">", "|-", ">-", "-"}:
-            continue
-        word = start + len(text[: match.start()].encode())
-        stop = word + len(match.group().encode())
-        yield Tag(name=name, start=word, stop=stop, line=lines.number(word), origin="property")
+    span = (properties.offsets[node.start_mark.index], properties.offsets[node.end_mark.index])
+    for match in _WORD.finditer(data, *span):
+        name = match.group().removeprefix(b"#").decode()
+        if name and name not in _BLOCK_SIGNS:
+            line = lines.number(match.start())
+            yield Tag(name=name, start=match.start(), stop=match.end(), line=line, origin="property")

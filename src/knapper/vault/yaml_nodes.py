@@ -73,6 +73,8 @@ def compose(text: str) -> yaml.Node | None:
             loader.dispose()  # pyright: ignore[reportUnknownMemberType]
     except yaml.YAMLError as error:
         raise _described(error) from None
+    except RecursionError:  # the parser in Python, where libyaml is missing, called from deep inside
+        raise InvalidYAMLError("nested too deep", 0) from None
 
 
 def _check_depth(text: str) -> None:
