@@ -83,6 +83,6 @@ def _in_scalar(data: bytes, properties: Properties, node: yaml.ScalarNode, lines
     span = (properties.offsets[node.start_mark.index], properties.offsets[node.end_mark.index])
     for match in _WORD.finditer(data, *span):
         name = match.group().removeprefix(b"#").decode()
-        if name and name not in _BLOCK_SIGNS:
+        if name and name not in _BLOCK_SIGNS and not name.startswith(("&", "!")):
             line = lines.number(match.start())
             yield Tag(name=name, start=match.start(), stop=match.end(), line=line, origin="property")
