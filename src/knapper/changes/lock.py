@@ -1,0 +1,64 @@
+"""Let one process at a time write to a vault."""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import filelock
+
+from knapper.errors import ConflictError
+
+LOCK_FILE = "write.lock"
+HOLDER_FILE = "write.lock.pid"
+_POLL_S = 0.005
+_PID_DIGITS = 12
+
+
+@contextmanager
+def hold(folder: Path, *, timeout_s: float) -> Generator[None]:
+    """Keep every other process and thread from writing until the block ends.
+
+    The system frees the lock of a process that dies.
+
+    Args:
+        folder: The vault's state folder.
+        timeout_s: Seconds to wait for another writer; 0 asks once.
+
+    Raises:
+        ConflictError: Another writer still has it; ``details["pid"]`` names its process.
+    """
+    holder = folder / HOLDER_FILE
+    guard = filelock.FileLock(folder / LOCK_FILE, timeout=timeout_s, poll_interval=_POLL_S, thread_local=False)
+    try:
+        guard.acquire()
+    except filelock.Timeout as error:
+        raise _held(holder) from error
+    try:
+        _sign(holder)
+        yield
+    finally:
+        guard.release()
+
+
+def _sign(holder: Path) -> None:
+    """Write this process's id over the last one's; cutting the file first would make some file systems flush it."""
+    handle = os.open(holder, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        os.write(handle, f"{os.getpid():<{_PID_DIGITS}}".encode("ascii"))
+    finally:
+        os.close(handle)
+
+
+def _held(holder: Path) -> ConflictError:
+    try:
+        pid = int(holder.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        pid = 0
+    who = f"process {pid}" if pid else "another process"
+    return ConflictError(
+        f"{who} is writing to this vault",
+        code="locked",
+        hint="try again when it has finished",
+        details={"pid": pid or None},
+    )

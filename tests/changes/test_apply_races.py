@@ -1,0 +1,237 @@
+"""An editor that saves at the worst moments: what it wrote last stands, and nothing of it is lost."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from knapper.changes import apply as changes
+from knapper.changes import history
+from knapper.changes.effects import Effect, Remove, Rename, Trash, Write
+from knapper.changes.files import Files, hash_of
+from knapper.errors import ConflictError, KnapError
+from knapper.vault.paths import NotePath
+from tests.changes.disks import META, HookedDisk, Nth, opened, save_over, write
+
+NOTE = NotePath("note.md")
+OTHER = NotePath("other.md")
+TEXT, OURS = b"as it was", b"as we want it"
+
+Save = Callable[[Path, bytes], object]
+
+
+def save_into(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+SAVES: dict[str, Save] = {"renames over": save_over, "writes into": save_into}
+
+
+@dataclass(kw_only=True)
+class Editor:
+    """A hook that saves a numbered text at some of the moments around exchanges of names."""
+
+    note: Path
+    save: Save
+    moments: set[int]
+    seen: int = 0
+    saved: list[bytes] = field(default_factory=list)
+
+    def __call__(self, when: str, operation: str, path: Path) -> None:
+        del when  # before and after count alike
+        if operation not in {"swap", "place"} or path.name.startswith("."):
+            return
+        self.seen += 1
+        if self.seen in self.moments:
+            content = b"save %d" % self.seen
+            self.save(self.note, content)
+            self.saved.append(content)
+
+
+def kept(root: Path) -> set[bytes]:
+    """Everything that lies in the vault or on the shelf."""
+    places = [root, root.parent / "state/conflicts"]
+    return {path.read_bytes() for place in places for path in place.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("save", SAVES)
+@pytest.mark.parametrize("moments", [{1}, {2}, {3}, {1, 2}, {1, 3}, {1, 2, 3}, {1, 2, 3, 4}, {1, 3, 5}, {1, 2, 4, 6}])
+def test_a_save_around_an_exchange_is_never_lost(tmp_path: Path, save: str, moments: set[int]) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    editor = Editor(note=root / NOTE, save=SAVES[save], moments=moments)
+    state = opened(root, HookedDisk(hook=editor))
+
+    try:
+        changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+    except ConflictError:
+        assert history.list_changes(state.journal).total == 0
+
+    current = (root / NOTE).read_bytes()
+    assert current == (editor.saved[-1] if editor.saved else OURS)
+    assert {path.name for path in root.iterdir()} == {NOTE}
+
+
+@pytest.mark.parametrize("save", SAVES)
+@pytest.mark.parametrize("first", range(1, 6))
+@pytest.mark.parametrize("second", range(1, 6))
+def test_two_editors_texts_are_both_kept(tmp_path: Path, save: str, first: int, second: int) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    editor = Editor(note=root / NOTE, save=SAVES[save], moments={first, second})
+    state = opened(root, HookedDisk(hook=editor))
+
+    try:
+        changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+    except ConflictError:
+        assert OURS not in kept(root)
+
+    assert (root / NOTE).read_bytes() == (editor.saved[-1] if editor.saved else OURS)
+
+
+def test_a_save_before_one_exchange_takes_the_whole_change_back(tmp_path: Path) -> None:
+    root = tmp_path / "vault"
+    one, two = write(root, NOTE, b"1"), write(root, OTHER, b"2")
+    state = opened(
+        root, HookedDisk(hook=Nth(number=2, act=lambda: save_over(root / OTHER, b"mine"), operations=("swap",)))
+    )
+
+    with pytest.raises(ConflictError, match=r"other\.md") as caught:
+        changes.apply(
+            state, [Write(path=NOTE, base=one, content=b"x"), Write(path=OTHER, base=two, content=b"x")], META
+        )
+
+    assert caught.value.details["current_hash"] == hash_of(b"mine")
+    assert (root / NOTE).read_bytes() == b"1"
+    assert (root / OTHER).read_bytes() == b"mine"
+
+
+def test_a_file_saved_while_its_change_is_taken_back_stays_as_saved(tmp_path: Path) -> None:
+    root = tmp_path / "vault"
+    one, two = write(root, NOTE, b"1"), write(root, OTHER, b"2")
+
+    def meddle() -> None:
+        save_over(root / OTHER, b"mine")
+        save_over(root / NOTE, b"mine too")
+
+    state = opened(root, HookedDisk(hook=Nth(number=2, act=meddle, operations=("swap",))))
+
+    with pytest.raises(ConflictError):
+        changes.apply(
+            state, [Write(path=NOTE, base=one, content=b"x"), Write(path=OTHER, base=two, content=b"x")], META
+        )
+
+    assert (root / NOTE).read_bytes() == b"mine too"
+    assert b"1" in kept(root)
+
+
+EFFECTS: dict[str, Effect] = {
+    "replaced": Write(path=NOTE, base=hash_of(TEXT), content=OURS),
+    "created": Write(path=NotePath("new.md"), content=OURS),
+    "moved": Rename(source=NOTE, target=NotePath("moved.md"), base=hash_of(TEXT)),
+    "trashed": Trash(path=NOTE, base=hash_of(TEXT)),
+    "removed": Remove(path=NOTE, base=hash_of(TEXT)),
+}
+
+
+@pytest.mark.parametrize("save", SAVES)
+@pytest.mark.parametrize("name", [NOTE, "new.md", "moved.md", ".trash/note.md"])
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_whatever_is_done_and_saved_meanwhile_no_save_is_lost(
+    tmp_path: Path, effect: str, name: str, save: str
+) -> None:
+    for number in range(1, 8):
+        for when in ("before", "after"):
+            root = tmp_path / f"{number} {when}/vault"
+            write(root, NOTE, TEXT)
+            (root / ".trash").mkdir()
+            saved: list[bytes] = []
+
+            def meddle(path: Path = root / name, saved: list[bytes] = saved) -> None:
+                SAVES[save](path, b"saved by hand")
+                saved.append(b"saved by hand")
+
+            state = opened(root, HookedDisk(hook=Nth(number=number, when=when, act=meddle)))
+            try:
+                changes.apply(state, [EFFECTS[effect]], META)
+                state.journal.prune(max_age_days=-1)
+            except KnapError:
+                assert TEXT in kept(root) or saved
+            assert set(saved) <= kept(root)
+            assert not list(root.rglob(".knap-tmp-*"))
+            state.journal.shut()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_file_that_a_program_is_still_writing_is_waited_for(tmp_path: Path) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    state = opened(root)
+    slow = (root / NOTE).open("r+b")
+
+    def finish() -> None:
+        time.sleep(0.1)
+        with slow:
+            slow.write(b"slow")
+
+    thread = threading.Thread(target=finish)
+    thread.start()
+    with pytest.raises(ConflictError, match="was saved by another program"):
+        changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+    thread.join()
+
+    assert (root / NOTE).read_bytes() == b"slow" + TEXT[4:]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_file_that_stays_open_for_writing_is_left_to_its_program(tmp_path: Path) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    state = opened(root, Files(wait_s=0.05))
+
+    with (root / NOTE).open("r+b") as slow:
+        with pytest.raises(ConflictError, match="open for writing in another program"):
+            changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+        slow.write(b"slow")
+
+    assert (root / NOTE).read_bytes() == b"slow" + TEXT[4:]
+
+
+def test_where_names_cant_be_exchanged_a_save_into_the_file_still_stands(tmp_path: Path) -> None:
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    hook = Nth(number=1, act=lambda: save_into(root / NOTE, b"mine"), operations=("swap",))
+    state = opened(root, HookedDisk(hook=hook, native=None))
+
+    with pytest.raises(ConflictError):
+        changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+
+    assert (root / NOTE).read_bytes() == b"mine"
+    assert {path.name for path in root.iterdir()} == {NOTE}
+
+
+def test_a_late_write_into_a_displaced_file_is_seen_at_the_second_look(tmp_path: Path) -> None:
+    class NoLeases(HookedDisk):
+        def settled(self, path: Path) -> str | None:
+            return hash_of(path.read_bytes()) if path.exists() else None
+
+    root = tmp_path / "vault"
+    one, two = write(root, NOTE, TEXT), write(root, OTHER, b"2")
+    with (root / NOTE).open("r+b", buffering=0) as late:
+
+        def write_late() -> None:
+            late.write(b"late")
+
+        hook = Nth(number=2, act=write_late, operations=("swap",))
+        state = opened(root, NoLeases(hook=hook))
+        with pytest.raises(ConflictError):
+            changes.apply(
+                state, [Write(path=NOTE, base=one, content=OURS), Write(path=OTHER, base=two, content=OURS)], META
+            )
+
+    assert (root / NOTE).read_bytes() == b"late" + TEXT[4:]
+    assert (root / OTHER).read_bytes() == b"2"

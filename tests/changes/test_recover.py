@@ -1,0 +1,216 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from knapper.changes import apply as changes
+from knapper.changes import atomic, history, lock, recover, selection, undo
+from knapper.changes.effects import Effect, MakeFolder, Remove, RemoveFolder, Rename, Trash, Write
+from knapper.changes.files import hash_of
+from knapper.changes.state import State
+from knapper.vault.paths import NotePath
+from tests.changes.disks import META, Death, Fate, HookedDisk, nothing, opened, picture, save_over, write
+
+When = Literal["before", "after"]
+POINTS = 60
+"""More than any change here has operations."""
+
+
+def p(path: str) -> NotePath:
+    return NotePath(path)
+
+
+SCENES: dict[str, list[Effect]] = {
+    "one note": [Write(path=p("a/1.md"), base=hash_of(b"1"), content=b"one")],
+    "several notes": [
+        Write(path=p("a/1.md"), base=hash_of(b"1"), content=b"one"),
+        Write(path=p("a/2.md"), base=hash_of(b"2"), content=b"two"),
+        Write(path=p("b/3.md"), base=hash_of(b"3"), content=b"three"),
+    ],
+    "a new note": [Write(path=p("new/folder/n.md"), content=b"new")],
+    "a note gone": [Remove(path=p("a/1.md"), base=hash_of(b"1"))],
+    "a folder made": [MakeFolder(path=p("x/y"))],
+    "the trash": [Trash(path=p("a/1.md")), Trash(path=p("a/2.md"), where="system")],
+    "a folder moved, links rewritten": [
+        Rename(source=p("a"), target=p("c/d")),
+        Write(path=p("c/d/1.md"), base=hash_of(b"1"), content=b"one"),
+        Write(path=p("b/3.md"), base=hash_of(b"3"), content=b"three"),
+    ],
+    "everything": [
+        Write(path=p("a/1.md"), base=hash_of(b"1"), content=b"one"),
+        Rename(source=p("b/3.md"), target=p("c/3.md"), base=hash_of(b"3")),
+        Write(path=p("c/3.md"), base=hash_of(b"3"), content=b"three"),
+        RemoveFolder(path=p("b")),
+        Trash(path=p("a/2.md")),
+        Rename(source=p("a"), target=p("b")),
+        Write(path=p("a/new.md"), content=b"new"),
+        Trash(path=p("bin.pdf"), where="system"),
+    ],
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "vault"
+    for path in ("a/1.md", "a/2.md", "b/3.md"):
+        write(root, path, path[2:3].encode())
+    write(root, "bin.pdf", b"%PDF")
+    (root / "a/1.md").chmod(0o640)
+    return root
+
+
+def plain(path: Path) -> dict[str, tuple[str, int, bytes]]:
+    """A picture without modes: a note that comes back from the system's trash is new."""
+    return {name: (kind, 0, content) for name, (kind, _, content) in picture(path).items()}
+
+
+def die(root: Path, number: int, when: When, effects: list[Effect], *, bin_: Path) -> bool:
+    """Apply effects until the disk's operation of this number kills; say whether it did."""
+    state = opened(root, HookedDisk(hook=Fate(number=number, when=when), trashed=bin_))
+    try:
+        changes.apply(state, effects, META)
+    except Death:
+        return True
+    finally:
+        state.journal.shut()
+    return False
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_kill_at_any_operation_leaves_all_or_none(root: Path, tmp_path: Path, scene: str, when: When) -> None:
+    effects, before = SCENES[scene], picture(root)
+    seen, killed = set[str](), True
+
+    for number in range(1, POINTS):
+        bin_ = tmp_path / f"bin {number}"
+        bin_.mkdir()
+        killed = die(root, number, when, effects, bin_=bin_)
+        state = opened(root, HookedDisk(hook=nothing, trashed=bin_))
+        after = plain(root)
+        if history.list_changes(state.journal).total:
+            seen.add("all")
+            undo.undo(state, selection.Last(), META)
+            undo.undo(state, selection.One(change_id=state.journal.select("undone = 0")[0].id), META)
+            assert plain(root) == after
+            undo.undo(state, selection.Last(), META)
+        else:
+            seen.add("none")
+        (tmp_path / "state/journal.db").unlink()
+        assert plain(root) == {name: (kind, 0, text) for name, (kind, _, text) in before.items()}
+        assert state.journal.unfinished() == []
+        state.journal.shut()
+        if not killed:
+            break
+
+    assert not killed
+    assert {"before": "none", "after": "all"}[when] in seen
+
+
+def test_a_kill_between_the_journals_steps_leaves_all_or_none(
+    root: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    before = picture(root)
+    for phase, outcome in (("ready", "none"), ("applied", "all"), ("close", "all"), ("begin", "none")):
+        with subtests.test(phase):
+            state = opened(root)
+
+            def die_here(*_: object, **__: object) -> None:
+                raise Death
+
+            monkeypatch.setattr(type(state.journal), phase, die_here)
+            monkeypatch.setattr(type(state.journal), "forget", die_here)
+            monkeypatch.setattr("knapper.changes.transaction.roll_back", die_here)
+            with pytest.raises(Death):
+                changes.apply(state, SCENES["several notes"], META)
+            monkeypatch.undo()
+            state.journal.shut()
+            state = opened(root)
+
+            assert history.list_changes(state.journal).total == (outcome == "all")
+            if outcome == "all":
+                undo.undo(state, selection.Last(), META)
+            assert picture(root) == before
+            state.journal.prune(max_age_days=-1)
+            state.journal.shut()
+
+
+def test_what_an_editor_saved_after_the_kill_wins_and_is_reported(root: Path, tmp_path: Path) -> None:
+    effects = SCENES["several notes"]
+    assert die(root, 8, "before", effects, bin_=tmp_path)
+    assert (root / "a/1.md").read_bytes() == b"one"
+    save_over(root / "a/1.md", b"by hand")
+
+    state, recovered = recover.open_state(root, tmp_path / "state")
+
+    assert (root / "a/1.md").read_bytes() == b"by hand"
+    assert (root / "a/2.md").read_bytes() == b"2"
+    assert recovered[0].outcome == "taken back"
+    assert any("a/1.md" in notice for notice in recovered[0].notices)
+    assert not list(root.rglob(f"{atomic.PREFIX}*"))
+    assert [copy.read_bytes() for copy in state.shelf.iterdir()] == [b"1"]
+
+
+def test_a_change_that_another_process_is_making_is_left_alone(root: Path, tmp_path: Path) -> None:
+    assert die(root, 3, "before", SCENES["several notes"], bin_=tmp_path)
+    temps = sorted(root.rglob(f"{atomic.PREFIX}*"))
+    assert temps
+
+    with lock.hold(tmp_path / "state", timeout_s=0):
+        state, recovered = recover.open_state(root, tmp_path / "state")
+
+    assert recovered == []
+    assert sorted(root.rglob(f"{atomic.PREFIX}*")) == temps
+    assert recover.strays(state) == []
+
+
+def test_the_next_write_finishes_what_a_dead_process_left(root: Path, tmp_path: Path) -> None:
+    alive = opened(root)
+    assert die(root, 9, "before", SCENES["several notes"], bin_=tmp_path)
+
+    changes.apply(alive, [Write(path=p("b/3.md"), base=hash_of(b"3"), content=b"mine")], META)
+
+    assert [(root / path).read_bytes() for path in ("a/1.md", "a/2.md", "b/3.md")] == [b"1", b"2", b"mine"]
+    assert not list(root.rglob(f"{atomic.PREFIX}*"))
+
+
+def test_temp_files_that_no_journal_explains_are_listed_and_kept(root: Path) -> None:
+    stray = root / "a" / atomic.name("0000000000-another", 0)
+    stray.write_bytes(b"of another machine")
+
+    state = opened(root)
+
+    assert recover.strays(state) == [stray]
+    assert stray.exists()
+
+
+@pytest.mark.parametrize("cut", ["linked", "replaced"])
+def test_a_kill_inside_an_emulated_exchange_is_mended(root: Path, cut: str) -> None:
+    def halfway(temp: Path, target: Path) -> None:
+        os.link(target, temp.with_name(temp.name + "-old"))
+        if cut == "replaced":
+            temp.replace(target)
+        raise Death
+
+    kill(root, halfway)
+
+    opened(root)
+
+    assert (root / "a/1.md").read_bytes() in {b"1", b"one"}
+    assert not list(root.rglob(f"{atomic.PREFIX}*"))
+
+
+def kill(root: Path, act: Callable[[Path, Path], None]) -> None:
+    class Disk(HookedDisk):
+        def swap(self, temp: Path, target: Path) -> None:
+            act(temp, target)
+
+        def mend(self, temp: Path) -> None:
+            raise Death(temp)
+
+    state: State = opened(root, Disk(hook=nothing))
+    with pytest.raises(Death):
+        changes.apply(state, SCENES["one note"], META)
+    state.journal.shut()

@@ -1,0 +1,259 @@
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from knapper.changes import apply as changes
+from knapper.changes import undo as undoing
+from knapper.changes.effects import Effect, MakeFolder, Meta, RemoveFolder, Rename, Trash, Write
+from knapper.changes.files import hash_of
+from knapper.changes.selection import Last, OfProposal, OfRun, One, Selector, Since
+from knapper.changes.state import State
+from knapper.errors import BadInput, ConflictError, NotFound
+from knapper.vault.paths import NotePath
+from tests.changes.disks import META, HookedDisk, nothing, opened, picture, write
+
+A, B, NEW = NotePath("a.md"), NotePath("b.md"), NotePath("x/y/new.md")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "vault"
+    write(root, A, b"a")
+    write(root, B, b"b")
+    return root
+
+
+@pytest.fixture
+def state(root: Path) -> State:
+    return opened(root)
+
+
+def edit(state: State, path: NotePath, old: bytes, new: bytes, meta: Meta = META) -> str:
+    return changes.apply(state, [Write(path=path, base=hash_of(old), content=new)], meta).change_id
+
+
+def undo(state: State, selector: Selector | None = None, *, partial: bool = False) -> undoing.Undone:
+    return undoing.undo(state, selector or Last(), META, partial=partial)
+
+
+def test_the_last_change_is_taken_back_then_the_one_before(root: Path, state: State) -> None:
+    edit(state, A, b"a", b"a1")
+    edit(state, A, b"a1", b"a2")
+
+    undo(state)
+    assert (root / A).read_bytes() == b"a1"
+    undo(state)
+    assert (root / A).read_bytes() == b"a"
+    with pytest.raises(NotFound, match="nothing to undo"):
+        undo(state)
+
+
+def test_an_undo_is_taken_back_by_its_id(root: Path, state: State) -> None:
+    change = edit(state, A, b"a", b"a1")
+    first = undo(state)
+
+    undo(state, One(change_id=first.applied.change_id))
+    assert (root / A).read_bytes() == b"a1"
+    assert not state.journal.show(change).undone
+    undo(state)
+
+    assert (root / A).read_bytes() == b"a"
+    assert state.journal.show(change).undone
+
+
+def test_a_change_is_undone_once(state: State) -> None:
+    change = edit(state, A, b"a", b"a1")
+    first = undo(state)
+
+    with pytest.raises(BadInput) as caught:
+        undo(state, One(change_id=change))
+
+    assert caught.value.code == "already_undone"
+    assert first.applied.change_id in caught.value.hint
+
+
+def test_a_new_note_goes_and_so_do_its_empty_folders(root: Path, state: State) -> None:
+    before = picture(root)
+    changes.apply(state, [Write(path=NEW, content=b"new")], META)
+
+    undo(state)
+
+    assert picture(root) == before
+
+
+def test_a_new_notes_folder_stays_if_something_else_lies_in_it(root: Path, state: State) -> None:
+    changes.apply(state, [Write(path=NEW, content=b"new")], META)
+    write(root, "x/other.md", b"other")
+
+    undo(state)
+
+    assert picture(root).keys() == {A, B, "x", "x/other.md"}
+
+
+def test_a_moved_folder_comes_back(root: Path, state: State) -> None:
+    write(root, "dir/.obsidian-like", b"hidden")
+    before = picture(root)
+    changes.apply(state, [Rename(source=A, target=NotePath("dir/a.md"))], META)
+    changes.apply(state, [Rename(source=NotePath("dir"), target=NotePath("p/q"))], META)
+
+    undo(state)
+    undo(state)
+
+    assert picture(root) == before
+
+
+def test_trash_is_taken_back_from_the_vaults_and_from_the_systems(root: Path, tmp_path: Path) -> None:
+    (root / B).chmod(0o640)
+    state = opened(root, HookedDisk(hook=nothing, trashed=tmp_path))
+    before = picture(root)
+    changes.apply(state, [Trash(path=A), Trash(path=B, where="system")], META)
+    assert picture(root).keys() == {".trash", ".trash/a.md"}
+
+    undo(state)
+
+    assert picture(root) == before
+
+
+def test_a_removed_folder_comes_back_with_its_mode(root: Path, state: State) -> None:
+    (root / "empty").mkdir()
+    (root / "empty").chmod(0o750)
+    before = picture(root)
+    changes.apply(state, [RemoveFolder(path=NotePath("empty"))], META)
+
+    undo(state)
+
+    assert picture(root) == before
+
+
+def test_a_file_changed_since_is_refused_and_named(root: Path, state: State) -> None:
+    changes.apply(
+        state,
+        [Write(path=A, base=hash_of(b"a"), content=b"a1"), Write(path=B, base=hash_of(b"b"), content=b"b1")],
+        META,
+    )
+    write(root, A, b"by hand")
+
+    with pytest.raises(ConflictError, match=r"'a\.md' has changed") as caught:
+        undo(state)
+
+    assert [one["path"] for one in conflicts(caught.value)] == [A]
+    assert (root / B).read_bytes() == b"b1"
+
+
+def conflicts(error: ConflictError) -> list[dict[str, object]]:
+    return cast("list[dict[str, object]]", error.details["conflicts"])
+
+
+def test_the_rest_is_undone_when_asked_and_what_stays_is_told(root: Path, state: State) -> None:
+    changes.apply(
+        state,
+        [
+            Write(path=A, base=hash_of(b"a"), content=b"a1"),
+            Rename(source=B, target=NotePath("c/b.md")),
+            Write(path=NotePath("c/b.md"), base=hash_of(b"b"), content=b"b1"),
+            Write(path=NEW, content=b"new"),
+        ],
+        META,
+    )
+    write(root, "c/b.md", b"by hand")
+
+    undone = undo(state, partial=True)
+
+    assert (root / A).read_bytes() == b"a"
+    assert (root / "c/b.md").read_bytes() == b"by hand"
+    assert not (root / "x").exists()
+    assert [one.path for one in undone.left] == ["c/b.md"]
+
+
+def test_a_partial_undo_that_could_do_nothing_is_refused(root: Path, state: State) -> None:
+    edit(state, A, b"a", b"a1")
+    write(root, A, b"by hand")
+
+    with pytest.raises(ConflictError):
+        undo(state, partial=True)
+
+
+@pytest.mark.parametrize("selector", [OfRun(run="r1"), OfProposal(proposal="p1")])
+def test_all_of_a_run_or_proposal_is_one_undo(root: Path, state: State, selector: Selector) -> None:
+    mine = Meta(client="agent", run="r1", proposal="p1")
+    before = picture(root)
+    edit(state, A, b"a", b"a1", mine)
+    edit(state, A, b"a1", b"a2", mine)
+    changes.apply(state, [Rename(source=A, target=NEW)], mine)
+
+    undone = undo(state, selector)
+
+    assert picture(root) == before
+    assert len(undone.changes) == 3
+    assert [one.after_path for one in undone.applied.files] == [A]
+
+
+def test_what_others_changed_stays_when_a_run_is_undone(root: Path, state: State) -> None:
+    edit(state, A, b"a", b"a1", Meta(client="agent", run="r1"))
+    edit(state, B, b"b", b"b1")
+
+    undo(state, OfRun(run="r1"))
+
+    assert (root / A).read_bytes() + (root / B).read_bytes() == b"ab1"
+
+
+def test_everything_since_a_time_is_taken_back_with_undos_of_older_changes(root: Path, state: State) -> None:
+    old = edit(state, A, b"a", b"a1")
+    backdate(state, old)
+    edit(state, B, b"b", b"b1")
+    undo(state)
+    undo(state, One(change_id=old))
+    edit(state, B, b"b", b"b2")
+
+    undo(state, Since(at=datetime.now(UTC) - timedelta(minutes=5)))
+
+    assert (root / A).read_bytes() + (root / B).read_bytes() == b"a1b"
+
+
+def backdate(state: State, change_id: str) -> None:
+    with state.journal.reading() as database:
+        database.execute("UPDATE changes SET at = '2020-01-01T00:00:00.000+00:00' WHERE id = ?", (change_id,))
+
+
+def test_a_content_that_was_pruned_says_so(state: State) -> None:
+    edit(state, A, b"a", b"a1")
+    state.journal.prune(max_bytes=0)
+
+    with pytest.raises(NotFound):
+        undo(state)
+
+
+def test_an_undo_tells_why_in_the_journal(state: State) -> None:
+    change = edit(state, A, b"a", b"a1")
+
+    undone = undo(state)
+
+    told = state.journal.show(undone.applied.change_id)
+    assert told.reason == f"undo of {change}"
+    assert told.undoes == (change,)
+
+
+def test_folders_made_before_stay(root: Path, state: State) -> None:
+    (root / "there").mkdir()
+    changes.apply(state, [MakeFolder(path=NotePath("there/new"))], META)
+
+    undo(state)
+
+    assert picture(root).keys() == {A, B, "there"}
+
+
+def test_effects_on_each_other_are_undone_in_reverse(root: Path, state: State) -> None:
+    before = picture(root)
+    swap: list[Effect] = [
+        Rename(source=A, target=NotePath("t.md")),
+        Rename(source=B, target=A),
+        Rename(source=NotePath("t.md"), target=B),
+        Write(path=A, base=hash_of(b"b"), content=b"edited"),
+    ]
+    changes.apply(state, swap, META)
+
+    undo(state)
+
+    assert picture(root) == before
