@@ -19,14 +19,15 @@ _DATES = (
     ("created_from", "created >= ?"),
     ("created_to", "created <= ?"),
 )
-_ITEM = "SELECT 1 FROM properties p WHERE p.file_id = f.id AND p.key = ?"
+_HOLDERS = "(SELECT p.file_id FROM properties p WHERE p.key = ?"  # uncorrelated: read once, not once a file
+_PART = "(p.item = ? OR (p.shape != 'list' AND instr(p.item, ?)))"
 _TESTS = {
-    "exists": f"EXISTS ({_ITEM})",
-    "missing": f"NOT EXISTS ({_ITEM})",
-    "equals": f"EXISTS ({_ITEM} AND p.item = ?)",
-    "not_equals": f"NOT EXISTS ({_ITEM} AND p.item = ?)",
-    "contains": f"EXISTS ({_ITEM} AND (p.item = ? OR (p.shape != 'list' AND instr(p.item, ?))))",
-    "not_contains": f"NOT EXISTS ({_ITEM} AND (p.item = ? OR (p.shape != 'list' AND instr(p.item, ?))))",
+    "exists": f"f.id IN {_HOLDERS})",
+    "missing": f"f.id NOT IN {_HOLDERS})",
+    "equals": f"f.id IN {_HOLDERS} AND p.item = ?)",
+    "not_equals": f"f.id NOT IN {_HOLDERS} AND p.item = ?)",
+    "contains": f"f.id IN {_HOLDERS} AND {_PART})",
+    "not_contains": f"f.id NOT IN {_HOLDERS} AND {_PART})",
 }
 
 
