@@ -1,0 +1,243 @@
+"""The system's own calls where this system has them, and stand-ins for the others' libraries."""
+
+import ctypes
+import errno
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from knapper.changes import exchange
+from knapper.changes.exchange import Native
+
+NAMES = ("one", "two")
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Path:
+    (tmp_path / "one").write_bytes(b"1")
+    (tmp_path / "two").write_bytes(b"2")
+    return tmp_path / "one"
+
+
+@pytest.fixture
+def two(one: Path) -> Path:
+    return one.with_name("two")
+
+
+def texts(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def rename_as(flags: int, source: str, target: str, *, swap: int, noreplace: int) -> int:
+    """What a system's call does, with the flags that its documentation names."""
+    if flags == swap:
+        spare = target + ".spare"
+        Path(target).rename(spare)
+        Path(source).rename(target)
+        Path(spare).rename(source)
+    elif flags != noreplace:
+        ctypes.set_errno(errno.EINVAL)
+        return -1
+    elif Path(target).exists():
+        ctypes.set_errno(errno.EEXIST)
+        return -1
+    else:
+        Path(source).rename(target)
+    return 0
+
+
+class MacLibrary:
+    def renamex_np(self, source: bytes, target: bytes, flags: int) -> int:
+        return rename_as(flags, os.fsdecode(source), os.fsdecode(target), swap=2, noreplace=4)
+
+
+class LinuxLibrary:
+    def renameat2(self, at: int, source: bytes, to: int, target: bytes, flags: int) -> int:
+        assert at == to == -100
+        return rename_as(flags, os.fsdecode(source), os.fsdecode(target), swap=2, noreplace=1)
+
+
+class OldLinuxLibrary:
+    """A C library without the function; the kernel has it by number."""
+
+    def syscall(self, number: int, *arguments: object) -> int:
+        assert number == 316
+        return LinuxLibrary().renameat2(*arguments)  # pyright: ignore[reportArgumentType]
+
+
+class Kernel32:
+    def __init__(self, code: int = 0) -> None:
+        self.code = code
+
+    def ReplaceFileW(  # noqa: N802 (the system's name)
+        self, target: str, source: str, old: str, flags: int, *reserved: None
+    ) -> int:
+        assert (flags, reserved) == (2, (None, None))
+        if self.code == 1177:  # the target was renamed, and its successor couldn't be
+            Path(target).rename(old)
+        if self.code:
+            return 0
+        Path(target).rename(old)
+        Path(source).rename(target)
+        return 1
+
+    def last_error(self) -> int:
+        return self.code
+
+
+def windows(code: int = 0) -> Native:
+    kernel32 = Kernel32(code)
+    return exchange.windows(kernel32, last_error=kernel32.last_error)
+
+
+WAYS: dict[str, Callable[[], Native | None]] = {
+    "this system": exchange.native,
+    "linux": lambda: exchange.linux(LinuxLibrary(), machine="x86_64"),
+    "linux by number": lambda: exchange.linux(OldLinuxLibrary(), machine="x86_64"),
+    "macos": lambda: exchange.macos(MacLibrary()),
+    "windows": windows,
+    "none": lambda: None,
+}
+POSIX_WAYS = [way for way in WAYS if way != "windows"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_two_files_change_names(way: str, one: Path, two: Path) -> None:
+    exchange.swap(one, two, WAYS[way]())
+
+    assert texts(one.parent) == {"one": b"2", "two": b"1"}
+
+
+@pytest.mark.parametrize("way", POSIX_WAYS if os.name != "nt" else ["windows", "none"])
+def test_a_name_is_given_only_if_nothing_has_it(way: str, one: Path, two: Path) -> None:
+    how = WAYS[way]()
+
+    with pytest.raises(FileExistsError):
+        exchange.place(one, two, how)
+    exchange.place(one, one.with_name("three"), how)
+
+    assert texts(one.parent) == {"two": b"2", "three": b"1"}
+
+
+@pytest.mark.parametrize("way", POSIX_WAYS)
+def test_a_folder_gets_a_free_name_with_all_it_holds(way: str, tmp_path: Path) -> None:
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "dir/n.md").write_bytes(b"n")
+    (tmp_path / "taken").mkdir()
+    how = WAYS[way]()
+
+    with pytest.raises(FileExistsError):
+        exchange.place(tmp_path / "dir", tmp_path / "taken", how)
+    exchange.place(tmp_path / "dir", tmp_path / "free", how)
+
+    assert (tmp_path / "free/n.md").read_bytes() == b"n"
+    assert not (tmp_path / "dir").exists()
+
+
+def refusing(code: int) -> Native:
+    def refuse(source: Path, target: Path, manner: exchange.Manner) -> None:
+        raise OSError(code, f"{manner} {source} {target}")
+
+    return refuse
+
+
+@pytest.mark.parametrize("code", sorted(exchange.UNSUPPORTED))
+def test_where_a_file_system_cant_the_fallback_can(code: int, one: Path, two: Path) -> None:
+    exchange.swap(one, two, refusing(code))
+    exchange.place(two, two.with_name("three"), refusing(code))
+
+    assert texts(one.parent) == {"one": b"2", "three": b"1"}
+
+
+def test_another_failure_is_no_reason_for_the_fallback(one: Path, two: Path) -> None:
+    with pytest.raises(OSError, match="swap"):
+        exchange.swap(one, two, refusing(errno.EIO))
+    with pytest.raises(OSError, match="noreplace"):
+        exchange.place(one, one.with_name("three"), refusing(errno.EIO))
+
+    assert texts(one.parent) == {"one": b"1", "two": b"2"}
+
+
+def test_without_hard_links_the_fallback_copies(one: Path, two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", no_links)
+
+    exchange.swap(one, two, None)
+    exchange.place(two, two.with_name("three"), None)
+    with pytest.raises(FileExistsError):
+        exchange.place(one, one.with_name("three"), None)
+
+    assert texts(one.parent) == {"one": b"2", "three": b"1"}
+
+
+def test_a_fallback_that_fails_leaves_nothing(one: Path, two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Path, target: Path) -> None:
+        raise OSError(errno.EIO, f"{self} {target}")
+
+    monkeypatch.setattr(Path, "replace", fail)
+
+    with pytest.raises(OSError, match="one"):
+        exchange.swap(one, two, None)
+
+    assert texts(one.parent) == {"one": b"1", "two": b"2"}
+
+
+def test_a_save_over_the_file_just_before_the_fallback_replaces_it_is_kept(
+    one: Path, two: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, saves = os.link, [b"by hand"]
+
+    def link_then_save(source: Path, target: Path) -> None:
+        link(source, target)
+        if saves:
+            two.with_name("editor").write_bytes(saves.pop())
+            two.with_name("editor").replace(two)
+
+    monkeypatch.setattr(os, "link", link_then_save)
+
+    exchange.swap(one, two, None)
+
+    assert texts(one.parent) == {"one": b"by hand", "two": b"1"}
+
+
+@pytest.mark.parametrize("code", [5, 32, 1175, 1176, 1177])
+def test_what_windows_half_did_is_put_right(code: int, one: Path, two: Path) -> None:
+    with pytest.raises(PermissionError, match=str(code)):
+        exchange.swap(one, two, windows(code))
+
+    assert texts(one.parent) == {"one": b"1", "two": b"2"}
+
+
+def test_where_windows_cant_the_fallback_can(one: Path, two: Path) -> None:
+    exchange.swap(one, two, windows(50))
+
+    assert texts(one.parent) == {"one": b"2", "two": b"1"}
+
+
+def test_a_system_without_such_a_call_has_none() -> None:
+    assert exchange.linux(object(), machine="vax") is None
+    assert exchange.macos(object()) is None
+    assert exchange.native("plan9") is None
+
+
+@pytest.mark.skipif(sys.platform not in {"linux", "darwin"}, reason="another system's")
+def test_a_missing_file_is_no_exchange(one: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        exchange.swap(one, one.with_name("missing"), exchange.native())
+
+
+def test_a_cut_replacement_is_mended(one: Path, two: Path) -> None:
+    os.link(two, one.with_name("one-old"))
+
+    exchange.mend(one)
+    assert texts(one.parent) == {"one": b"1", "two": b"2"}
+    os.link(two, one.with_name("one-old"))
+    one.replace(two)
+    exchange.mend(one)
+
+    assert texts(one.parent) == {"one": b"2", "two": b"1"}

@@ -1,0 +1,90 @@
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import pytest
+
+from knapper.changes import lock
+from knapper.errors import ConflictError
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def keep(folder: Path, held: Event, done: Event) -> None:
+    with lock.hold(folder, timeout_s=5):
+        held.set()
+        done.wait(30)
+
+
+def test_a_second_process_is_told_who_writes(tmp_path: Path) -> None:
+    held, done = SPAWN.Event(), SPAWN.Event()
+    holder = SPAWN.Process(target=keep, args=(tmp_path, held, done))
+    holder.start()
+    assert held.wait(30)
+
+    with pytest.raises(ConflictError) as caught, lock.hold(tmp_path, timeout_s=0.05):
+        pass
+    done.set()
+    holder.join()
+    with lock.hold(tmp_path, timeout_s=1):
+        pass
+
+    assert caught.value.code == "locked"
+    assert caught.value.details == {"pid": holder.pid}
+    assert str(holder.pid) in caught.value.message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
+def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
+    held, done = SPAWN.Event(), SPAWN.Event()
+    holder = SPAWN.Process(target=keep, args=(tmp_path, held, done))
+    holder.start()
+    assert held.wait(30)
+    assert holder.pid is not None
+
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.join()
+
+    with lock.hold(tmp_path, timeout_s=1):
+        assert int((tmp_path / lock.HOLDER_FILE).read_text(encoding="ascii")) == os.getpid()
+
+
+def test_threads_of_one_process_wait_for_each_other(tmp_path: Path) -> None:
+    inside, most = 0, 0
+
+    def enter() -> None:
+        nonlocal inside, most
+        for _ in range(20):
+            with lock.hold(tmp_path, timeout_s=10):
+                inside += 1
+                most = max(most, inside)
+                inside -= 1
+
+    threads = [threading.Thread(target=enter) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert most == 1
+
+
+def test_it_is_free_after_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), lock.hold(tmp_path, timeout_s=0):
+        raise ZeroDivisionError
+
+    with lock.hold(tmp_path, timeout_s=0):
+        pass
+
+
+def test_an_unknown_holder_is_called_another_process(tmp_path: Path) -> None:
+    with lock.hold(tmp_path, timeout_s=0):
+        (tmp_path / lock.HOLDER_FILE).unlink()
+        with pytest.raises(ConflictError, match="another process") as caught, lock.hold(tmp_path, timeout_s=0):
+            pass
+
+    assert caught.value.details == {"pid": None}
