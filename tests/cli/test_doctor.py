@@ -44,6 +44,20 @@ def test_an_index_that_is_not_complete_is_a_warning(vault: Path, capsys: pytest.
     assert checks["index"]["hint"] == "run `knap index`"
 
 
+def test_an_index_that_can_not_be_opened_fails(vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main.run(["-v", str(vault), "index"])
+    capsys.readouterr()
+    database = next((own_home / "state").rglob("*.db"))
+    database.unlink()
+    database.mkdir()
+
+    code, checks = doctor(capsys, "-v", str(vault))
+
+    assert code == 1
+    assert checks["index"]["state"] == "fail"
+    assert str(database) in checks["index"]["text"]
+
+
 def test_without_a_vault_the_check_fails_and_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     code, checks = doctor(capsys)
 

@@ -4,6 +4,8 @@ import datetime as dt
 import json
 import signal
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import FrameType
 
 import click
@@ -37,14 +39,14 @@ def command(said: Options) -> ExitCode:
             context.index.embed(progress=heard)
         _tell(said, before)
         output.note(said, f"watching {context.view.root}; Ctrl-C ends it")
-        watch.follow(
-            context.index, _ended_by_signals(), lambda outcome: _tell(said, outcome) if _any(outcome) else None
-        )
+        with _signals_that_end() as stop:
+            watch.follow(context.index, stop, lambda outcome: _tell_news(said, outcome))
     output.note(said, "stopped")
     return ExitCode.OK
 
 
-def _ended_by_signals() -> threading.Event:
+@contextmanager
+def _signals_that_end() -> Generator[threading.Event]:
     """Give an event that Ctrl-C sets; a second Ctrl-C interrupts what is going on."""
     stop = threading.Event()
 
@@ -53,13 +55,17 @@ def _ended_by_signals() -> threading.Event:
             raise KeyboardInterrupt
         stop.set()
 
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, end)
-    return stop
+    before = {name: signal.signal(name, end) for name in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
-def _any(outcome: Outcome) -> bool:
-    return bool(outcome.indexed or outcome.removed)
+def _tell_news(said: Options, outcome: Outcome) -> None:
+    if outcome.indexed or outcome.removed:
+        _tell(said, outcome)
 
 
 def _tell(said: Options, outcome: Outcome) -> None:
