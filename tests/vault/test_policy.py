@@ -39,6 +39,15 @@ def test_only_readable_paths_are_visible() -> None:
     assert visible == ["Work/a.md", "Inbox/b.md"]
 
 
+def test_what_lies_outside_of_a_limit_is_not_visible_whatever_else_may_be_read() -> None:
+    policy = Policy(read=("Work/", "Inbox/"), within=("Work/", "Diary/"), hidden=("*.secret.md",))
+
+    visible = [path for path in ("Work/a.md", "Inbox/b.md", "Diary/c.md", "Work/d.secret.md") if policy.visible(path)]
+
+    assert visible == ["Work/a.md"]
+    assert not Policy(within=("Work/",)).sees_all
+
+
 @pytest.mark.parametrize(
     "rules",
     [
@@ -46,6 +55,7 @@ def test_only_readable_paths_are_visible() -> None:
         {"hidden": ("# Private/",)},
         {"hidden": ("",)},
         {"read": ("Work/", "!Work/Private/")},
+        {"within": ("!Work/",)},
         {"foreign_folders": ("\\",)},
     ],
 )
@@ -55,6 +65,7 @@ def test_a_pattern_that_would_not_do_what_it_seems_to_is_refused(rules: dict[str
             client="mcp",
             hidden=rules.get("hidden", ()),
             read=rules.get("read", ()),
+            within=rules.get("within", ()),
             foreign_folders=rules.get("foreign_folders", ()),
         )
 
@@ -100,6 +111,7 @@ def test_a_fingerprint_tells_rules_apart_and_not_clients() -> None:
         Policy(),
         Policy(hidden=("a/",)),
         Policy(read=("a/",)),
+        Policy(within=("a/",)),
         Policy(foreign_folders=()),
         Policy(foreign_properties=()),
     ]

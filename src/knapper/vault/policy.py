@@ -29,6 +29,8 @@ class Policy:
     client: str = "cli"
     read: tuple[str, ...] = ()
     """What the client may see; empty for all. ``!`` isn't allowed here: use ``hidden``."""
+    within: tuple[str, ...] = ()
+    """What it may see at most, whatever ``read`` names; empty for no such limit. ``!`` isn't allowed here either."""
     hidden: tuple[str, ...] = ()
     """What it may not see, even if ``read`` names it."""
     foreign_folders: tuple[str, ...] = ("Clippings/",)
@@ -36,18 +38,22 @@ class Policy:
     foreign_properties: tuple[str, ...] = ("source",)
     """Properties that, where they hold a web address, say that others wrote the note."""
     _read: Globs = field(init=False, repr=False, compare=False)
+    _within: Globs = field(init=False, repr=False, compare=False)
     _hidden: Globs = field(init=False, repr=False, compare=False)
     _foreign: Globs = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Compile the patterns once; a frozen instance lets itself be completed only so."""
-        object.__setattr__(self, "_read", _compile(self.client, "read", self.read))
-        object.__setattr__(self, "_hidden", _compile(self.client, "hidden", self.hidden))
-        object.__setattr__(self, "_foreign", _compile(self.client, "foreign_folders", self.foreign_folders))
+        object.__setattr__(self, "_read", patterns(self.client, "read", self.read, only="hidden"))
+        object.__setattr__(self, "_within", patterns(self.client, "within", self.within, only="hidden"))
+        object.__setattr__(self, "_hidden", patterns(self.client, "hidden", self.hidden))
+        object.__setattr__(self, "_foreign", patterns(self.client, "foreign_folders", self.foreign_folders))
 
     def visible(self, path: str) -> bool:
         """Tell whether the client may know of a file; compared in any spelling of the path."""
         if self.hidden and self._hidden.match(path):
+            return False
+        if self.within and not self._within.match(path):
             return False
         return not self.read or self._read.match(path)
 
@@ -61,21 +67,33 @@ class Policy:
     @property
     def sees_all(self) -> bool:
         """Tell whether no file is kept from the client."""
-        return not self.hidden and not self.read
+        return not (self.hidden or self.read or self.within)
 
     @property
     def fingerprint(self) -> str:
         """Identify the rules, whoever the client is, for what is kept by them: 64 hexadecimal digits."""
         rules = [self.read, self.hidden, self.foreign_folders, self.foreign_properties]
+        rules += [self.within] if self.within else []
         return hashlib.sha256(json.dumps(rules).encode()).hexdigest()
 
 
-def _compile(client: str, name: str, patterns: tuple[str, ...]) -> Globs:
-    compiled = globs.parse(patterns)
+def patterns(client: str, name: str, lines: tuple[str, ...], *, only: str = "") -> Globs:
+    """Read the patterns of a client's rule.
+
+    Args:
+        client: For the message.
+        name: The rule's name, for the message.
+        lines: A pattern an item.
+        only: The rule that takes something back from this one, where ``!`` mustn't; empty where it may.
+
+    Raises:
+        SetupError: One isn't a pattern, or says nothing.
+    """
+    compiled = globs.parse(lines)
     problems = list(compiled.problems)
-    if name == "read" and not all(rule.includes for rule in compiled.rules):
-        problems.append("a pattern with '!' doesn't take anything back here; name it in 'hidden'")
-    if len(compiled.rules) + len(compiled.problems) < len(patterns):
+    if only and not all(rule.includes for rule in compiled.rules):
+        problems.append(f"a pattern with '!' doesn't take anything back here; name it in '{only}'")
+    if len(compiled.rules) + len(compiled.problems) < len(lines):
         problems.append("an empty pattern, or a comment, says nothing")
     if problems:
         msg = f"the policy of {client!r} can't be used: {name}: {'; '.join(problems)}"
