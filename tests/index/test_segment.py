@@ -146,6 +146,16 @@ def test_a_word_is_asked_for_once_and_a_page_not_to_its_end() -> None:
     assert len(segment.terms(" ".join(map(str, range(1000)))).words) == segment.MAX_WORDS
 
 
+def test_a_pasted_passage_has_no_operators() -> None:
+    passage = '-one "two three" four* ' + "and so on " * 12
+
+    query = segment.terms(passage)
+
+    assert (query.phrases, query.excluded) == ((), ())
+    assert {term.text for term in query.words} >= {"one", "two", "three", "four"}
+    assert not any(term.prefix for term in query.words)
+
+
 def test_text_without_such_scripts_stays_as_it_is() -> None:
     assert segment.segment("Plain text, déjà vu.") == "Plain text, déjà vu."
 

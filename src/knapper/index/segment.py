@@ -15,6 +15,9 @@ TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 MAX_WORDS = 128
 """Words of a query that are searched for; a pasted page needn't be read to its end."""
 
+MAX_ASKED = 32
+"""Words of a query that still reads like a question."""
+
 _RUN = re.compile(
     "["
     "\u0e01-\u0e3a\u0e40-\u0e4e"  # Thai
@@ -37,6 +40,7 @@ _UNSEEN = re.compile(
 _PART = re.compile(r'(?P<minus>(?<!\S)-(?!-))?(?:"(?P<phrase>[^"]*)"(?P<star>\*)?|(?P<word>[^\s"]+))')
 _MARKS = str.maketrans(dict.fromkeys("“”„‟«»", '"') | dict.fromkeys(map(chr, [*range(32), 127]), " "))
 _APOSTROPHE = re.compile("['’ʼ]")  # noqa: RUF001 - what people type for it
+_OPERATORS = re.compile(r'"|(?<!\S)-(?=\S)|\*')
 _SPOKEN = re.compile(r"[^\W_]")
 
 
@@ -85,9 +89,12 @@ def terms(query: str) -> Query:
 
     Returns:
         The query; empty where *query* holds nothing that the index knows as a word. A quote that isn't closed counts as
-        a space; a dash inside a word, alone, or doubled excludes nothing.
+        a space; a dash inside a word, alone, or doubled excludes nothing. In a query of more than ``MAX_ASKED`` words
+        nothing is an operator: it is a pasted passage.
     """
     text = _folded(query.encode(errors="replace").decode()).translate(_MARKS)
+    if len(text.split()) > MAX_ASKED:
+        text = _OPERATORS.sub(" ", text)
     if text.count('"') % 2:
         text = " ".join(text.rsplit('"', 1))
     words: list[Term] = []
