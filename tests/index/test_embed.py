@@ -9,7 +9,7 @@ from knapper.index.embed import EmbedderKind, EmbedSettings, open_embedder
 @pytest.mark.parametrize(
     ("settings", "model_id", "instant"),
     [
-        (EmbedSettings(), "wordllama-l2-supercat-256", True),
+        (EmbedSettings(), "wordllama-l2-supercat-256-spoken", True),
         (EmbedSettings(kind="endpoint", model="m", base_url="http://localhost:1"), "endpoint:m", False),
         (EmbedSettings(kind="onnx", model="org/m"), "onnx:org/m", False),
     ],

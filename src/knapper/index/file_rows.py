@@ -95,10 +95,10 @@ def _replace_title(connection: sqlite3.Connection, file_id: int, record: Record)
     """Index title, aliases and headings; what was indexed is kept, since it is needed to take it out again."""
     row = [
         segment(record.title),
-        segment("\n".join(record.aliases)),
+        segment("\n".join((*record.aliases, *record.names))),
         segment("\n".join(t for _, t, _ in record.headings)),
     ]
-    new = json.dumps([*row, "\n".join((record.title, *record.aliases))], ensure_ascii=False)
+    new = json.dumps([*row, "\n".join((record.title, *record.aliases, *record.names))], ensure_ascii=False)
     old = connection.execute("SELECT title_row FROM files WHERE id = ?", (file_id,)).fetchone()[0]
     if old == new:
         return

@@ -14,13 +14,17 @@ Fusion = Literal["convex", "rrf"]
 class Weights:
     """Hold the constants of the ranking; ``docs/benchmarks.md`` tells how they were chosen."""
 
-    dense: float = 0.45
+    dense: float = 0.5
     """Share of meaning in a chunk's score; words have the rest."""
-    name: float = 0.8
+    name: float = 0.9
     """What a note's name adds at most."""
     ranks: tuple[float, ...] = (1.0, 0.5, 0.25)
     """Weights of a note's best chunks in its score."""
     rrf_k: int = 60
+    teachers: int = 5
+    """Best chunks whose meaning the question is moved towards before meaning is asked again."""
+    feedback: float = 0.3
+    """How far it is moved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,6 +62,16 @@ class Graph:
             found = [self._edge(row) for row in _candidates(connection, target)]
             return [edge for edge in found if edge.path == target]
 
+    def tagged(self, tag: str) -> list[NotePath]:
+        """Give the notes that have *tag*, or one below it, by path."""
+        key = paths.key(tag).strip().removeprefix("#").rstrip("/")
+        rows = self._store.database.reader().execute(
+            "SELECT DISTINCT f.path FROM tags t JOIN files f ON f.id = t.file_id"
+            " WHERE t.key = ? OR (t.key >= ? AND t.key < ?) ORDER BY f.path",
+            (key, f"{key}/", f"{key}0"),
+        )
+        return [NotePath(path) for (path,) in rows]
+
     def broken(self) -> list[Edge]:
         """Give the links that lead to no file, by source and place."""
         with self._store.database.snapshot() as connection:

@@ -15,9 +15,9 @@ from knapper.index.terms import Counts
 
 _CHUNK_COLUMNS = "3.0, 2.0, 1.0"
 """Weights of title, heading and body."""
-_NAME_COLUMNS = "1.0, 1.0, 0.2"
+_NAME_COLUMNS = "1.0, 1.0, 0.3"
 """Weights of title, aliases and headings."""
-_NAME_POOL = 50
+_NAME_POOL = 100
 
 
 class Keywords:
@@ -61,7 +61,7 @@ class Keywords:
         if not choice.expressions:
             return {}
         only = _restrict(connection, allowed, shift=0)
-        joined = (" AND " if choice.every else " OR ").join(choice.expressions)
+        joined = (" AND " if choice.every else " OR ").join(dict.fromkeys(choice.expressions))
         rows = connection.execute(
             f"SELECT rowid, -bm25(title_words, {_NAME_COLUMNS}) AS score FROM title_words"
             f" WHERE title_words MATCH ?{only} ORDER BY score DESC, rowid LIMIT ?",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from knapper.vault import paths
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue, Link, Problem, Tag
+from knapper.vault.outline import JSONValue, Link, Outline, Problem, Tag
 from knapper.vault.paths import NotePath
 from knapper.vault.walk import FileStat
 
@@ -26,6 +26,8 @@ class Record:
     """Empty for attachments: they aren't read."""
     title: str
     aliases: tuple[str, ...]
+    names: tuple[str, ...]
+    """Other names that the note gives itself: its first heading, where that is of the first level, and ``title``."""
     headings: tuple[tuple[int, str, int], ...]
     """Level, title, line."""
     created: str
@@ -62,6 +64,7 @@ def of_note(stat: FileStat, note: Note, *, racy: bool) -> Record:
         hash=note.hash,
         title=paths.stem(stat.path) if stat.kind == "note" else paths.name(stat.path),
         aliases=_aliases(values),
+        names=_names(values, outline),
         headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
         created=_created(values) or day(min(stat.ctime_ns, stat.mtime_ns)),
         modified=day(stat.mtime_ns),
@@ -80,6 +83,7 @@ def of_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> Record:
         hash="",
         title=paths.name(stat.path),
         aliases=(),
+        names=(),
         headings=(),
         created=day(min(stat.ctime_ns, stat.mtime_ns)),
         modified=day(stat.mtime_ns),
@@ -118,6 +122,15 @@ def _aliases(values: Mapping[str, JSONValue]) -> tuple[str, ...]:
         elif isinstance(value, list):
             found.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
     return tuple(dict.fromkeys(alias for alias in found if alias))
+
+
+def _names(values: Mapping[str, JSONValue], outline: Outline) -> tuple[str, ...]:
+    first = next((section for section in outline.sections if section.level), None)
+    title = next((value for name, value in values.items() if name.casefold() == "title"), None)
+    found = [title.strip()] if isinstance(title, str) else []
+    if first is not None and first.level == 1:
+        found.append(first.title)
+    return tuple(dict.fromkeys(name for name in found if name))
 
 
 def _created(values: Mapping[str, JSONValue]) -> str:

@@ -6,7 +6,7 @@ and a filter on notes is a filter on row ids.
 
 from knapper.index.segment import TOKENIZER
 
-VERSION = 1
+VERSION = 2
 """Part of what an index is built with; another version is dropped and built anew."""
 
 CHUNK_BITS = 20

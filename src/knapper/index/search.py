@@ -98,7 +98,10 @@ class Searcher:
         with self._store.database.snapshot() as connection:
             allowed = self.allowed.mask(connection, question.where)
             rankings = self._rank(connection, question, query, vector, allowed)
-            chunks = self._join(rankings, question.fusion or self._fusion)
+            fusion = question.fusion or self._fusion
+            chunks = self._join(rankings, fusion)
+            if vector is not None and fusion == "convex":
+                chunks = self._learn(rankings, chunks, vector)
             notes = fuse.notes(chunks, rankings.names, self._weights)
             hits = self._hits(connection, question, chunks, notes, rankings.names)
         return Answer(hits=tuple(hits), remarks=tuple(filter(None, (corrected, remark))))
@@ -163,6 +166,17 @@ class Searcher:
         if fusion == "rrf":
             return fuse.reciprocal(rankings.keyword, rankings.dense, k=self._weights.rrf_k)
         return fuse.convex(rankings.keyword, rankings.dense, share=self._weights.dense)
+
+    def _learn(
+        self, rankings: _Rankings, chunks: Mapping[int, Scored], vector: NDArray[np.float32]
+    ) -> dict[int, Scored]:
+        """Ask for meaning again, moved towards what the best chunks say."""
+        if self._vectors is None or not rankings.dense:
+            return dict(chunks)
+        best = sorted(chunks.values(), key=lambda chunk: (-chunk.score, chunk.id))[: self._weights.teachers]
+        moved = self._vectors.towards(vector, {chunk.id: chunk.score for chunk in best}, by=self._weights.feedback)
+        dense = self._vectors.cosines(moved, rankings.dense)
+        return fuse.convex(rankings.keyword, dense, share=self._weights.dense)
 
     def _hits(
         self,

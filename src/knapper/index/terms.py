@@ -12,11 +12,11 @@ from knapper.index.stems import Stemmer
 MAX_TERMS = 24
 MAX_REPEATS = 3
 """A word said more often than this in a query counts no more."""
-CHUNK_POSTINGS = 20_000
+CHUNK_POSTINGS = 10_000
 """Rows that a query may make the engine score, about 0.7 microseconds each.
 
 An absolute number, so that a small vault is searched for every word and a large one in bounded time."""
-NAME_POSTINGS = 10_000
+NAME_POSTINGS = 5_000
 _LARGE = 1_000
 """A count that takes long enough to be remembered, and that a few more notes hardly change."""
 _KEPT_GENERATIONS = 64

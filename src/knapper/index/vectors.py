@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +41,8 @@ class Vectors:
             self._add(connection)
             self._generation = generation
 
-    def rank(
-        self, query: NDArray[np.float32], *, limit: int, allowed: NDArray[np.bool_] | None, also: Sequence[int] = ()
-    ) -> dict[int, float]:
-        """Give the nearest chunks with their cosine, nearest first, and then those asked for by id.
+    def rank(self, query: NDArray[np.float32], *, limit: int, allowed: NDArray[np.bool_] | None) -> dict[int, float]:
+        """Give the nearest chunks with their cosine, nearest first.
 
         What isn't near at all, with a cosine of 0 or less, isn't among the nearest.
 
@@ -52,18 +50,35 @@ class Vectors:
             query: Normalised.
             limit: How many of the nearest at most.
             allowed: By file id: whether its chunks may be found; None allows all.
-            also: Chunks whose cosine is wanted wherever they rank; those without a vector are left out.
         """
         with self._lock:
             if not self._places:
                 return {}
             ids = self._ids[: self._used]
             scores = self._matrix[: self._used] @ query
-            asked = [(chunk_id, float(scores[self._places[chunk_id]])) for chunk_id in also if chunk_id in self._places]
             scores[~_wanted(ids, allowed)] = -np.inf
             best = _largest(scores, limit)
-            nearest = {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
-        return nearest | dict(asked)
+            return {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
+
+    def towards(self, query: NDArray[np.float32], best: Mapping[int, float], *, by: float) -> NDArray[np.float32]:
+        """Move a question towards what the best chunks say, each with its weight.
+
+        Source: Rocchio, "Relevance feedback in information retrieval", 1971, with the best hits taken for relevant.
+        """
+        with self._lock:
+            held = {self._places[chunk_id]: score for chunk_id, score in best.items() if chunk_id in self._places}
+            if not held:
+                return query
+            centre = np.array(list(held.values()), np.float32) @ self._matrix[list(held)]
+        length = float(np.linalg.norm(centre))
+        return (query + by / length * centre).astype(np.float32) if length > 0 else query
+
+    def cosines(self, query: NDArray[np.float32], ids: Iterable[int]) -> dict[int, float]:
+        """Give the product of *query* with these chunks' vectors; those without one are left out."""
+        with self._lock:
+            held = {chunk_id: self._places[chunk_id] for chunk_id in ids if chunk_id in self._places}
+            scores = self._matrix[list(held.values())] @ query if held else ()
+        return {chunk_id: float(score) for chunk_id, score in zip(held, scores, strict=True)}
 
     def __len__(self) -> int:
         """Count the vectors held."""

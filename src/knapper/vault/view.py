@@ -1,12 +1,13 @@
 """Show a vault as one client may see it: everything that reads a vault's files goes through here."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from knapper.errors import KnapError, NotFound
+from knapper.errors import ConflictError, KnapError, NotFound, RefusedError
 from knapper.vault import disk, lookup, notes, paths, settings, walk
 from knapper.vault.ignore import Ignore
 from knapper.vault.notes import Note
@@ -59,6 +60,25 @@ class View:
             StorageError: A folder can't be read, or links lead in a circle.
         """
         return self._find(raw).path
+
+    def new_path(self, raw: str) -> NotePath:
+        """Check the path of a file that is to be made.
+
+        Raises:
+            BadInput: The text can be no path, or some system couldn't hold the name.
+            RefusedError: It would lie where this client, or nobody, sees it, or out of the vault.
+            ConflictError: Something is there already (code ``exists``); nothing is ever overwritten.
+        """
+        path = paths.parse(raw, root=self.root)
+        if not self.visible(path):
+            hint = "choose another folder; hidden and ignored ones aren't written to"
+            raise RefusedError(f"{paths.shown(path)} can't be made: it wouldn't be visible", hint=hint, code="hidden")
+        found = lookup.find(self.root, path, must_exist=False, visible=self.visible)
+        if os.path.lexists(found.file):
+            hint = "edit it, or choose another name"
+            raise ConflictError(f"{paths.shown(found.path)} exists already", hint=hint, code="exists")
+        _ = paths.check_new(found.path, root=self.root)
+        return found.path
 
     def read(self, raw: str, *, max_bytes: int = disk.DEFAULT_MAX_BYTES) -> Note:
         """Read a note; errors are those of `path` and of `knapper.vault.notes.read`."""

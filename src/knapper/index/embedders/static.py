@@ -1,9 +1,11 @@
 """Embed with static word vectors: no network, no GPU, thousands of passages a second.
 
-A text's vector is the mean of its tokens' rows, as the model WordLlama was trained to be used.
+A text's vector is the mean of its tokens' rows, as the model WordLlama was trained to be used, without the tokens that
+say nothing: punctuation and signs, which are half of what Markdown holds.
 """
 
 import json
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from tokenizers import Tokenizer
 from knapper.index.embed import EmbedderError
 from knapper.index.embedders.forms import clean, normalise
 
-MODEL = "wordllama-l2-supercat-256"
+MODEL = "wordllama-l2-supercat-256-spoken"
 FOLDER = Path(__file__).parents[2] / "data" / "wordllama"
 
 _TYPES = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
@@ -28,6 +30,8 @@ _SLAB = 256
 _STRETCH = 4_096
 """Tokens of one text that are added up at a time."""
 _LONGEST_HEADER = 1_000_000
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_LAST_ASCII = 0x7F
 _HINT = "install knapper anew, or set embeddings.kind to endpoint, onnx or none"
 
 
@@ -48,6 +52,7 @@ class Static:
         """
         self.folder = folder or FOLDER
         self._token_weights = token_weights
+        self._spoken: dict[int, bool] = {}
         self._lock = threading.Lock()
 
     @property
@@ -92,6 +97,7 @@ class Static:
         """Add up the rows of each text's tokens; only rows that are used become float32."""
         used, inverse = _distinct(np.concatenate(tokens), len(self._table))
         table = self._table[used].astype(np.float32)
+        table[[not self._speaks(int(token)) for token in used]] = 0
         if self._token_weights is not None:
             table *= self._token_weights[used, np.newaxis]
         start = 0
@@ -100,6 +106,13 @@ class Static:
             for at in range(start, stop, _STRETCH):
                 row += table[inverse[at : min(at + _STRETCH, stop)]].sum(axis=0)
             start = stop
+
+    def _speaks(self, token: int) -> bool:
+        """Tell whether a token holds a letter or digit, or part of one."""
+        found = self._spoken.get(token)
+        if found is None:
+            found = self._spoken[token] = _holds_letter(self._tokenizer.id_to_token(token) or "")
+        return found
 
     @cached_property
     def _name(self) -> str:
@@ -115,6 +128,15 @@ class Static:
     def _tokenizer(self) -> Tokenizer:
         with self._lock:
             return _read_tokenizer(self.folder / "tokenizer.json")
+
+
+def _holds_letter(token: str) -> bool:
+    """Tell whether a token's text says something; ``<0x2D>`` is the byte of a sign, ``<0xE4>`` part of a letter."""
+    byte = _BYTE.fullmatch(token)
+    if byte is None:
+        return any(character.isalnum() for character in token)
+    code = int(byte[1], 16)
+    return code > _LAST_ASCII or chr(code).isalnum()
 
 
 def _digest(numbers: NDArray[np.floating]) -> str:

@@ -1,0 +1,194 @@
+"""Turn requests over a vault into a draft: what would happen to which files."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from knapper.changes import creating, moving, positions, tagging, text_edits, trashing
+from knapper.changes.drafts import Draft, FileDraft
+from knapper.changes.requests import (
+    AtPosition,
+    Create,
+    Move,
+    RenameBlock,
+    RenameHeading,
+    RenameTag,
+    Request,
+    Restore,
+    TextRequest,
+    Trash,
+)
+from knapper.changes.text_edits import Made
+from knapper.errors import BadInput, KnapError
+from knapper.index.graph import Graph
+from knapper.vault.notes import Note
+from knapper.vault.paths import NotePath
+from knapper.vault.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Hold what drafting looks at."""
+
+    view: View
+    """The vault as the client sees it."""
+    owner: View
+    """The vault as its owner sees it: links in notes that the client doesn't see follow a move too."""
+    graph: Graph
+    version: Callable[[str], bytes | None]
+    """Gives the content of a hash that the journal knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Say which request of a batch can't be carried out, and why."""
+
+    number: int
+    """From 0, in the order given."""
+    error: KnapError
+
+
+@dataclass(slots=True, kw_only=True)
+class _Batch:
+    """Gather what the requests of a batch come to."""
+
+    files: list[FileDraft] = field(default_factory=list[FileDraft])
+    folders: list[tuple[NotePath, NotePath]] = field(default_factory=list[tuple[NotePath, NotePath]])
+    notices: list[str] = field(default_factory=list[str])
+    failures: list[Failure] = field(default_factory=list[Failure])
+    by_query: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafted:
+    """Hold a batch's draft, and the requests that can't be part of it."""
+
+    draft: Draft
+    failures: tuple[Failure, ...]
+
+
+def draft(desk: Desk, requests: Sequence[Request]) -> Drafted:
+    """Draft a batch; each request is read against the files as they are now, and none against another's outcome.
+
+    Requests that can't be carried out are listed, and the others form the draft. In whatever order requests come, the
+    draft is the same.
+
+    Raises:
+        BadInput: Two requests want the same file to become different things.
+    """
+    batch = _Batch()
+    texts: dict[NotePath, tuple[Note, list[tuple[int, Made]]]] = {}
+    moves: list[tuple[int, Move]] = []
+    for number, request in enumerate(requests):
+        try:
+            match request:
+                case Move():
+                    moves.append((number, request))
+                case Create() | RenameTag() | RenameHeading() | RenameBlock() | Trash() | Restore():
+                    _whole(desk, batch, request)
+                case _:
+                    _text(desk, batch, texts, number, request)
+        except KnapError as error:
+            batch.failures.append(Failure(number=number, error=error))
+    for note, made in texts.values():
+        _join(batch, note, made)
+    _move(desk, batch, moves)
+    _check_once(batch.files)
+    return Drafted(
+        draft=Draft(
+            files=tuple(sorted(batch.files, key=lambda file: file.path)),
+            folders=tuple(batch.folders),
+            by_query=batch.by_query,
+            notices=tuple(batch.notices),
+        ),
+        failures=tuple(sorted(batch.failures, key=lambda failure: failure.number)),
+    )
+
+
+def _text(
+    desk: Desk,
+    batch: _Batch,
+    texts: dict[NotePath, tuple[Note, list[tuple[int, Made]]]],
+    number: int,
+    request: TextRequest,
+) -> None:
+    if isinstance(request, AtPosition) and positions.kind(positions.parse(request.position)) == "create":
+        _whole(desk, batch, Create(path=request.path, content=request.content))
+        return
+    path = desk.view.path(request.path)
+    note, made = texts.setdefault(path, (desk.view.read(path), []))
+    one = text_edits.make(note, request, version=desk.version)
+    batch.notices.extend(one.notices)
+    made.append((number, one))
+
+
+def _join(batch: _Batch, note: Note, made: Sequence[tuple[int, Made]]) -> None:
+    if not made:
+        return
+    try:
+        after = text_edits.merged(note, [one for _, one in made])
+    except KnapError as error:
+        batch.failures.extend(Failure(number=number, error=error) for number, _ in made)
+        return
+    needs = frozenset(need for _, one in made for need in one.needs)
+    anchored = all(one.anchored for _, one in made)
+    draft_ = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=anchored)
+    batch.files.append(draft_)
+
+
+def _whole(
+    desk: Desk, batch: _Batch, request: Create | RenameTag | RenameHeading | RenameBlock | Trash | Restore
+) -> None:
+    match request:
+        case Create():
+            made, notices = creating.draft(desk.view, request)
+            batch.files.append(made)
+            batch.notices.extend(notices)
+        case RenameTag():
+            batch.files.extend(tagging.draft(desk.view, request, desk.graph.tagged(request.old)))
+            batch.by_query = batch.by_query or not request.paths
+        case RenameHeading() | RenameBlock():
+            _add(batch, moving.rename_anchor(desk.view, desk.owner, desk.graph, request))
+        case Trash():
+            batch.files.append(trashing.draft(desk.view, request))
+        case Restore():
+            batch.files.append(trashing.restore(desk.view, request))
+
+
+def _move(desk: Desk, batch: _Batch, moves: Sequence[tuple[int, Move]]) -> None:
+    """Draft all moves as one, so that links between them are right; where that fails, find those that can't be made."""
+    if not moves:
+        return
+    try:
+        _add(batch, moving.draft(desk.view, desk.owner, desk.graph, [move for _, move in moves]))
+        return
+    except KnapError as error:
+        if len(moves) == 1:
+            batch.failures.append(Failure(number=moves[0][0], error=error))
+            return
+    possible: list[tuple[int, Move]] = []
+    for number, move in moves:
+        try:
+            _ = moving.draft(desk.view, desk.owner, desk.graph, [move])
+            possible.append((number, move))
+        except KnapError as error:
+            batch.failures.append(Failure(number=number, error=error))
+    if len(possible) == len(moves):
+        raise BadInput("these moves don't go together", hint="two of them want the same place, or one is inside another")
+    _move(desk, batch, possible)
+
+
+def _add(batch: _Batch, made: Draft) -> None:
+    batch.files.extend(made.files)
+    batch.folders.extend(made.folders)
+    batch.notices.extend(made.notices)
+    batch.by_query = batch.by_query or made.by_query
+
+
+def _check_once(files: Iterable[FileDraft]) -> None:
+    seen: set[NotePath] = set()
+    for file in files:
+        for path in {file.path, file.place}:
+            if path in seen:
+                hint = "make one after the other"
+                raise BadInput(f"two requests want {path} to become different things", hint=hint, code="overlap")
+            seen.add(path)

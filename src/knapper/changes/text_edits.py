@@ -1,0 +1,134 @@
+"""Turn requests that change one note's text into splices of one snapshot."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from knapper.changes import edit, positions, properties, property_values, sections, snapshots, splices
+from knapper.changes.drafts import Capability
+from knapper.changes.requests import AddText, AtPosition, EditProperty, EditSection, EditText, Rewrite, TextRequest
+from knapper.changes.snapshots import Snapshot
+from knapper.changes.splices import Splice
+from knapper.errors import BadInput, ConflictError
+from knapper.vault import notes
+from knapper.vault.notes import Note
+
+_SECTIONS = {
+    "replace": sections.replace,
+    "replace_body": sections.replace_body,
+    "append": sections.append,
+    "prepend": sections.prepend,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """Hold what a request does to a note's bytes."""
+
+    splices: tuple[Splice, ...]
+    needs: frozenset[Capability]
+    anchored: bool
+    notices: tuple[str, ...] = ()
+
+
+def make(note: Note, request: TextRequest, *, version: Callable[[str], bytes | None]) -> Made:
+    """Turn one request into splices of the note as it is now.
+
+    Where the request names an older state as its base, what it does there is moved to where the same text stands now.
+
+    Args:
+        note: As it is on disk.
+        request: For this note.
+        version: Gives the content of a hash, where it is known.
+
+    Raises:
+        BadInput: The request makes no sense for this note, or nothing would change.
+        NotFound: Text, heading or property isn't there.
+        Ambiguous: It is there more than once.
+        ConflictError: The note isn't what the request was made against, and the place has changed.
+    """
+    base = request.base
+    if not base or base == note.hash:
+        return _resolve(snapshots.take(note.raw, note.outline), request, anchored=bool(base))
+    old = version(base)
+    if old is None or isinstance(request, Rewrite):
+        raise stale(note, base)
+    made = _resolve(snapshots.take(old), request, anchored=True)
+    moved = tuple(splices.rebase(splice, old, note.raw) for splice in made.splices)
+    notice = f"{note.path} changed since {base[:15]}…; the change was moved to where the same text stands now"
+    return Made(splices=moved, needs=made.needs, anchored=True, notices=(*made.notices, notice))
+
+
+def stale(note: Note, base: str) -> ConflictError:
+    """Say that a note isn't what a request was made against."""
+    return ConflictError(
+        f"{note.path} changed meanwhile: it isn't {base} any more",
+        hint="read it again, and make the change against its current hash",
+        code="stale",
+        details={"current_hash": note.hash, "path": note.path},
+    )
+
+
+def _resolve(snapshot: Snapshot, request: TextRequest, *, anchored: bool) -> Made:
+    match request:
+        case EditText():
+            found = edit.replace(snapshot, request.old, request.new, count=request.count)
+            return _made(found.splices, anchored=True, notices=_told(request.path, found))
+        case AtPosition():
+            position = positions.parse(request.position)
+            splice = positions.resolve(snapshot, position, request.content)
+            return _made([splice], anchored=anchored or not isinstance(position, positions.Before | positions.Span))
+        case EditSection():
+            splice = _SECTIONS[request.how](snapshot, request.heading, request.content, strict=request.strict)
+            return _made([splice], anchored=True)
+        case AddText():
+            add = sections.after_frontmatter if request.where == "start" else sections.append_to_file
+            return _made([add(snapshot, request.content)], anchored=True)
+        case EditProperty():
+            return Made(splices=_property(snapshot, request), needs=frozenset({"properties"}), anchored=True)
+        case Rewrite():
+            return _made([_whole(snapshot, request.content)], anchored=True)
+
+
+def _made(found: Sequence[Splice], *, anchored: bool, notices: tuple[str, ...] = ()) -> Made:
+    """Tell by its splices what a change needs: taking text away is more than adding to it."""
+    needs: set[Capability] = {"delete" if splice.stop > splice.start else "add" for splice in found}
+    return Made(splices=tuple(found), needs=frozenset(needs), anchored=anchored, notices=notices)
+
+
+def _told(path: str, found: edit.Edit) -> tuple[str, ...]:
+    if not found.normalised:
+        return ()
+    lines = ", ".join(map(str, found.lines))
+    return (f"{path}: the old text was found only in another spelling ({', '.join(found.differences)}), line {lines}",)
+
+
+def _property(snapshot: Snapshot, request: EditProperty) -> tuple[Splice, ...]:
+    name, value = request.name, request.value
+    match request.word:
+        case "set":
+            outcome = properties.assign(snapshot, name, property_values.interpret(snapshot, name, value))
+        case "append":
+            outcome = properties.append(snapshot, name, property_values.interpret_item(snapshot, name, value))
+        case "remove":
+            outcome = properties.remove(snapshot, name)
+        case "rename":
+            outcome = properties.rename(snapshot, name, value)
+    return outcome.splices
+
+
+def _whole(snapshot: Snapshot, content: str) -> Splice:
+    new = snapshot.encode(content, 0)
+    start = snapshot.text_start
+    if new == snapshot.raw[start:]:
+        raise BadInput("Nothing would change: the note holds this text.", code="no_change")
+    return Splice(start=start, stop=len(snapshot.raw), new=new)
+
+
+def merged(note: Note, made: Sequence[Made]) -> bytes:
+    """Apply what several requests do to one note, all against its one state.
+
+    Raises:
+        BadInput: Two of them overlap.
+    """
+    after = splices.merge(note.raw, [splice for one in made for splice in one.splices])
+    return after if notes.hash_of(after) != note.hash else note.raw
