@@ -1,0 +1,237 @@
+"""With the real git: commits hold what was touched, and nothing that a person staged."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from knapper.changes import apply as changes
+from knapper.changes import git, recover
+from knapper.changes.effects import Effect, Meta, Rename, Trash, Write
+from knapper.changes.files import hash_of
+from knapper.changes.git import Outcome
+from knapper.changes.state import State
+from knapper.vault.paths import NotePath
+from tests.changes.disks import opened, write
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+A, B = NotePath("a.md"), NotePath("sub/b.md")
+PERSON = {
+    f"GIT_{role}_{name}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for name, value in (("NAME", "P"), ("EMAIL", "p@example.org"))
+}
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return {
+        "PATH": os.defpath + os.pathsep + str(Path(shutil.which("git") or "").parent),
+        "HOME": str(tmp_path),
+        **PERSON,
+    }
+
+
+@pytest.fixture
+def root(tmp_path: Path, env: dict[str, str]) -> Path:
+    """A vault in a repository, both notes committed."""
+    root = tmp_path / "vault"
+    write(root, A, b"a\n")
+    write(root, B, b"b\n")
+    run(root, env, "init", "-q", "-b", "main")
+    run(root, env, "add", ".")
+    run(root, env, "commit", "-q", "-m", "first")
+    return root
+
+
+@pytest.fixture
+def state(root: Path) -> State:
+    return opened(root)
+
+
+def run(root: Path, env: dict[str, str], *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=root, env=env, capture_output=True, check=True)
+    return done.stdout.decode()
+
+
+def status(root: Path, env: dict[str, str]) -> list[str]:
+    return run(root, env, "status", "--porcelain").splitlines()
+
+
+def change(state: State, env: dict[str, str], *effects: Effect, meta: Meta | None = None) -> Outcome:
+    applied = changes.apply(state, list(effects), meta or Meta(client="cli"))
+    return git.commit(state.root, [state.journal.show(applied.change_id)], env=env)
+
+
+def edit(state: State, env: dict[str, str], text: bytes = b"new\n") -> Outcome:
+    return change(state, env, Write(path=A, base=hash_of(b"a\n"), content=text))
+
+
+def test_a_change_is_committed_with_a_message_that_tells_it(root: Path, state: State, env: dict[str, str]) -> None:
+    outcome = edit(state, env)
+
+    assert outcome.reason == ""
+    assert run(root, env, "rev-parse", "HEAD").strip() == outcome.commit
+    body = run(root, env, "log", "-1", "--format=%B").splitlines()
+    assert body[0] == "Edit a.md"
+    assert "- edit a.md" in body
+    assert "Knap-Client: cli" in body
+    assert status(root, env) == []
+
+
+def test_what_is_staged_or_changed_elsewhere_stays_as_it_is(root: Path, state: State, env: dict[str, str]) -> None:
+    write(root, B, b"staged\n")
+    write(root, "staged new.md", b"x\n")
+    run(root, env, "add", ".")
+    write(root, B, b"staged, then changed\n")
+    write(root, "untracked.md", b"x\n")
+    before = status(root, env)
+
+    edit(state, env)
+
+    assert status(root, env) == before == ['A  "staged new.md"', "MM sub/b.md", "?? untracked.md"]
+    assert run(root, env, "show", "--format=", "--name-status", "HEAD").split() == ["M", "a.md"]
+
+
+def test_what_is_staged_of_the_same_file_stays_staged(root: Path, state: State, env: dict[str, str]) -> None:
+    write(root, A, b"staged\n")
+    run(root, env, "add", ".")
+    write(root, A, b"a\n")
+
+    edit(state, env)
+
+    assert run(root, env, "show", ":a.md") == "staged\n"
+    assert run(root, env, "show", "HEAD:a.md") == "new\n"
+
+
+def test_moved_new_and_trashed_files_are_committed(root: Path, state: State, env: dict[str, str]) -> None:
+    write(root, ".gitignore", b".trash/\n")
+    outcome = change(
+        state,
+        env,
+        Rename(source=NotePath("sub"), target=NotePath("moved [x]")),
+        Write(path=NotePath("Neu ü.md"), content=b"n\n"),
+        Trash(path=A),
+        meta=Meta(client="agent", run="r1", reason="Tidy up"),
+    )
+
+    assert outcome.reason == ""
+    listed = run(root, env, "-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", "HEAD").splitlines()
+    assert listed == ["Neu ü.md", "moved [x]/b.md"]
+    assert run(root, env, "log", "-1", "--format=%s").strip() == "Tidy up"
+    assert status(root, env) == ["?? .gitignore"]
+
+
+def test_a_vault_below_the_repositorys_top_is_committed(tmp_path: Path, root: Path, env: dict[str, str]) -> None:
+    state, _ = recover.open_state(root / "sub", tmp_path / "state 2")
+
+    outcome = change(state, env, Write(path=NotePath("b.md"), base=hash_of(b"b\n"), content=b"new\n"))
+
+    assert outcome.reason == ""
+    assert run(root, env, "show", "HEAD:sub/b.md") == "new\n"
+    assert status(root, env) == []
+
+
+def test_a_run_is_one_commit(root: Path, state: State, env: dict[str, str]) -> None:
+    meta = Meta(client="agent", run="r1")
+    first = changes.apply(state, [Write(path=A, base=hash_of(b"a\n"), content=b"1\n")], meta)
+    second = changes.apply(state, [Write(path=B, base=hash_of(b"b\n"), content=b"2\n")], meta)
+
+    git.commit(state.root, [state.journal.show(one.change_id) for one in (first, second)], env=env)
+
+    assert run(root, env, "log", "--format=%s").splitlines() == ["Change 2 files", "first"]
+    assert run(root, env, "log", "-1", "--format=%B").count("Knap-Change:") == 2
+
+
+def test_no_hook_runs(root: Path, state: State, env: dict[str, str]) -> None:
+    for name in ("pre-commit", "post-commit", "commit-msg", "reference-transaction", "post-index-change"):
+        hook = root / ".git/hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch '{root.parent}/{name} ran'\n", encoding="utf-8")
+        hook.chmod(0o755)
+
+    outcome = edit(state, env)
+
+    assert outcome.commit
+    assert not list(root.parent.glob("* ran"))
+
+
+def test_an_ignored_file_isnt_committed(root: Path, state: State, env: dict[str, str]) -> None:
+    write(root, ".gitignore", b"private/\n")
+
+    outcome = change(state, env, Write(path=NotePath("private/n.md"), content=b"x"))
+
+    assert outcome.commit == ""
+    assert "nothing to commit" in outcome.reason
+
+
+def test_a_detached_head_is_skipped(root: Path, state: State, env: dict[str, str]) -> None:
+    run(root, env, "checkout", "-q", "--detach")
+
+    assert edit(state, env) == Outcome(commit="", reason="git's HEAD is detached: no branch is checked out")
+
+
+def test_a_repository_without_a_commit_is_skipped(root: Path, state: State, env: dict[str, str]) -> None:
+    run(root, env, "checkout", "-q", "--orphan", "empty")
+
+    assert edit(state, env).reason == "the git repository has no commit yet"
+
+
+def test_a_merge_under_way_is_skipped(root: Path, state: State, env: dict[str, str]) -> None:
+    run(root, env, "checkout", "-q", "-b", "side")
+    run(root, env, "commit", "-q", "--allow-empty", "-m", "side")
+    run(root, env, "checkout", "-q", "main")
+    run(root, env, "merge", "-q", "--no-ff", "--no-commit", "side")
+
+    assert edit(state, env).reason == "a merge is under way in the git repository"
+
+
+def test_a_vault_without_a_repository_is_skipped(tmp_path: Path, env: dict[str, str]) -> None:
+    state = opened(tmp_path / "plain")
+    write(state.root, A, b"a\n")
+
+    assert edit(state, env).reason == "the vault isn't in a git repository"
+
+
+def test_a_missing_git_is_said(state: State, tmp_path: Path) -> None:
+    assert edit(state, {"PATH": str(tmp_path)}).reason == "git isn't installed"
+
+
+def test_a_person_without_a_name_is_said(state: State, env: dict[str, str]) -> None:
+    nameless = {name: value for name, value in env.items() if name not in PERSON} | {
+        "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.useConfigOnly", "GIT_CONFIG_VALUE_0": "true"
+    }  # fmt: skip
+
+    outcome = edit(state, nameless)
+
+    assert outcome.commit == ""
+    assert outcome.reason
+
+
+def test_a_locked_index_is_left_alone_and_said(root: Path, state: State, env: dict[str, str]) -> None:
+    (root / ".git/index.lock").write_bytes(b"")
+
+    outcome = edit(state, env)
+
+    assert outcome.commit
+    assert "index" in outcome.reason
+
+
+def test_another_repositorys_settings_in_the_environment_dont_lead_astray(
+    root: Path, state: State, env: dict[str, str], tmp_path: Path
+) -> None:
+    outcome = edit(state, {**env, "GIT_DIR": str(tmp_path / "elsewhere"), "GIT_INDEX_FILE": str(tmp_path / "index")})
+
+    assert outcome.commit == run(root, env, "rev-parse", "HEAD").strip()
+
+
+def test_a_long_reason_is_cut_and_many_files_are_counted(state: State) -> None:
+    effects = [Write(path=NotePath(f"{number}.md"), content=b"x") for number in range(30)]
+    applied = changes.apply(state, effects, Meta(client="cli", reason="because " * 20))
+
+    lines = git.message([state.journal.show(applied.change_id)]).splitlines()
+
+    assert len(lines[0]) <= git.SUBJECT_LENGTH
+    assert "- and 10 more" in lines

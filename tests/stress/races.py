@@ -1,0 +1,89 @@
+"""Apply changes to the very notes that an editor is saving, and see that it loses none of its saves."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from knapper.changes import apply as changes
+from knapper.changes import atomic, files, recover
+from knapper.changes.effects import Meta, Write
+from knapper.changes.state import State
+from knapper.errors import ConflictError
+from knapper.vault.paths import NotePath
+from tests.stress import editor
+
+PROJECT = Path(__file__).parents[2]
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What the rounds showed."""
+
+    rounds: int
+    applied: int = 0
+    stale: int = 0
+    caught: int = 0
+    shelved: int = 0
+    temps: int = 0
+    lost: str = ""
+
+    def line(self) -> str:
+        """Tell it in a line."""
+        return (
+            f"{self.rounds} saves, {self.applied} changes applied, {self.stale} refused before,"
+            f" {self.caught} taken back for a save between, {self.shelved} earlier saves kept as copies,"
+            f" {self.temps} temp files left, lost saves: {self.lost or 'none'}"
+        )
+
+
+def run(rounds: int, *, seed: int, top: Path) -> Report:
+    """Change notes as long as the editor saves.
+
+    Args:
+        rounds: Saves of the editor.
+        seed: Of its moments.
+        top: An empty folder for vault and state.
+    """
+    root, report = top / "vault", Report(rounds=rounds)
+    root.mkdir()
+    for name in editor.NOTES:
+        (root / name).write_bytes(editor.text(0))
+    state, _ = recover.open_state(root, top / "state")
+    command = [sys.executable, "-m", "tests.stress.editor", str(root), str(rounds), str(seed)]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as person:
+        while person.poll() is None:
+            touch(state, report)
+        report.lost = person.communicate()[0] if not person.returncode else f"the editor failed: {person.returncode}"
+    report.shelved = len(list(state.shelf.iterdir())) if state.shelf.exists() else 0
+    report.temps = len(list(root.glob(f"{atomic.PREFIX}*")))
+    state.journal.shut()
+    return report
+
+
+def touch(state: State, report: Report) -> None:
+    """Change one note or both, on top of what they hold right now."""
+    names = editor.NOTES[: 1 + (report.applied + report.caught) % 2]
+    try:
+        effects = [touched(state.root, name) for name in names]
+        changes.apply(state, effects, Meta(client="stress"))
+    except FileNotFoundError:
+        return
+    except ConflictError as error:
+        if "conflicts" in error.details:
+            report.stale += 1
+        else:
+            report.caught += 1
+        return
+    report.applied += 1
+
+
+def touched(root: Path, name: str) -> Write:
+    """Count up in the note's second line."""
+    content = (root / name).read_bytes()
+    lines = content.split(b"\n")
+    if len(lines) > 1 and lines[1].startswith(b"touched: "):
+        lines[1] = b"touched: %d" % (int(lines[1].split()[1]) + 1)
+    else:
+        lines.append(b"touched while empty")
+    return Write(path=NotePath(name), base=files.hash_of(content), content=b"\n".join(lines))
