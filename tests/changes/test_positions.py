@@ -49,7 +49,9 @@ def test_only_the_span_changes_and_text_stands_on_lines_of_its_own(raw: bytes, p
     assert splice.start in {0, 3, len(raw), *note.outline.line_starts}
     if not isinstance(position, Span):
         lines = after.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        assert set(text.removesuffix("\n").encode().split(b"\n")) <= {line.removeprefix(b"\xef\xbb\xbf") for line in lines}
+        assert set(text.removesuffix("\n").encode().split(b"\n")) <= {
+            line.removeprefix(b"\xef\xbb\xbf") for line in lines
+        }
         assert len(after) > len(raw)
 
 
