@@ -1,13 +1,18 @@
 """Replace a file's chunks, their words and their vectors."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from knapper.index import schema
-from knapper.index.chunks import Chunk
 from knapper.index.segment import segment
+
+if TYPE_CHECKING:
+    from knapper.index.chunks import Chunk
 
 SEPARATOR = "\x1f"
 """Stands between the headings of a stored heading path; no heading holds it."""

@@ -2,7 +2,6 @@
 
 import threading
 
-from knapper.index.chunks import embed_text
 from knapper.index.embed import Embedder
 from knapper.index.refresh import Progress
 from knapper.index.store import Store
@@ -31,6 +30,8 @@ def embed_pending(
     Raises:
         KnapError: The embedder failed; what was stored before stays.
     """
+    from knapper.index.chunks import embed_text  # noqa: PLC0415 - the parser's 60 ms, which only new text should cost
+
     total = store.count_pending(embedder.model_id)
     done, after = 0, 0
     while not (stop and stop.is_set()):

@@ -1,16 +1,21 @@
 """Describe a file as the index stores it."""
 
+from __future__ import annotations
+
 import datetime as dt
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from knapper.vault import paths
-from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue, Link, Outline, Problem, Tag
 from knapper.vault.paths import NotePath
 from knapper.vault.walk import FileStat
+
+if TYPE_CHECKING:
+    from knapper.vault.notes import Note
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MAX_ITEM = 1_000

@@ -1,19 +1,24 @@
 """Keep notes and chunks in SQLite; a file's chunks are replaced in one transaction."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knapper.index import chunk_rows, file_rows, records, schema
-from knapper.index.chunks import Chunk
 from knapper.index.database import Database
 from knapper.index.records import Known, Record
 from knapper.vault.paths import NotePath
+
+if TYPE_CHECKING:
+    from knapper.index.chunks import Chunk
 
 REMEMBERED_GENERATIONS = 1_000
 """How far a reader's vectors may be behind before it loads them all again."""

@@ -5,8 +5,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 _BEAT_S = 10.0
 """A watcher whose sign of life is older than this counts as gone."""
 
@@ -22,6 +20,8 @@ def take(folder: Path, *, wait_s: float) -> Generator[bool]:
     Yields:
         Whether this process has the turn.
     """
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - 15 ms that only a write should cost
+
     lock = FileLock(folder / "index.lock")
     try:
         lock.acquire(timeout=wait_s)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from rapidfuzz import fuzz
 
 from knapper.vault import paths
 
@@ -35,6 +34,8 @@ def corrections(
         folded = paths.key(word)
         if len(folded) < MIN_LETTERS or not folded.isalpha():
             continue
+        from rapidfuzz import fuzz  # noqa: PLC0415 - 30 ms that only a mistyped word should cost
+
         alike = [(fuzz.ratio(folded, part), part) for part in set(_words(connection, folded, allowed))]
         likeness, best = max(alike, default=(0.0, ""))
         if likeness >= _LIKE:

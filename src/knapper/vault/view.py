@@ -1,20 +1,24 @@
 """Show a vault as one client may see it: everything that reads a vault's files goes through here."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from knapper.errors import ConflictError, KnapError, NotFound, RefusedError
-from knapper.vault import disk, lookup, notes, paths, settings, walk
+from knapper.vault import disk, lookup, paths, settings, walk
 from knapper.vault.ignore import Ignore
-from knapper.vault.notes import Note
 from knapper.vault.paths import NotePath
 from knapper.vault.policy import Policy
 from knapper.vault.settings import ObsidianSettings
 from knapper.vault.walk import FileStat, Skipped
+
+if TYPE_CHECKING:
+    from knapper.vault.notes import Note
 
 HINTED_NAMES: Final = 20_000
 """Names that are looked at for one like a missing one."""
@@ -34,7 +38,7 @@ class View:
     settings: ObsidianSettings
 
     @classmethod
-    def open(cls, root: Path, policy: Policy) -> "View":
+    def open(cls, root: Path, policy: Policy) -> View:
         """Look at a vault by a policy and the rules that the vault itself holds.
 
         Raises:
@@ -82,6 +86,8 @@ class View:
 
     def read(self, raw: str, *, max_bytes: int = disk.DEFAULT_MAX_BYTES) -> Note:
         """Read a note; errors are those of `path` and of `knapper.vault.notes.read`."""
+        from knapper.vault import notes  # noqa: PLC0415 - the parser's 60 ms, which listing and searching needn't cost
+
         found = self._find(raw)
         return notes.of(found.path, disk.read_bytes(found.file, shown_as=found.path, max_bytes=max_bytes))
 
@@ -115,7 +121,7 @@ class View:
             return None, []
         return inside, [file for file in walk.at(self.root, self.ignore, inside) if self._shows(file)]
 
-    def seen_by(self, policy: Policy) -> "View":
+    def seen_by(self, policy: Policy) -> View:
         """Show the same vault by another policy."""
         return replace(self, policy=policy)
 
