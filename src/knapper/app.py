@@ -22,10 +22,12 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
     """
     vault = settings.vault
     owner = View.open(vault.path, Policy(client="owner"))
+    allowed = settings.client(client)
     policy = Policy(
         client=client,
         read=vault.read,
-        hidden=vault.hidden,
+        within=allowed.read,
+        hidden=vault.hidden + allowed.hidden,
         foreign_folders=vault.foreign_folders,
         foreign_properties=vault.foreign_properties,
     )

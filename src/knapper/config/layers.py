@@ -9,13 +9,19 @@ from typing import cast
 from knapper.config import spelling, values
 from knapper.config.files import Document
 from knapper.config.settings import Origin
-from knapper.config.table import SETTINGS, VAULT_SETTINGS, Setting, Value
+from knapper.config.table import CLIENT_SETTINGS, SETTINGS, VAULT_SETTINGS, Setting, Value
 from knapper.errors import SetupError
 
 VAULTS = "vaults"
+CLIENTS = "clients"
 MASK = "(set)"
 """Stands for a secret that is set."""
 
+_GROUPS: Mapping[str, tuple[Setting, ...]] = {VAULTS: VAULT_SETTINGS, CLIENTS: CLIENT_SETTINGS}
+_HINTS = {
+    VAULTS: 'write [vaults.NAME] on a line, and path = "/the/folder" below it',
+    CLIENTS: "write [clients.mcp] on a line, or another client's name, and its settings below it",
+}
 _LOGIN = re.compile(r"//[^/@\s]+@")
 
 
@@ -58,7 +64,7 @@ def origin(found: Found) -> Origin:
     return describe(found.setting, found.value, found.source)
 
 
-def describe(setting: Setting, value: Value, source: str, *, name: str = "") -> Origin:
+def describe(setting: Setting, value: Value, source: str, name: str = "") -> Origin:
     """Describe a setting's value, a secret masked."""
     text = ", ".join(value) if isinstance(value, tuple) else str(value)
     return Origin(
@@ -69,8 +75,8 @@ def describe(setting: Setting, value: Value, source: str, *, name: str = "") -> 
     )
 
 
-def sections(document: Document) -> dict[str, Mapping[str, object]]:
-    """Give the vaults' sections, and refuse what no setting is called.
+def sections(document: Document) -> dict[str, dict[str, Mapping[str, object]]]:
+    """Give the sections of vaults and of clients by name, and refuse what no setting is called.
 
     Raises:
         SetupError: A name is unknown; the hint tells the nearest.
@@ -79,18 +85,38 @@ def sections(document: Document) -> dict[str, Mapping[str, object]]:
     for name in _names(document.values):
         if name not in known:
             raise _unknown(document, name, known)
-    vaults = _mapping(document.values.get(VAULTS, {}))
-    if vaults is None:
-        raise _no_section(document, VAULTS)
-    return {name: _vault(document, name, section) for name, section in vaults.items()}
+    return {group: _sections(document, group) for group in _GROUPS}
 
 
-def _vault(document: Document, name: str, section: object) -> Mapping[str, object]:
+def stated(document: Document, found: Mapping[str, Mapping[str, Mapping[str, object]]]) -> tuple[Origin, ...]:
+    """Describe what the sections of `sections` say, each value checked.
+
+    Raises:
+        SetupError: A value isn't of its setting's kind.
+    """
+    return tuple(
+        describe(setting, checked[setting.name], document.place(f"{title}.{setting.name}"), f"{title}.{setting.name}")
+        for group, settings in _GROUPS.items()
+        for title, section in ((f"{group}.{name}", section) for name, section in found[group].items())
+        for checked in [values.section(document, title, section, settings)]
+        for setting in settings
+        if setting.name in section
+    )
+
+
+def _sections(document: Document, group: str) -> dict[str, Mapping[str, object]]:
+    mapping = _mapping(document.values.get(group, {}))
+    if mapping is None:
+        raise _no_section(document, group, group)
+    return {name: _section(document, group, name, section) for name, section in mapping.items()}
+
+
+def _section(document: Document, group: str, name: str, section: object) -> Mapping[str, object]:
     mapping = _mapping(section)
     if mapping is None:
-        raise _no_section(document, f"{VAULTS}.{name}")
-    prefix = f"{VAULTS}.{name}."
-    known = {prefix + setting.name for setting in VAULT_SETTINGS}
+        raise _no_section(document, group, f"{group}.{name}")
+    prefix = f"{group}.{name}."
+    known = {prefix + setting.name for setting in _GROUPS[group]}
     for key in mapping:
         if prefix + key not in known:
             raise _unknown(document, prefix + key, known)
@@ -100,7 +126,7 @@ def _vault(document: Document, name: str, section: object) -> Mapping[str, objec
 def _names(table: Mapping[str, object]) -> Iterator[str]:
     for name, value in table.items():
         section = _mapping(value)
-        if name == VAULTS:
+        if name in _GROUPS:
             continue
         if section:
             yield from (f"{name}.{key}" for key in section)
@@ -152,9 +178,9 @@ def _unknown(document: Document, name: str, known: set[str]) -> SetupError:
     )
 
 
-def _no_section(document: Document, name: str) -> SetupError:
+def _no_section(document: Document, group: str, name: str) -> SetupError:
     return SetupError(
         f"'{name}' in {document.place(name)} must be a section",
         code="config_invalid",
-        hint='write [vaults.NAME] on a line, and path = "/the/folder" below it',
+        hint=_HINTS[group],
     )

@@ -6,11 +6,11 @@ from typing import Literal, cast
 
 import platformdirs
 
-from knapper.config import environment, files, layers, values, vaults
+from knapper.config import clients, environment, files, layers, values, vaults
 from knapper.config.files import Document
 from knapper.config.layers import Found, Sources
 from knapper.config.settings import Embeddings, Model, Origin, Search, Settings, Vault
-from knapper.config.table import CONFIG_ENV, SETTINGS, VAULT_SETTINGS, Setting
+from knapper.config.table import CONFIG_ENV, SETTINGS
 from knapper.errors import SetupError
 
 APP = "knapper"
@@ -77,9 +77,11 @@ def _locate(config_file: str, environ: Mapping[str, str], cwd: Path) -> Path:
 
 
 def _settings(sources: Sources, where: Path) -> Settings:
-    sections = layers.sections(sources.document) if sources.document else {}
+    document = sources.document
+    sections = layers.sections(document) if document else {}
     found = layers.find(sources)
-    known = vaults.configured(sources.document, sections) if sources.document else ()
+    known = vaults.configured(document, sections[layers.VAULTS]) if document else ()
+    allowed = clients.configured(document, sections[layers.CLIENTS]) if document else ()
     wanted = found["default_vault"]
     choice, why = vaults.choose(_text(found, "default_vault"), base=wanted.base, vaults=known, config_file=where)
     _refuse_env_in_vault(sources.env_file, [*known, *([choice] if isinstance(choice, Vault) else [])])
@@ -92,6 +94,7 @@ def _settings(sources: Sources, where: Path) -> Settings:
     return Settings(
         choice=choice,
         vaults=known,
+        clients=allowed,
         state_dir=Path(_text(found, "state_dir")),
         embeddings=embeddings,
         search=Search(fusion=cast("Literal['convex', 'rrf']", _text(found, "search.fusion"))),
@@ -101,11 +104,12 @@ def _settings(sources: Sources, where: Path) -> Settings:
             api_key=_text(found, "model.api_key"),
         ),
         audio_model=_text(found, "audio.model"),
+        proposal_days=_count(found, "proposals.expire_days"),
         port=_count(found, "server.port"),
         index_interval_minutes=_count(found, "index.interval_minutes"),
         config_file=where,
         env_file=sources.env_file.path if sources.env_file else None,
-        origins=_origins(found, known, choice, why, sources.document),
+        origins=_origins(found, choice, why, layers.stated(document, sections) if document else ()),
     )
 
 
@@ -119,11 +123,7 @@ def _count(found: Mapping[str, Found], name: str) -> int:
 
 
 def _origins(
-    found: Mapping[str, Found],
-    known: Sequence[Vault],
-    choice: Vault | SetupError,
-    why: str,
-    document: Document | None,
+    found: Mapping[str, Found], choice: Vault | SetupError, why: str, stated: Sequence[Origin]
 ) -> tuple[Origin, ...]:
     chosen = Origin(
         name="vault",
@@ -131,24 +131,7 @@ def _origins(
         source=why or (found["default_vault"].source if isinstance(choice, Vault) else choice.message),
         doc="The vault that a command works on now.",
     )
-    return (chosen, *(layers.origin(each) for each in found.values()), *_vault_origins(known, document))
-
-
-def _vault_origins(known: Sequence[Vault], document: Document | None) -> list[Origin]:
-    if document is None:
-        return []
-
-    def describe(vault: Vault, setting: Setting) -> Origin:
-        name = f"{layers.VAULTS}.{vault.name}.{setting.name}"
-        value = str(vault.path) if setting.name == "path" else getattr(vault, setting.name)
-        return layers.describe(setting, value, document.place(name), name=name)
-
-    return [
-        describe(vault, setting)
-        for vault in known
-        for setting in VAULT_SETTINGS
-        if setting.name == "path" or getattr(vault, setting.name)
-    ]
+    return (chosen, *(layers.origin(each) for each in found.values()), *stated)
 
 
 def _refuse_env_in_vault(env_file: Document | None, known: Sequence[Vault]) -> None:

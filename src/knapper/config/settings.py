@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from knapper.errors import SetupError
+from knapper.vault import grants
+from knapper.vault.grants import Grants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +21,25 @@ class Vault:
     """Patterns of paths that nobody is shown."""
     read: tuple[str, ...] = ()
     """Patterns of paths that may be read; empty allows all."""
-    foreign_folders: tuple[str, ...] = ()
-    foreign_properties: tuple[str, ...] = ()
+    foreign_folders: tuple[str, ...] = ("Clippings/",)
+    foreign_properties: tuple[str, ...] = ("source",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Say what the owner lets a client see and change, beyond the vault's own rules."""
+
+    grants: Grants
+    """What it may change."""
+    read: tuple[str, ...] = ()
+    """Patterns of paths that it may read at most; empty for all."""
+    hidden: tuple[str, ...] = ()
+    """Patterns of paths that it isn't shown."""
+
+    @property
+    def name(self) -> str:
+        """Give its name."""
+        return self.grants.client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +89,15 @@ class Settings:
     """The chosen vault, or why there is none."""
     vaults: tuple[Vault, ...] = ()
     """Those of the configuration file, in its order."""
+    clients: tuple[Client, ...] = ()
+    """Those of the configuration file, in its order."""
     state_dir: Path
     embeddings: Embeddings = Embeddings()
     search: Search = Search()
     model: Model = Model()
     audio_model: str = "whisper-v3"
+    proposal_days: int = 30
+    """How long a proposal waits."""
     port: int = 8000
     index_interval_minutes: int = 60
     config_file: Path
@@ -93,3 +116,8 @@ class Settings:
         if isinstance(self.choice, SetupError):
             raise self.choice
         return self.choice
+
+    def client(self, name: str) -> Client:
+        """Give what a client may see and change; one that isn't configured has what is usual for its name."""
+        configured = (client for client in self.clients if client.name == name)
+        return next(configured, None) or Client(grants=grants.usual(name))

@@ -95,6 +95,14 @@ SETTINGS = (
         env=("WHISPER_MODEL",),
     ),
     Setting(
+        name="proposals.expire_days",
+        doc="How long a proposal waits for a person, in days.",
+        kind="count",
+        default=30,
+        least=1,
+        most=3_650,
+    ),
+    Setting(
         name="server.port",
         doc="The port of the HTTP server.",
         kind="count",
@@ -121,18 +129,71 @@ VAULT_SETTINGS = (
     Setting(name="read", doc="Patterns of paths that may be read; empty for all.", kind="texts", default=()),
     Setting(
         name="foreign_folders",
-        doc="Folders with other people's text, such as clippings; whoever has read it only proposes changes.",
+        doc="Folders with other people's text; whoever has read it only proposes changes.",
         kind="texts",
-        default=(),
+        default=("Clippings/",),
     ),
     Setting(
         name="foreign_properties",
-        doc="Properties that mark a note as other people's text, such as source.",
+        doc="Properties that mark a note as other people's text where they hold a web address.",
         kind="texts",
-        default=(),
+        default=("source",),
     ),
 )
 """Settings of one vault, in its section ``[vaults.NAME]``."""
+
+CLIENT_SETTINGS = (
+    Setting(
+        name="kind",
+        doc="What the client is; for a name of your own, not for cli, page, mcp, http, agent and script.",
+        kind="choice",
+        choices=("mcp", "http", "agent", "script"),
+    ),
+    Setting(name="read", doc="Patterns of paths that it may read at most; empty for all.", kind="texts", default=()),
+    Setting(name="hidden", doc="Patterns of paths that it isn't shown.", kind="texts", default=()),
+    Setting(name="write", doc="Patterns of paths that it may change; empty for all.", kind="texts", default=()),
+    Setting(name="read_only", doc="Patterns of paths that it may not change.", kind="texts", default=()),
+    Setting(
+        name="access",
+        doc="Whether it may change anything: write, or only read.",
+        kind="choice",
+        default="write",
+        choices=("write", "read"),
+    ),
+    Setting(
+        name="capabilities",
+        doc="What it may do to files.",
+        kind="texts",
+        default=("add", "delete", "create", "navigate", "move", "properties"),
+        choices=("add", "delete", "create", "navigate", "move", "properties"),
+    ),
+    Setting(
+        name="scope",
+        doc="Which notes it may change: all, the current one, that and those it links to, or those given as context.",
+        kind="choice",
+        default="all",
+        choices=("all", "current", "linked", "context"),
+    ),
+    Setting(
+        name="small",
+        doc="What becomes of a change to one exact place that overwrites, moves and trashes nothing.",
+        kind="choice",
+        choices=("apply", "propose", "refuse"),
+    ),
+    Setting(
+        name="large",
+        doc="What becomes of any other change; of more than 5 files it is a proposal at most.",
+        kind="choice",
+        choices=("apply", "propose", "refuse"),
+    ),
+    Setting(
+        name="guarded",
+        doc="Patterns of paths that change only with a person's word.",
+        kind="texts",
+        default=("Preferences.md",),
+    ),
+)
+"""Settings of one client, in its section ``[clients.NAME]``; without *small* and *large* its kind tells."""
 
 CONFIG_ENV = "KNAP_CONFIG"
 """Names the configuration file."""

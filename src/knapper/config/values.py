@@ -1,9 +1,11 @@
 """Check the values of settings."""
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+from knapper.config.files import Document
 from knapper.config.table import Setting, Value
 from knapper.errors import SetupError
 
@@ -32,12 +34,41 @@ def check(setting: Setting, raw: object, *, place: str, base: Path) -> Value:
     if setting.kind == "count":
         value = _count(setting, raw)
     elif setting.kind == "texts":
-        value = _texts(raw)
+        value = _texts(setting, raw)
     elif isinstance(raw, str) and "\0" not in raw:
         value = _text(setting, raw.strip(), base)
     if value is None:
         raise _wrong(setting, raw, place)
     return value
+
+
+def section(
+    document: Document, name: str, given: Mapping[str, object], settings: Sequence[Setting]
+) -> dict[str, Value]:
+    """Read the settings of one section, with the defaults of those that it doesn't give.
+
+    Args:
+        document: The file.
+        name: The section's, dotted.
+        given: What it says.
+        settings: What it may say.
+
+    Raises:
+        SetupError: A value isn't of its setting's kind.
+    """
+    found: dict[str, Value] = {}
+    for setting in settings:
+        found[setting.name] = setting.default
+        if setting.name in given:
+            place = document.place(f"{name}.{setting.name}")
+            found[setting.name] = check(setting, given[setting.name], place=place, base=document.path.parent)
+    return found
+
+
+def texts(found: Mapping[str, Value], name: str) -> tuple[str, ...]:
+    """Give a setting that is a list of texts."""
+    value = found.get(name, ())
+    return value if isinstance(value, tuple) else ()
 
 
 def expand(raw: str, base: Path) -> Path:
@@ -67,18 +98,20 @@ def _count(setting: Setting, raw: object) -> int | None:
     return raw if setting.least <= raw <= setting.most else None
 
 
-def _texts(raw: object) -> tuple[str, ...] | None:
+def _texts(setting: Setting, raw: object) -> tuple[str, ...] | None:
     if not isinstance(raw, list):
         return None
     items = cast("list[object]", raw)
     texts = tuple(item for item in items if isinstance(item, str) and "\0" not in item)
+    if setting.choices:
+        texts = tuple(item for item in texts if item in setting.choices)
     return texts if len(texts) == len(items) else None
 
 
 def _wrong(setting: Setting, raw: object, place: str) -> SetupError:
     wanted = _WANTED.get(setting.kind, "")
-    if setting.kind == "choice":
-        wanted = "one of " + ", ".join(setting.choices)
+    if setting.choices:
+        wanted = ("one of " if setting.kind == "choice" else "a list with some of ") + ", ".join(setting.choices)
     if setting.kind == "count":
         wanted = f"a whole number from {setting.least} to {setting.most}"
     shown = "its value" if setting.secret else repr(raw)[:80]

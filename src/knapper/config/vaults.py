@@ -9,7 +9,7 @@ from pathlib import Path
 from knapper.config import spelling, values
 from knapper.config.files import Document
 from knapper.config.settings import Settings, Vault
-from knapper.config.table import VAULT_SETTINGS, Value
+from knapper.config.table import VAULT_SETTINGS
 from knapper.errors import SetupError
 
 _MARK = ".obsidian"
@@ -93,12 +93,8 @@ def state_folder(settings: Settings, vault: Vault | None = None) -> Path:
 
 
 def _configured(document: Document, name: str, section: Mapping[str, object]) -> Vault:
-    found: dict[str, Value] = {}
-    for setting in VAULT_SETTINGS:
-        if setting.name in section:
-            place = document.place(f"vaults.{name}.{setting.name}")
-            found[setting.name] = values.check(setting, section[setting.name], place=place, base=document.path.parent)
-    if "path" not in found:
+    found = values.section(document, f"vaults.{name}", section, VAULT_SETTINGS)
+    if "path" not in section:
         place = document.place(f"vaults.{name}")
         raise SetupError(
             f"the vault '{name}' in {place} has no path",
@@ -108,16 +104,11 @@ def _configured(document: Document, name: str, section: Mapping[str, object]) ->
     return Vault(
         name=name,
         path=_real(Path(str(found["path"]))),
-        hidden=_texts(found, "hidden"),
-        read=_texts(found, "read"),
-        foreign_folders=_texts(found, "foreign_folders"),
-        foreign_properties=_texts(found, "foreign_properties"),
+        hidden=values.texts(found, "hidden"),
+        read=values.texts(found, "read"),
+        foreign_folders=values.texts(found, "foreign_folders"),
+        foreign_properties=values.texts(found, "foreign_properties"),
     )
-
-
-def _texts(found: Mapping[str, Value], name: str) -> tuple[str, ...]:
-    value = found.get(name, ())
-    return value if isinstance(value, tuple) else ()
 
 
 def _named(wanted: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupError:

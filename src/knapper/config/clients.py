@@ -1,0 +1,66 @@
+"""Tell what the owner lets each client see and change."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from knapper.config import spelling, values
+from knapper.config.files import Document
+from knapper.config.settings import Client
+from knapper.config.table import CLIENT_SETTINGS, Value
+from knapper.errors import SetupError
+from knapper.vault import grants
+from knapper.vault.grants import Capability, ClientKind, EditableScope, Grants, Outcome
+from knapper.vault.policy import Policy
+
+
+def configured(document: Document, sections: Mapping[str, Mapping[str, object]]) -> tuple[Client, ...]:
+    """Read the clients of a configuration file.
+
+    Args:
+        document: The file, for messages.
+        sections: What stands below ``[clients]``, by name.
+
+    Raises:
+        SetupError: A value isn't of its setting's kind, a pattern isn't one, or nobody can tell what a client is.
+    """
+    return tuple(_configured(document, name, section) for name, section in sections.items())
+
+
+def _configured(document: Document, name: str, section: Mapping[str, object]) -> Client:
+    found = values.section(document, f"clients.{name}", section, CLIENT_SETTINGS)
+    kind = _kind(document, name, found)
+    small, large = grants.usual_outcomes(kind)
+    read, hidden = values.texts(found, "read"), values.texts(found, "hidden")
+    Policy(client=name, within=read, hidden=hidden)  # so that a broken pattern is told now
+    allowed = Grants(
+        client=name,
+        kind=kind,
+        capabilities=frozenset(cast("tuple[Capability, ...]", values.texts(found, "capabilities"))),
+        write=values.texts(found, "write"),
+        read_only=values.texts(found, "read_only"),
+        is_read_only=found["access"] == "read",
+        editable=cast("EditableScope", found["scope"]),
+        small=cast("Outcome", found["small"] or small),
+        large=cast("Outcome", found["large"] or large),
+        guarded=values.texts(found, "guarded"),
+    )
+    return Client(grants=allowed, read=read, hidden=hidden)
+
+
+def _kind(document: Document, name: str, found: Mapping[str, Value]) -> ClientKind:
+    said = cast("ClientKind | None", found["kind"] or None)
+    own = grants.KINDS.get(name)
+    if own and said and said != own:
+        place = document.place(f"clients.{name}.kind")
+        raise SetupError(
+            f"the client '{name}' in {place} can't be of another kind",
+            code="config_invalid",
+            hint="take the line out, or give the client a name of your own",
+        )
+    if own or said:
+        return own or said or "named"
+    raise SetupError(
+        f"the client '{name}' in {document.place(f'clients.{name}')} has no kind",
+        code="config_invalid",
+        hint=spelling.did_you_mean(name, grants.KINDS, 'add a line to its section, such as: kind = "mcp"'),
+    )
