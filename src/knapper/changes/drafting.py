@@ -1,10 +1,10 @@
 """Turn requests over a vault into a draft: what would happen to which files."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from knapper.changes import creating, moving, positions, tagging, text_edits, trashing
-from knapper.changes.drafts import Draft, FileDraft
+from knapper.changes.drafts import Draft, FileDraft, Rewritten
 from knapper.changes.requests import (
     AtPosition,
     Create,
@@ -54,6 +54,7 @@ class _Batch:
     files: list[FileDraft] = field(default_factory=list[FileDraft])
     folders: list[tuple[NotePath, NotePath]] = field(default_factory=list[tuple[NotePath, NotePath]])
     notices: list[str] = field(default_factory=list[str])
+    rewritten: list[Rewritten] = field(default_factory=list[Rewritten])
     failures: list[Failure] = field(default_factory=list[Failure])
     by_query: bool = False
 
@@ -84,7 +85,7 @@ def draft(desk: Desk, requests: Sequence[Request]) -> Drafted:
                 case Move():
                     moves.append((number, request))
                 case Create() | RenameTag() | RenameHeading() | RenameBlock() | Trash() | Restore():
-                    _whole(desk, batch, request)
+                    _whole(desk, batch, number, request)
                 case _:
                     _text(desk, batch, texts, number, request)
         except KnapError as error:
@@ -99,6 +100,7 @@ def draft(desk: Desk, requests: Sequence[Request]) -> Drafted:
             folders=tuple(batch.folders),
             by_query=batch.by_query,
             notices=tuple(batch.notices),
+            rewritten=tuple(batch.rewritten),
         ),
         failures=tuple(sorted(batch.failures, key=lambda failure: failure.number)),
     )
@@ -112,7 +114,7 @@ def _text(
     request: TextRequest,
 ) -> None:
     if isinstance(request, AtPosition) and positions.kind(positions.parse(request.position)) == "create":
-        _whole(desk, batch, Create(path=request.path, content=request.content))
+        _whole(desk, batch, number, Create(path=request.path, content=request.content))
         return
     path = desk.view.path(request.path)
     note, made = texts.setdefault(path, (desk.view.read(path), []))
@@ -131,27 +133,28 @@ def _join(batch: _Batch, note: Note, made: Sequence[tuple[int, Made]]) -> None:
         return
     needs = frozenset(need for _, one in made for need in one.needs)
     anchored = all(one.anchored for _, one in made)
-    draft_ = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=anchored)
-    batch.files.append(draft_)
+    numbers = frozenset(number for number, _ in made)
+    file = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=anchored)
+    batch.files.append(replace(file, requests=numbers))
 
 
 def _whole(
-    desk: Desk, batch: _Batch, request: Create | RenameTag | RenameHeading | RenameBlock | Trash | Restore
+    desk: Desk, batch: _Batch, number: int, request: Create | RenameTag | RenameHeading | RenameBlock | Trash | Restore
 ) -> None:
     match request:
         case Create():
-            made, notices = creating.draft(desk.view, request)
-            batch.files.append(made)
-            batch.notices.extend(notices)
+            file, notices = creating.draft(desk.view, request)
+            made = Draft(files=(file,), notices=notices)
         case RenameTag():
-            batch.files.extend(tagging.draft(desk.view, request, desk.graph.tagged(request.old)))
-            batch.by_query = batch.by_query or not request.paths
+            files = tagging.draft(desk.view, request, desk.graph.tagged(request.old))
+            made = Draft(files=tuple(files), by_query=not request.paths)
         case RenameHeading() | RenameBlock():
-            _add(batch, moving.rename_anchor(desk.view, desk.owner, desk.graph, request))
+            made = moving.rename_anchor(desk.view, desk.owner, desk.graph, request)
         case Trash():
-            batch.files.append(trashing.draft(desk.view, request))
+            made = Draft(files=(trashing.draft(desk.view, request),))
         case Restore():
-            batch.files.append(trashing.restore(desk.view, request))
+            made = Draft(files=(trashing.restore(desk.view, request),))
+    _add(batch, made, {number})
 
 
 def _move(desk: Desk, batch: _Batch, moves: Sequence[tuple[int, Move]]) -> None:
@@ -159,12 +162,14 @@ def _move(desk: Desk, batch: _Batch, moves: Sequence[tuple[int, Move]]) -> None:
     if not moves:
         return
     try:
-        _add(batch, moving.draft(desk.view, desk.owner, desk.graph, [move for _, move in moves]))
-        return
+        made = moving.draft(desk.view, desk.owner, desk.graph, [move for _, move in moves])
     except KnapError as error:
         if len(moves) == 1:
             batch.failures.append(Failure(number=moves[0][0], error=error))
             return
+    else:
+        _add(batch, made, {number for number, _ in moves})
+        return
     possible: list[tuple[int, Move]] = []
     for number, move in moves:
         try:
@@ -173,14 +178,16 @@ def _move(desk: Desk, batch: _Batch, moves: Sequence[tuple[int, Move]]) -> None:
         except KnapError as error:
             batch.failures.append(Failure(number=number, error=error))
     if len(possible) == len(moves):
-        raise BadInput("these moves don't go together", hint="two of them want the same place, or one is inside another")
+        hint = "two of them want the same place, or one is inside another"
+        raise BadInput("these moves don't go together", hint=hint)
     _move(desk, batch, possible)
 
 
-def _add(batch: _Batch, made: Draft) -> None:
-    batch.files.extend(made.files)
+def _add(batch: _Batch, made: Draft, numbers: Collection[int]) -> None:
+    batch.files.extend(replace(file, requests=frozenset(numbers)) for file in made.files)
     batch.folders.extend(made.folders)
     batch.notices.extend(made.notices)
+    batch.rewritten.extend(made.rewritten)
     batch.by_query = batch.by_query or made.by_query
 
 

@@ -42,11 +42,24 @@ class FileDraft:
     """The caller named the file's hash, or text that stands there once, a unique heading, the start or the end."""
     cause: Cause = "asked"
     """``link``: the file only follows another's move."""
+    requests: frozenset[int] = frozenset()
+    """Numbers of the batch's requests that want this."""
 
     @property
     def place(self) -> NotePath:
         """Give the path that the file has afterwards."""
         return self.target or self.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """Name a link that follows a move."""
+
+    path: NotePath
+    """The file that holds it, as it is named before the move."""
+    line: int
+    old: str
+    new: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +73,7 @@ class Draft:
     """The files were chosen by a query or a folder, and not named one by one."""
     notices: tuple[str, ...] = ()
     """What the caller should hear: a match after normalising, a link that stays broken."""
+    rewritten: tuple[Rewritten, ...] = ()
 
     @property
     def named(self) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from knapper.changes import snapshots, splices, tags
-from knapper.changes.drafts import FileDraft
+from knapper.changes.drafts import Capability, FileDraft
 from knapper.changes.requests import RenameTag
 from knapper.errors import NotFound
 from knapper.vault.paths import NotePath
@@ -33,7 +33,8 @@ def draft(view: View, request: RenameTag, tagged: Sequence[NotePath]) -> list[Fi
                 raise
             continue  # the index is behind, or the note isn't the client's to see
         after = splices.merge(note.raw, renamed.splices)
-        needs = frozenset({"properties", "delete"} if any(t.origin == "property" for t in note.outline.tags) else {"delete"})
+        in_properties = any(tag.origin == "property" for tag in note.outline.tags)
+        needs = frozenset[Capability]({"properties", "delete"} if in_properties else {"delete"})
         made.append(FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=True))
     if not made:
         raise NotFound(f"no note has the tag #{request.old.removeprefix('#')}", hint="`knap tags` lists them")

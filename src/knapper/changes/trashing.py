@@ -49,4 +49,6 @@ def _others(view: View, wanted: NotePath) -> str:
     folder = view.root / FOLDER
     found = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
     alike = [name for name in found if paths.key(paths.stem(wanted)) in paths.key(name) and view.policy.visible(name)]
-    return f"it has: {', '.join(alike[:5])}" if alike else "what went to the system's trash is restored there, or by undo"
+    return (
+        f"it has: {', '.join(alike[:5])}" if alike else "what went to the system's trash comes back there, or by undo"
+    )
