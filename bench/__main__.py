@@ -1,0 +1,35 @@
+"""Run a benchmark: `python -m bench NAME [--write]`."""
+
+import argparse
+import sys
+from importlib import import_module
+
+from bench import frame, places
+
+NAMES = ("index", "search", "watch", "restart", "scale", "ir", "cold", "kill")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Knapper; print a table.")
+    commands = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    modules = {name: import_module(f"bench.{name}") for name in NAMES}
+    for name, module in modules.items():
+        command = commands.add_parser(name, help=module.SUMMARY, description=module.SUMMARY)
+        command.add_argument("--write", action="store_true", help="write the table into docs/benchmarks.md")
+        places.add_options(command)
+        module.add_options(command)
+    options = parser.parse_args()
+    load = frame.load()
+    report = modules[options.name].run(places.of(options), options)
+    if isinstance(report, str):
+        print(f"{options.name}: skipped: {report}")
+        return 0
+    text = frame.render(report, command=f"python -m bench {options.name}", load_before=load)
+    print(text)
+    if options.write:
+        frame.write(options.name, text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""Measure and report: what all benchmarks share."""
+
+import math
+import multiprocessing
+import os
+import platform
+import re
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal, ParamSpec, TypeVar
+
+from bench.places import ROOT
+
+P = ParamSpec("P")
+R = TypeVar("R")
+PAGE = ROOT / "docs" / "benchmarks.md"
+_STATUS = Path("/proc/self/status")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """Hold what a value should reach."""
+
+    limit: float
+    sense: Literal["under", "at least"] = "under"
+
+    def met(self, value: float) -> bool:
+        return value < self.limit if self.sense == "under" else value >= self.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Hold one measured thing: its median, and all values where there are several."""
+
+    what: str
+    values: Sequence[float]
+    unit: str = ""
+    goal: Goal | None = None
+    digits: int | None = None
+    """After the point; None gives three significant ones."""
+
+    @property
+    def value(self) -> float:
+        return median(self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Hold what a benchmark found."""
+
+    title: str
+    about: str
+    """What was done, in a sentence or two."""
+    rows: Sequence[Row]
+    remarks: Sequence[str] = ()
+
+
+class Clock:
+    """Measure the time of blocks, in seconds, by name."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, float] = {}
+
+    @contextmanager
+    def time(self, name: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self.times[name] = self.times.get(name, 0.0) + time.perf_counter() - begin
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Give the value that a *share* of the values doesn't exceed, by the nearest rank."""
+    return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
+
+
+def memory_mb() -> dict[str, float]:
+    """Give this process's memory: resident, of that its own (not mapped files), and the peak of the resident."""
+    if not _STATUS.exists():
+        return {"resident": math.nan, "own": math.nan, "peak": math.nan}
+    found = dict(re.findall(r"(?m)^(VmHWM|VmRSS|RssAnon):\s+(\d+) kB", _STATUS.read_text(encoding="ascii")))
+    names = {"resident": "VmRSS", "own": "RssAnon", "peak": "VmHWM"}
+    return {name: int(found.get(field, 0)) / 1024 for name, field in names.items()}
+
+
+def in_child(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a module's function in a new process, so that nothing is warm and memory is its own."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(there, function, args, kwargs))
+    process.start()
+    there.close()
+    try:
+        return here.recv()
+    except EOFError:
+        process.join()
+        raise SystemExit(f"bench: a child process ended with {process.exitcode}") from None
+    finally:
+        process.join()
+
+
+def load() -> float:
+    """Give the system's load over the last minute; not a number where it isn't known."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else math.nan
+
+
+def machine() -> str:
+    """Describe the machine in a line, without its name."""
+    cpu, memory = platform.machine(), ""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        cpu = next(iter(re.findall(r"(?m)^model name\s*: (.+)$", info.read_text(encoding="utf-8"))), cpu)
+        total = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"))
+        memory = f"{int(total[1]) / 2**20:.0f} GB, " if total else ""
+    system = f"{platform.system()} {platform.release().split('-')[0]}"
+    return (
+        f"{cpu.strip()}, {os.cpu_count()} cores, {memory}{system}, "
+        f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    )
+
+
+def render(report: Report, *, command: str, load_before: float) -> str:
+    """Write a report as Markdown."""
+    lines = [report.about, "", "| what | median | min to max | goal | |", "|---|--:|--:|--:|---|"]
+    lines.extend(_row(row) for row in report.rows)
+    lines.extend(["", *(f"- {remark}" for remark in report.remarks)])
+    lines.extend(["", f"`{command}` on {machine()}; load {load_before:.1f} before, {load():.1f} after."])
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+
+
+def write(name: str, text: str) -> None:
+    """Put a report into the page of benchmarks, between its markers."""
+    page = PAGE.read_text(encoding="utf-8")
+    begin, end = f"<!-- bench:{name} -->", f"<!-- /bench:{name} -->"
+    if begin not in page:
+        sys.exit(f"bench: {PAGE.name} has no marker {begin}")
+    head, rest = page.split(begin, 1)
+    PAGE.write_text(f"{head}{begin}\n\n{text}\n\n{end}{rest.split(end, 1)[1]}", encoding="utf-8")
+    print(f"\nwritten to {PAGE.relative_to(ROOT)}")
+
+
+def say(text: str) -> None:
+    """Tell what is going on, beside the report."""
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def _row(row: Row) -> str:
+    spread = f"{_number(row, min(row.values))} to {_number(row, max(row.values))}" if len(row.values) > 1 else ""
+    goal = f"{row.goal.sense} {_plain(row.goal.limit)} {row.unit}".strip() if row.goal else ""
+    met = ("yes" if row.goal.met(row.value) else "**no**") if row.goal else ""
+    return f"| {row.what} | {_number(row, row.value)} {row.unit} | {spread} | {goal} | {met} |"
+
+
+def _number(row: Row, value: float) -> str:
+    if row.digits is not None:
+        return f"{value:,.{row.digits}f}"
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 100 or value == int(value) else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:g}"
+
+
+def _send(there: Connection, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    there.send(function(*args, **kwargs))
+    there.close()

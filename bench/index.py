@@ -1,0 +1,143 @@
+"""Index the 6,277 real notes, and the same chunks with chromadb."""
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bench import frame, peer, vaults
+from bench.frame import Goal, Report, Row
+from bench.places import Places
+from knapper.index import reading
+from knapper.index.filters import Filter
+
+SUMMARY = "full index of the real notes, against chromadb"
+_BATCH = 64
+"""Files in a transaction, as the indexer has it."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rounds", type=int, default=3, help="how often Knapper indexes, each time anew (default: 3)")
+    parser.add_argument("--no-peer", action="store_true", help="leave chromadb out")
+
+
+def run(places: Places, options: argparse.Namespace) -> Report | str:
+    vault = places.vault("obsidian-help")
+    if vault is None:
+        return f"there is no obsidian-help.tar.xz below {places.data.name}/vaults"
+    with vaults.scratch(places.cache) as work:
+        rounds = [frame.in_child(measure, vault, work / f"index-{n}") for n in range(options.rounds)]
+        rows = _rows(rounds)
+        if not options.no_peer:
+            store = frame.in_child(store_alone, vault, work / "index-0", work / "stored")
+            rows += _peer_rows(places, work, [one["total"] for one in rounds], store)
+    first = rounds[0]
+    about = (
+        f"A vault of {first['notes']:,.0f} notes is indexed from nothing, {options.rounds} times, "
+        f"each in a new process: {first['chunks']:,.0f} chunks."
+    )
+    return Report(title="Full index", about=about, rows=rows, remarks=[] if options.no_peer else _remarks(places))
+
+
+def measure(vault: Path, folder: Path) -> dict[str, float]:
+    """Index once; gives seconds, counts and megabytes."""
+    begin, cpu = time.perf_counter(), time.process_time()
+    with vaults.opened(vault, folder) as engine:
+        engine.refresh()
+        lexical, lexical_cpu = time.perf_counter() - begin, time.process_time() - cpu
+        engine.embed()
+        total, total_cpu = time.perf_counter() - begin, time.process_time() - cpu
+        status = engine.status(Filter())
+    return {
+        "lexical": lexical,
+        "lexical_cpu": lexical_cpu,
+        "embed": total - lexical,
+        "total": total,
+        "total_cpu": total_cpu,
+        "notes": status.notes,
+        "chunks": status.chunks,
+        "pending": status.pending,
+        "size": status.size_bytes / 2**20,
+        "peak": frame.memory_mb()["peak"],
+    }
+
+
+def store_alone(vault: Path, finished: Path, folder: Path) -> float:
+    """Store what is already read, split and embedded; gives seconds."""
+    with vaults.opened(vault, finished) as engine:
+        model = engine.model
+        known = dict(
+            engine.store.database.reader().execute(
+                "SELECT c.digest, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id"
+            )
+        )
+        read = [reading.read(engine.view, stat) for stat in engine.view.files()]
+    with vaults.opened(vault, folder) as engine:
+        begin = time.perf_counter()
+        for at in range(0, len(read), _BATCH):
+            with engine.store.batch():
+                for record, chunks in read[at : at + _BATCH]:
+                    engine.store.apply(record, chunks)
+        ids, digests = zip(
+            *engine.store.database.reader().execute("SELECT id, digest FROM chunks ORDER BY id"), strict=True
+        )
+        vectors = np.frombuffer(b"".join(known[digest] for digest in digests), np.float16).reshape(len(ids), -1)
+        engine.store.add_vectors(model, ids, vectors.astype(np.float32))
+        return time.perf_counter() - begin
+
+
+def _rows(rounds: list[dict[str, float]]) -> list[Row]:
+    def all_of(name: str) -> list[float]:
+        return [one[name] for one in rounds]
+
+    return [
+        Row(what="words (search answers from here on)", values=all_of("lexical"), unit="s", goal=Goal(limit=15)),
+        Row(what="words, processor time", values=all_of("lexical_cpu"), unit="s"),
+        Row(what="embeddings", values=all_of("embed"), unit="s"),
+        Row(what="total", values=all_of("total"), unit="s"),
+        Row(what="total, processor time", values=all_of("total_cpu"), unit="s"),
+        Row(what="notes a second, words", values=[one["notes"] / one["lexical"] for one in rounds], digits=0),
+        Row(what="chunks a second, embeddings", values=[one["chunks"] / one["embed"] for one in rounds], digits=0),
+        Row(what="not embedded at the end", values=all_of("pending"), goal=Goal(limit=1)),
+        Row(what="index on disk", values=all_of("size"), unit="MB", digits=0),
+        Row(what="peak memory", values=all_of("peak"), unit="MB", digits=0),
+    ]
+
+
+def _peer_rows(places: Places, work: Path, totals: list[float], store: float) -> list[Row]:
+    peer.export(work / "index-0", work)
+    frame.say(f"indexing the same with {peer.NAME}, in large batches")
+    batches = peer.run(places.cache, "batches", work, work / "peer-batches")
+    frame.say("indexing the same, note by note")
+    notes = peer.run(places.cache, "notes", work, work / "peer-notes")
+
+    def ratio(seconds: float) -> list[float]:
+        return [seconds / total for total in totals]
+
+    return [
+        Row(what=f"{peer.NAME}: largest batches", values=[batches["seconds"]], unit="s"),
+        Row(what=f"{peer.NAME}: largest batches, processor time", values=[batches["cpu"]], unit="s"),
+        Row(what=f"{peer.NAME}: note by note", values=[notes["seconds"]], unit="s"),
+        Row(what=f"{peer.NAME}: note by note, processor time", values=[notes["cpu"]], unit="s"),
+        Row(what=f"{peer.NAME}: on disk", values=[batches["size_mb"]], unit="MB", digits=0),
+        Row(what=f"{peer.NAME}: peak memory", values=[batches["peak_mb"]], unit="MB", digits=0),
+        Row(what="total, times faster than note by note", values=ratio(notes["seconds"]), unit="x"),
+        Row(
+            what="total, times faster than largest batches",
+            values=ratio(batches["seconds"]),
+            unit="x",
+            goal=Goal(limit=10, sense="at least"),
+        ),
+        Row(what="storing alone, chunks and vectors given", values=[store], unit="s"),
+        Row(what="storing alone, times faster than largest batches", values=[batches["seconds"] / store], unit="x"),
+    ]
+
+
+def _remarks(places: Places) -> list[str]:
+    return [
+        f"{peer.version(places.cache)} gets the finished chunks as documents, and their vectors: "
+        "it neither reads, splits nor embeds. Knapper's total holds all of that.",
+        "Note by note is how a vault's index is fed: what is stored of a note is replaced as a whole, or not at all. "
+        "Knapper keeps that promise for each note, too.",
+    ]

@@ -1,0 +1,45 @@
+"""Open a folder's index as the program does, without anybody's settings."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from knapper.index.embed import EmbedSettings, open_embedder
+from knapper.index.engine import Engine
+from knapper.index.filters import Filter
+from knapper.vault.policy import Policy
+from knapper.vault.view import View
+
+
+@contextmanager
+def opened(vault: Path, folder: Path) -> Iterator[Engine]:
+    """Open the index of *vault* that is kept in *folder*, with the default embedder."""
+    view = View.open(vault.resolve(), Policy(client="owner"))
+    with Engine(folder, view, open_embedder=lambda: open_embedder(EmbedSettings())) as engine:
+        yield engine
+
+
+@contextmanager
+def scratch(place: Path) -> Iterator[Path]:
+    """Give an empty folder below *place* that goes away afterwards."""
+    folder = Path(tempfile.mkdtemp(dir=place))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def index(vault: Path, folder: Path) -> int:
+    """Bring an index up to date, with vectors; gives the number of chunks."""
+    with opened(vault, folder) as engine:
+        engine.refresh()
+        engine.embed()
+        return engine.status(Filter()).chunks
+
+
+def move(folder: Path, target: Path) -> None:
+    """Put a folder in another's place."""
+    shutil.rmtree(target, ignore_errors=True)
+    folder.rename(target)
