@@ -1,0 +1,376 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knapper.changes import rules
+from knapper.changes.drafts import Capability, Draft, FileDraft
+from knapper.changes.rules import Ground
+from knapper.errors import RefusedError
+from knapper.vault import grants
+from knapper.vault.grants import NOTHING_OPEN, EditableScope, Grants, Outcome, Scope
+from knapper.vault.paths import NotePath
+from knapper.vault.policy import Policy
+from knapper.vault.view import View
+
+TEXT = b"# Plan\n\nfirst line\nsecond line\n"
+
+
+def edit(path: str = "a.md", after: bytes = TEXT + b"third\n", *, anchored: bool = True) -> FileDraft:
+    return FileDraft(
+        path=NotePath(path),
+        base="sha256:a",
+        before=TEXT,
+        after=after,
+        needs=frozenset({"add"}),
+        anchored=anchored,
+        requests=frozenset({0}),
+    )
+
+
+def create(path: str) -> FileDraft:
+    return FileDraft(path=NotePath(path), base=None, after=b"new\n", needs=frozenset({"create"}), anchored=True)
+
+
+def move(path: str, target: str) -> FileDraft:
+    return FileDraft(
+        path=NotePath(path),
+        base="sha256:a",
+        before=TEXT,
+        after=TEXT,
+        target=NotePath(target),
+        needs=frozenset({"move"}),
+        anchored=True,
+    )
+
+
+def trash(path: str) -> FileDraft:
+    return FileDraft(path=NotePath(path), base="sha256:a", before=TEXT, trash="vault", needs=frozenset({"delete"}))
+
+
+def link(path: str) -> FileDraft:
+    return replace(edit(path), needs=frozenset(), cause="link")
+
+
+def restore(path: str, target: str) -> FileDraft:
+    return FileDraft(path=NotePath(path), base=None, target=NotePath(target), needs=frozenset({"create"}))
+
+
+def draft(*files: FileDraft) -> Draft:
+    return Draft(files=files)
+
+
+def plain(path: NotePath) -> NotePath:
+    return path
+
+
+def leading(alias: str, to: str) -> Ground:
+    """Make a vault in which one note is a link to another."""
+
+    def real(path: NotePath) -> NotePath:
+        return NotePath(to) if path == alias else path
+
+    return replace(GROUND, real=real)
+
+
+GROUND = Ground(visible=lambda path: not path.startswith(("Journal/", ".")), real=plain)
+
+SMALL = {
+    "text at the end": draft(edit()),
+    "a property": draft(replace(edit(after=b"---\nk: 1\n---\n" + TEXT), needs=frozenset({"properties"}))),
+    "a section of a note": draft(edit(after=b"# Plan\n\nall new\n")),
+    "a new note": draft(create("New.md")),
+    "one line of a note of one line": draft(replace(edit(after=b"new\n"), before=b"old\n")),
+}
+LARGE = {
+    "two notes": draft(edit("a.md"), edit("b.md")),
+    "a place by its line": draft(edit(anchored=False)),
+    "all of a note": draft(edit(after=b"# Other\n\nno line left\n")),
+    "nothing left": draft(edit(after=b"")),
+    "a move": draft(move("a.md", "b.md")),
+    "a move with links": draft(move("a.md", "b.md"), link("c.md"), link("d.md")),
+    "the trash": draft(trash("a.md")),
+    "out of the trash": draft(restore(".trash/a.md", "a.md")),
+    "five notes": draft(*(edit(f"{n}.md") for n in range(5))),
+}
+HUGE = {
+    "six notes": draft(*(edit(f"{n}.md") for n in range(6))),
+    "a query": replace(draft(edit()), by_query=True),
+    "a folder": replace(draft(move("A/a.md", "B/a.md")), folders=((NotePath("A"), NotePath("B")),)),
+}
+USUAL: dict[str, tuple[Outcome, Outcome, Outcome]] = {
+    "cli": ("apply", "apply", "propose"),
+    "page": ("apply", "apply", "propose"),
+    "mcp": ("apply", "propose", "propose"),
+    "http": ("apply", "propose", "propose"),
+    "agent": ("propose", "propose", "propose"),
+    "script": ("propose", "propose", "propose"),
+    "mine": ("propose", "propose", "propose"),
+}
+
+
+@pytest.mark.parametrize("client", USUAL)
+@pytest.mark.parametrize("size", [0, 1, 2], ids=["small", "large", "huge"])
+def test_each_client_applies_and_proposes_what_is_usual(client: str, size: int) -> None:
+    for what, one in (SMALL, LARGE, HUGE)[size].items():
+        found = rules.verdict(one, grants.usual(client), GROUND)
+
+        assert (what, found.kind) == (what, USUAL[client][size])
+        assert bool(found.reason) == (found.kind == "propose")
+
+
+@pytest.mark.parametrize("client", USUAL)
+def test_whoever_read_foreign_text_only_proposes_but_for_persons(client: str) -> None:
+    own = replace(grants.usual(client), small="apply", large="apply", tainted=True)
+
+    kinds = {rules.verdict(one, own, GROUND).kind for one in (*SMALL.values(), *LARGE.values())}
+
+    assert kinds == ({"apply"} if own.is_person else {"propose"})
+
+
+@pytest.mark.parametrize("client", USUAL)
+@pytest.mark.parametrize(
+    "touched",
+    [
+        edit("Preferences.md"),
+        edit("preferences.MD"),
+        create("Preferences.md"),
+        move("a.md", "Preferences.md"),
+        move("Preferences.md", "old.md"),
+        trash("Preferences.md"),
+        link("Preferences.md"),
+    ],
+)
+def test_the_preferences_change_only_with_a_persons_word(client: str, touched: FileDraft) -> None:
+    own = replace(grants.usual(client), small="apply", large="apply")
+
+    assert rules.verdict(draft(touched), own, GROUND).kind == ("apply" if own.is_person else "propose")
+    assert rules.verdict(draft(touched), own, GROUND, person_word=True).kind == "apply"
+    assert rules.verdict(draft(touched), replace(own, guarded=()), GROUND).kind == "apply"
+
+
+def test_an_alias_of_the_preferences_is_guarded_too() -> None:
+    ground = leading("alias.md", "Preferences.md")
+
+    assert rules.verdict(draft(edit("alias.md")), grants.usual("mcp"), ground).kind == "propose"
+
+
+@pytest.mark.parametrize("one", [*SMALL.values(), *LARGE.values(), *HUGE.values()])
+def test_a_persons_word_applies_what_would_wait(one: Draft) -> None:
+    assert rules.verdict(one, grants.usual("cli"), GROUND, person_word=True).kind == "apply"
+
+
+def test_what_the_owner_refuses_stays_refused_with_a_persons_word() -> None:
+    own = replace(grants.usual("mcp"), large="refuse")
+
+    assert rules.verdict(draft(trash("a.md")), own, GROUND, person_word=True).kind == "refuse"
+    with pytest.raises(RefusedError, match=r"may not: it trashes 'a.md'"):
+        rules.verdict(draft(trash("a.md")), own, GROUND).raise_if_refused()
+
+
+UNTOUCHABLE = [
+    ".obsidian/app.json",
+    "Notes/.hidden/a.md",
+    ".trash/a.md",
+    ".knapignore",
+    "Journal/a.md",
+]
+
+
+@pytest.mark.parametrize("path", UNTOUCHABLE)
+@pytest.mark.parametrize("client", USUAL)
+def test_hidden_ignored_and_system_places_are_never_written(client: str, path: str) -> None:
+    block = b'```ai-edit\n{"id":"a","type":"add","before":"","after":"x"}\n```\n#ai_edit\n'
+    for one in (
+        edit(path),
+        edit(path, TEXT + block),
+        create(path),
+        move("a.md", path),
+        move(path, "a.md"),
+        trash(path),
+    ):
+        if path.startswith(".trash/") and one.target == "a.md":
+            continue  # restored
+        found = rules.verdict(draft(one), grants.usual(client), GROUND, person_word=True)
+
+        assert (found.kind, [refusal.code for refusal in found.refusals]) == ("refuse", ["untouchable"])
+        assert path in found.reason
+
+
+def test_a_link_to_a_hidden_note_is_hidden_too() -> None:
+    ground = leading("alias.md", "Journal/a.md")
+
+    assert [one.code for one in rules.enforce(draft(edit("alias.md")), grants.usual("cli"), ground)] == ["untouchable"]
+
+
+def test_a_note_that_became_a_link_to_outside_is_refused(tmp_path: Path) -> None:
+    root, outside = tmp_path / "vault", tmp_path / "outside.md"
+    root.mkdir()
+    outside.write_bytes(TEXT)
+    (root / "a.md").symlink_to(outside)
+    (root / "Out").symlink_to(tmp_path, target_is_directory=True)
+    ground = rules.ground(View.open(root, Policy()))
+
+    for one in (edit("a.md"), create("Out/new.md"), move("b.md", "Out/b.md")):
+        assert [refusal.code for refusal in rules.enforce(draft(one), grants.usual("cli"), ground)] == ["outside_vault"]
+
+
+def test_a_file_comes_out_of_the_trash_as_it_is_to_a_place_for_notes() -> None:
+    own = replace(grants.usual("mcp"), capabilities=frozenset({"create"}), editable="context")
+
+    assert rules.enforce(draft(restore(".trash/a.md", "a.md")), own, GROUND) == ()
+    for path, target in [(".trash/a.md", ".obsidian/a.md"), (".trash/Journal/a.md", "a.md"), (".trash/a", ".trash/b")]:
+        assert rules.enforce(draft(restore(path, target)), own, GROUND)
+    assert rules.enforce(draft(restore(".trash/a.md", "a.md")), replace(own, capabilities=frozenset()), GROUND)
+
+
+NEEDS: list[tuple[FileDraft, Capability]] = [
+    (edit(), "add"),
+    (replace(edit(), needs=frozenset({"delete"})), "delete"),
+    (replace(edit(), needs=frozenset({"properties"})), "properties"),
+    (replace(create("b.md"), needs=frozenset()), "create"),
+    (replace(move("a.md", "b.md"), needs=frozenset()), "move"),
+    (replace(trash("a.md"), needs=frozenset()), "delete"),
+]
+
+
+@pytest.mark.parametrize(("one", "need"), NEEDS)
+def test_a_change_needs_its_capability_whatever_it_claims(one: FileDraft, need: Capability) -> None:
+    own = replace(grants.usual("agent"), capabilities=grants.CAPABILITIES - {need})
+
+    (refusal,) = rules.enforce(draft(one), own, GROUND)
+
+    assert refusal.code == "capability"
+    assert one.path in refusal.reason
+    assert rules.enforce(draft(one), replace(own, capabilities=frozenset({need, *one.needs})), GROUND) == ()
+
+
+@pytest.mark.parametrize("editable", ["current", "linked", "context"])
+def test_without_an_open_note_nothing_that_exists_is_changed(editable: EditableScope) -> None:
+    own = replace(grants.usual("agent"), editable=editable)
+    property_ = replace(edit("a.md"), needs=frozenset({"properties"}))
+
+    for one in (edit("a.md"), property_, move("a.md", "b.md"), trash("a.md")):
+        for scope in (NOTHING_OPEN, Scope(paths=frozenset()), Scope(paths=frozenset({"b.md"}))):
+            assert [refusal.code for refusal in rules.enforce(draft(one), own, GROUND, scope)] == ["outside_scope"]
+    assert rules.enforce(draft(create("new.md")), own, GROUND) == ()
+
+
+def test_a_move_within_the_scope_may_take_its_links_along() -> None:
+    own = replace(grants.usual("agent"), editable="current")
+    moved = draft(move("a.md", "b.md"), link("c.md"), link("Journal/d.md"))
+
+    assert rules.enforce(moved, own, GROUND, Scope(paths=frozenset({"A.md"}))) == ()
+
+
+def test_a_link_in_a_read_only_note_holds_a_move_back() -> None:
+    own = replace(grants.usual("mcp"), read_only=("Archive/",))
+
+    (refusal,) = rules.enforce(draft(move("a.md", "b.md"), link("Archive/c.md")), own, GROUND)
+
+    assert (refusal.path, refusal.code) == ("Archive/c.md", "not_writable")
+    assert "link" in refusal.reason
+
+
+def test_only_the_bad_items_of_a_batch_are_named() -> None:
+    files = [
+        replace(edit(path), requests=frozenset({number}))
+        for number, path in enumerate(["a.md", "Archive/b.md", "c.md", ".obsidian/x"])
+    ]
+    own = replace(grants.usual("mcp"), read_only=("Archive/",))
+
+    found = rules.enforce(draft(*files), own, GROUND)
+
+    assert [(sorted(one.requests), one.code) for one in found] == [([1], "not_writable"), ([3], "untouchable")]
+    shown = rules.verdict(draft(*files), own, GROUND)
+    assert shown.kind == "refuse"
+    with pytest.raises(RefusedError) as error:
+        shown.raise_if_refused()
+    assert error.value.code == "not_writable"
+    assert [sorted(one.requests) for one in shown.refusals] == [[1], [3]]
+    assert "refusals" in error.value.details
+
+
+def test_a_folder_is_held_to_the_path_rules_even_when_empty() -> None:
+    for source, target in [("A", ".obsidian/A"), (".obsidian", "A"), ("Archive", "A"), ("A", "Archive/A")]:
+        moved = Draft(files=(), folders=((NotePath(source), NotePath(target)),))
+        own = replace(grants.usual("mcp"), read_only=("Archive",))
+
+        assert rules.verdict(moved, own, GROUND).kind == "refuse"
+
+
+@pytest.mark.parametrize("client", USUAL)
+def test_a_client_accepts_only_what_it_would_apply(client: str) -> None:
+    own = grants.usual(client)
+    accepted = [{rules.acceptance(one, own, GROUND).kind for one in drafts.values()} for drafts in (SMALL, LARGE, HUGE)]
+
+    persons, small_ones, none = [{"apply"}] * 3, [{"apply"}, {"refuse"}, {"refuse"}], [{"refuse"}] * 3
+    assert accepted == (persons if own.is_person else small_ones if client in {"mcp", "http"} else none)
+
+
+@pytest.mark.parametrize("client", [name for name in USUAL if name not in {"cli", "page"}])
+def test_nobody_but_a_person_accepts_for_or_as_one_who_read_foreign_text(client: str) -> None:
+    own = replace(grants.usual(client), small="apply", large="apply")
+
+    assert rules.acceptance(SMALL["a new note"], replace(own, tainted=True), GROUND).kind == "refuse"
+    assert rules.acceptance(SMALL["a new note"], own, GROUND, tainted=True).kind == "refuse"
+    assert rules.acceptance(draft(edit("Preferences.md")), own, GROUND).kind == "refuse"
+    assert rules.acceptance(SMALL["a new note"], grants.usual("cli"), GROUND, tainted=True).kind == "apply"
+
+
+def test_accepting_is_held_to_the_rules_again() -> None:
+    own = replace(grants.usual("cli"), read_only=("Archive/",))
+
+    assert rules.acceptance(draft(edit("Archive/a.md")), own, GROUND).kind == "refuse"
+    assert rules.acceptance(draft(edit(".obsidian/a.md")), own, GROUND).kind == "refuse"
+
+
+@pytest.mark.parametrize("client", ["agent", "script", "mcp"])
+def test_the_log_only_adds(client: str) -> None:
+    own = grants.usual(client)
+    cut = edit(after=b"# Plan\n\nfirst line\nnew\n")
+
+    assert rules.verdict(draft(edit(anchored=False)), own, GROUND, log=True).kind == "apply"
+    assert rules.verdict(draft(create("Daily.md")), own, GROUND, log=True).kind == "apply"
+    for one in (cut, edit(".obsidian/a"), edit("Preferences.md"), trash("a.md"), move("a.md", "b.md")):
+        assert rules.verdict(draft(replace(one, anchored=False)), own, GROUND, log=True).kind != "apply"
+    assert rules.verdict(draft(edit()), replace(own, tainted=True), GROUND, log=True).kind == "propose"
+
+
+FILES = st.lists(
+    st.sampled_from(
+        [
+            edit("a.md"),
+            edit("Work/b.md", anchored=False),
+            create("Work/n.md"),
+            move("c.md", "Work/c.md"),
+            trash("d.md"),
+            edit(".obsidian/e"),
+            edit("Preferences.md"),
+        ]
+    ),
+    max_size=7,
+    unique_by=lambda file: file.path,
+)
+OUTCOMES: st.SearchStrategy[Outcome] = st.sampled_from(["refuse", "propose", "apply"])
+RANK = {"refuse": 0, "propose": 1, "apply": 2}
+
+
+@given(FILES, OUTCOMES, OUTCOMES, st.booleans(), st.sampled_from([(), ("Work/",)]))
+def test_less_trust_never_does_more(
+    files: list[FileDraft], small: Outcome, large: Outcome, read_only: bool, write: tuple[str, ...]
+) -> None:
+    open_ = Grants(client="mcp", kind="mcp", small=small, large=large)
+    closer = [
+        replace(open_, tainted=True),
+        replace(open_, is_read_only=read_only),
+        replace(open_, write=write),
+        replace(open_, editable="current"),
+        replace(open_, capabilities=frozenset({"add"})),
+    ]
+
+    most = RANK[rules.verdict(draft(*files), open_, GROUND).kind]
+
+    assert all(RANK[rules.verdict(draft(*files), own, GROUND).kind] <= most for own in closer)
