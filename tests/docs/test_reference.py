@@ -1,0 +1,46 @@
+"""Hold the reference pages to the code that they are written from."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts import reference
+
+PAGES = reference.pages()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_says_what_the_code_says(name: str) -> None:
+    assert (reference.FOLDER / name).read_text(encoding="utf-8") == PAGES[name], "run scripts/reference"
+
+
+def test_every_module_has_a_line() -> None:
+    lines = PAGES["modules.md"].splitlines()
+    stems = sorted(
+        path.stem
+        for path in reference.SOURCE.rglob("*.py")
+        if path.stem not in {"__init__", "__main__", "app", "errors"}
+    )
+    named = sorted(line.split("`")[1] for line in lines if line.startswith("| `"))
+
+    assert named == stems
+
+
+def test_every_setting_and_every_command_has_a_place() -> None:
+    settings = PAGES["settings.md"]
+    commands = PAGES["cli.md"]
+
+    assert [one.name for one in reference.SETTINGS if f"| `{one.name}` |" not in settings] == []
+    assert [row.name for row in reference.COMMANDS if f"\n## knap {row.name}\n" not in commands] == []
+
+
+def test_a_page_that_is_up_to_date_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "FOLDER", tmp_path)
+    monkeypatch.setattr(reference, "ROOT", tmp_path)
+    reference.main()
+    written = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+
+    reference.main()
+
+    assert set(written) == set(PAGES)
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == written
