@@ -19,7 +19,8 @@ class Applied:
     """Empty if the files were as wanted already, so that nothing was done."""
     files: tuple[FileResult, ...]
     notices: tuple[str, ...]
-    """What a person should know, such as a file that went to another trash."""
+    """What a person should know: a file that went to another trash, what an editor saved meanwhile, what became of a
+    change that an earlier process had left unfinished."""
 
 
 def apply(state: State, effects: Sequence[Effect], meta: Meta) -> Applied:
@@ -38,14 +39,14 @@ def apply(state: State, effects: Sequence[Effect], meta: Meta) -> Applied:
         StorageError: The disk refused, or a file is read-only. Nothing was changed.
     """
     with lock.hold(state.folder, timeout_s=state.lock_timeout_s):
-        recover.unfinished(state)
+        earlier = [notice for one in recover.unfinished(state) for notice in (one.told, *one.notices)]
         change_id = ids.make()
         planned = check(state, effects, change_id=change_id)
         plan.check(planned)
         if not planned.steps:
-            return Applied(change_id="", files=(), notices=tuple(planned.notices))
+            return Applied(change_id="", files=(), notices=(*earlier, *planned.notices))
         notices = transaction.commit(state, planned, meta, change_id=change_id)
-    return Applied(change_id=change_id, files=steps.results(planned.steps), notices=tuple(notices))
+    return Applied(change_id=change_id, files=steps.results(planned.steps), notices=(*earlier, *notices))
 
 
 def check(state: State, effects: Sequence[Effect], *, change_id: str = "") -> Plan:

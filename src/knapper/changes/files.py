@@ -14,6 +14,8 @@ from knapper.errors import StorageError
 FileKind = Literal["file", "folder", "link", "other"]
 OPEN = "open"
 """Stands for the hash of a file that somebody is still writing."""
+FOLDER = "folder"
+"""Stands for the hash of a folder that has taken a file's name."""
 
 _HASHED_BYTES = 64 * 1024 * 1024
 _WAIT_S = 1.0
@@ -99,7 +101,13 @@ class Files:
             return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
 
     def settled(self, path: Path) -> str | None:
-        """Hash a file once nobody writes it any more; ``OPEN`` if that takes too long, None if it isn't there."""
+        """Hash a file once nobody writes it any more.
+
+        Returns:
+            ``OPEN`` if somebody writes it for too long, ``FOLDER`` for a folder, None for nothing.
+        """
+        if path.is_dir():
+            return FOLDER
         try:
             if not writers.gone(path, timeout_s=self.wait_s):
                 return OPEN

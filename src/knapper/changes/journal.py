@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS steps (
     after TEXT,
     mode INTEGER,
     temp TEXT NOT NULL,
-    inode INTEGER,
+    inode TEXT NOT NULL,
     is_folder INTEGER NOT NULL,
     PRIMARY KEY (change, number)
 ) WITHOUT ROWID;

@@ -67,7 +67,7 @@ def is_moved(site: Site, step: Step) -> bool:
     if there.inode == here.inode and not step.is_folder:  # linked, and the old name not yet taken away
         site.files.unlink(source)
         return True
-    return here.inode == step.inode
+    return str(here.inode) == step.inode
 
 
 def discard(site: Site, step: Step) -> None:

@@ -13,6 +13,7 @@ from knapper.changes.plan import Conflict, Plan
 from knapper.changes.steps import Step, StepKind
 from knapper.errors import BadInput, StorageError
 from knapper.vault import paths
+from knapper.vault.paths import NotePath
 
 TRASH = ".trash"
 
@@ -189,7 +190,7 @@ class Planner:
             return real.hash
         return self._disk.fingerprint(real.disk)
 
-    def _move(self, entry: Entry, source: str, target: str, *, loose_links: bool = False) -> None:
+    def _move(self, entry: Entry, source: NotePath, target: NotePath, *, loose_links: bool = False) -> None:
         if entry.kind == "link" and entry.disk and not loose_links:
             _refuse_relative_link(entry.disk, source, target)
         if not self._make_parents(target):
@@ -204,7 +205,7 @@ class Planner:
                 target_at=at,
                 before=entry.hash,
                 after=entry.hash,
-                inode=entry.stamp.inode if entry.stamp and entry.step is None else None,
+                inode=str(entry.stamp.inode) if entry.stamp and entry.step is None else "",
                 is_folder=entry.kind == "folder",
             )
         )
@@ -212,7 +213,7 @@ class Planner:
             self.plan.stamps[number] = entry.stamp
         self._overlay.move(source, target, entry, at=at)
 
-    def _take_away(self, kind: StepKind, path: str, entry: Entry) -> None:
+    def _take_away(self, kind: StepKind, path: NotePath, entry: Entry) -> None:
         before = self._loaded(entry)
         self._step(Step(kind=kind, source=path, source_at=entry.at, before=before, mode=entry.mode))
         self._overlay.drop(path)
@@ -225,20 +226,20 @@ class Planner:
         self.plan.notices.append(f"'{path}' {reason}, so it went to '{TRASH}/' in the vault, not to the system's trash")
         return False
 
-    def _free_name(self, wanted: str) -> str:
+    def _free_name(self, wanted: str) -> NotePath:
         folder, stem, suffix = paths.folder(wanted), paths.stem(wanted), paths.suffix(wanted)
         number, name = 1, wanted
         while self._overlay.look(name) is not None:
             number += 1
             name = f"{folder}/{stem} {number}{suffix}"
-        return name
+        return NotePath(name)
 
     def _make_parents(self, path: str) -> bool:
         above = paths.folder(path)
         return not above or self._make_folder(above)
 
     def _make_folder(self, path: str, *, mode: int | None = None) -> bool:
-        for one in (*paths.parent_folders(path), path):
+        for one in (*paths.parent_folders(path), NotePath(path)):
             entry = self._overlay.look(one)
             if entry is None:
                 at = self._overlay.place(one)

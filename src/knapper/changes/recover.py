@@ -22,6 +22,11 @@ class Recovered:
     notices: tuple[str, ...]
     """What an editor had saved meanwhile, and where it is."""
 
+    @property
+    def told(self) -> str:
+        """Tell it in a sentence."""
+        return f"change {self.change_id}, which was cut short, is {self.outcome}: {', '.join(self.paths)}"
+
 
 def open_state(
     root: Path,

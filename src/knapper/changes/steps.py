@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from knapper.vault.paths import NotePath
+
 StepKind = Literal["replace", "create", "remove", "move", "discard", "mkdir", "rmdir"]
+NOWHERE = NotePath("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,9 +18,9 @@ class Step:
     """
 
     kind: StepKind
-    source: str = ""
+    source: NotePath = NOWHERE
     """Path in the vault before; empty where nothing was."""
-    target: str = ""
+    target: NotePath = NOWHERE
     """Path in the vault after; empty where nothing is."""
     source_at: str = ""
     """Where the source lies below the vault's real folder, symbolic links followed."""
@@ -29,8 +32,8 @@ class Step:
     """Permission bits of what was there before, or of the new file or folder."""
     temp: str = ""
     """The temp file's place below the vault's real folder; empty where none is needed."""
-    inode: int | None = None
-    """Of what is moved."""
+    inode: str = ""
+    """Of what is moved; a text, since some systems' numbers are too large for the journal."""
     is_folder: bool = False
     """Whether a folder is moved."""
 
@@ -47,16 +50,16 @@ class FileResult:
     A moved and edited note is one result; one that came and went within the change is none.
     """
 
-    before_path: str | None
-    after_path: str | None
+    before_path: NotePath | None
+    after_path: NotePath | None
     before_hash: str | None
     after_hash: str | None
     is_folder: bool = False
 
     @property
-    def path(self) -> str:
+    def path(self) -> NotePath:
         """The path now, or the last one it had."""
-        return self.after_path or self.before_path or ""
+        return self.after_path or self.before_path or NOWHERE
 
 
 def results(steps: Iterable[Step]) -> tuple[FileResult, ...]:
@@ -96,4 +99,4 @@ def _carried(one: FileResult, step: Step) -> FileResult:
     prefix = step.source + "/"
     if one.after_path is None or not one.after_path.startswith(prefix):
         return one
-    return replace(one, after_path=f"{step.target}/{one.after_path[len(prefix) :]}")
+    return replace(one, after_path=NotePath(f"{step.target}/{one.after_path[len(prefix) :]}"))

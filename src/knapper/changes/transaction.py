@@ -52,7 +52,10 @@ def commit(state: State, plan: Plan, meta: Meta, *, change_id: str) -> list[str]
     except BaseException as error:
         _abandon(state, here, plan.steps, tried, change_id)
         if isinstance(error, OSError):
-            raise files.storage_error(error, plan.steps[max(tried, 1) - 1].path) from error
+            shaped = files.storage_error(error, plan.steps[max(tried, 1) - 1].path)
+            raise _noticed(shaped, here.notices) from error
+        if isinstance(error, KnapError):
+            _noticed(error, here.notices)
         raise
     finish(state, here, plan.steps, change_id)
     return [*plan.notices, *here.notices]
@@ -133,6 +136,14 @@ def _abandon(state: State, here: Site, steps: Sequence[Step], tried: int, change
         ) from error
     with contextlib.suppress(StorageError):  # the next start forgets it then
         state.journal.forget(change_id)
+
+
+def _noticed(error: KnapError, notices: Sequence[str]) -> KnapError:
+    """Add to an error what an editor saved meanwhile, and where it is."""
+    if notices:
+        error.details["notices"] = list(notices)
+        error.hint = "; ".join([*notices, error.hint])
+    return error
 
 
 def _both(aside: Callable[[], None], here: Callable[[], None]) -> None:

@@ -13,7 +13,6 @@ from knapper.changes.records import Change
 from knapper.changes.selection import Selector
 from knapper.changes.state import State
 from knapper.changes.steps import Step
-from knapper.vault.paths import NotePath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ def inverse(journal: Journal, changes: Iterable[Change]) -> Iterable[Effect]:
 
 
 def _inverse(journal: Journal, step: Step) -> Effect:
-    source, target = NotePath(step.source), NotePath(step.target)
+    source, target = step.source, step.target
     match step.kind:
         case "replace":
             return effects.Write(path=target, base=step.after, content=journal.content(step.before or ""))
