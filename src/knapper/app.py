@@ -1,16 +1,30 @@
 """Wire the parts together: the only place that knows all of them."""
 
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
 from knapper import config
 from knapper.config import Settings, Vault
+from knapper.errors import ConflictError, NotFound
 from knapper.index.embed import EmbedSettings, open_embedder
 from knapper.index.engine import Engine
 from knapper.tools.context import Context
 from knapper.vault.policy import Policy
 from knapper.vault.view import View
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from knapper.changes.state import State
+    from knapper.changes.writer import Writer
+    from knapper.vault.grants import Grants
+
 
 def open_vault(settings: Settings, *, client: str = "cli") -> Context:
-    """Open the chosen vault for *client*, with its index.
+    """Open the chosen vault for *client*, with its index; what writing needs is opened when it is first asked for.
 
     Args:
         settings: What the configuration says.
@@ -31,7 +45,26 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
         foreign_folders=vault.foreign_folders,
         foreign_properties=vault.foreign_properties,
     )
-    return Context(vault=vault.name, view=owner.seen_by(policy), index=_open_index(settings, vault, owner))
+    view = owner.seen_by(policy)
+    engine = _open_index(settings, vault, owner)
+    stack = contextlib.ExitStack()
+    stack.callback(engine.close)
+    folder = config.state_folder(settings, vault)
+    open_writer = _Once(lambda: _open_writer(folder, view, engine, allowed.grants, stack))
+    return Context(vault=vault.name, view=view, index=engine, open_writer=open_writer, close=stack.close)
+
+
+class _Once:
+    """Make a writer when it is first asked for, and give the same one from then on."""
+
+    def __init__(self, make: Callable[[], Writer]) -> None:
+        self._make = make
+        self._made: Writer | None = None
+
+    def __call__(self) -> Writer:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
 
 
 def _open_index(settings: Settings, vault: Vault, view: View) -> Engine:
@@ -45,3 +78,40 @@ def _open_index(settings: Settings, vault: Vault, view: View) -> Engine:
         open_embedder=lambda: open_embedder(chosen),
         fusion=settings.search.fusion,
     )
+
+
+def _open_writer(folder: Path, view: View, engine: Engine, grants: Grants, stack: contextlib.ExitStack) -> Writer:
+    from knapper.changes import proposals, recover, taint, writer  # noqa: PLC0415 - searching needn't pay for writing
+    from knapper.changes.drafting import Desk  # noqa: PLC0415 - the same
+
+    state, _ = recover.open_state(view.root, folder)
+    stack.callback(state.journal.shut)
+    waiting = proposals.open_proposals(folder, state.journal)
+    stack.callback(waiting.shut)
+    taints = taint.open_taints(folder)
+    stack.callback(taints.shut)
+    desk = Desk(view=view, owner=engine.view, graph=engine.graph, version=_versions(state), catch_up=engine.catch_up)
+    return writer.Writer(
+        desk=desk,
+        state=state,
+        proposals=waiting,
+        taints=taints,
+        grants=grants,
+        touched=lambda paths: _follow(engine, paths),
+    )
+
+
+def _versions(state: State) -> Callable[[str], bytes | None]:
+    def version(name: str) -> bytes | None:
+        try:
+            return state.journal.content(name)
+        except NotFound:
+            return None
+
+    return version
+
+
+def _follow(engine: Engine, paths: Sequence[Path]) -> None:
+    """Let the index follow a write; where another process writes it right now, the next look takes it in."""
+    with contextlib.suppress(ConflictError):
+        _ = engine.refresh_paths(paths)

@@ -1,6 +1,7 @@
 """The search tool: shapes, errors, and what a client may not see."""
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -13,13 +14,17 @@ from knapper.vault.policy import Policy
 from tests.index import worlds
 
 
+def no_writer() -> NoReturn:
+    raise AssertionError("searching opens nothing to write with")
+
+
 def context(tmp_path: Path, policy: Policy | None = None) -> Context:
     root = worlds.fill(
         tmp_path / "v", {"a.md": "# Alpha\n\nalpha text\n", "secret/b.md": "alpha secret\n", "bad.md": "---\n[\n---\n"}
     )
     index = worlds.engine(root, tmp_path / "s", worlds.WordEmbedder())
     view = index.view.seen_by(policy or Policy(client="test"))
-    return Context(vault="v", view=view, index=index)
+    return Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close)
 
 
 def test_a_result_has_the_documented_fields(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Draft new notes."""
 
-from knapper.changes import properties, snapshots, splices
+from knapper.changes import creation
 from knapper.changes.drafts import FileDraft
 from knapper.changes.requests import Create
 from knapper.vault import paths
@@ -21,9 +21,6 @@ def draft(view: View, request: Create) -> tuple[FileDraft, tuple[str, ...]]:
     """
     wanted = request.path if paths.suffix(request.path) else f"{request.path}{_SUFFIX}"
     path = view.new_path(wanted)
-    state = snapshots.take(request.content.encode())
-    for name, value in (request.properties or {}).items():
-        outcome = properties.assign(state, name, value)
-        state = snapshots.take(splices.merge(state.raw, outcome.splices))
-    made = FileDraft(path=path, base=None, after=state.raw, needs=frozenset({"create"}), anchored=True)
+    content = creation.compose(request.content, request.properties)
+    made = FileDraft(path=path, base=None, after=content, needs=frozenset({"create"}), anchored=True)
     return made, () if wanted == request.path else (f"made {path}: a name without ending is a note's",)

@@ -36,6 +36,8 @@ class Desk:
     graph: Graph
     version: Callable[[str], bytes | None]
     """Gives the content of a hash that the journal knows."""
+    catch_up: Callable[[], None]
+    """Makes the index know all that changed; asked before links or tags of the whole vault are looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,8 @@ def draft(desk: Desk, requests: Sequence[Request]) -> Drafted:
         BadInput: Two requests want the same file to become different things.
     """
     batch = _Batch()
+    if any(isinstance(request, Move | RenameTag | RenameHeading | RenameBlock) for request in requests):
+        desk.catch_up()
     texts: dict[NotePath, tuple[Note, list[tuple[int, Made]]]] = {}
     moves: list[tuple[int, Move]] = []
     for number, request in enumerate(requests):

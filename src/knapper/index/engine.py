@@ -159,6 +159,16 @@ class Engine:
         """Close it."""
         self.close()
 
+    def catch_up(self) -> None:
+        """Take in all that changed, however long that takes, before something relies on the whole vault's links.
+
+        Raises:
+            ConflictError: Another process has been writing the index for a minute.
+        """
+        if self.store.meta("complete") == "1" and turn.is_watched(self.folder):
+            return
+        _ = self.refresh()
+
     def refresh_paths(self, touched: Iterable[Path]) -> Outcome:
         """Take in just these files and folders; others stay as they are.
 

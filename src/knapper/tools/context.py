@@ -1,12 +1,16 @@
 """Say on whose behalf, and over which vault, a tool works."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
 from knapper.vault.view import View
+
+if TYPE_CHECKING:
+    from knapper.changes.writer import Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,14 +22,19 @@ class Context:
     view: View
     """What the client may read."""
     index: Engine
+    open_writer: "Callable[[], Writer]"
+    """Opens what writing needs, once."""
+    close: "Callable[[], None]"
+    """Closes what the context holds open."""
+
+    @property
+    def writer(self) -> "Writer":
+        """Give the door through which the client writes; the journal is opened when it is first asked for."""
+        return self.open_writer()
 
     def restrict(self, where: Filter) -> Filter:
         """Keep what the client may see out of what is asked for."""
         return replace(where, policy=self.view.policy)
-
-    def close(self) -> None:
-        """Close what the context holds open."""
-        self.index.close()
 
     def __enter__(self) -> Self:
         """Use the context in a block."""
