@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from knapper.changes import lock
-from knapper.errors import ConflictError
+from knapper.errors import ConflictError, StorageError
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -88,3 +88,10 @@ def test_an_unknown_holder_is_called_another_process(tmp_path: Path) -> None:
             pass
 
     assert caught.value.details == {"pid": None}
+
+
+def test_a_state_folder_that_cant_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "nowhere").write_bytes(b"a file")
+
+    with pytest.raises(StorageError, match="nowhere"), lock.hold(tmp_path / "nowhere/state", timeout_s=0):
+        pass

@@ -1,13 +1,13 @@
 """Let one process at a time write to a vault."""
 
+import contextlib
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import filelock
 
-from knapper.errors import ConflictError
+from knapper.errors import ConflictError, StorageError
 
 LOCK_FILE = "write.lock"
 HOLDER_FILE = "write.lock.pid"
@@ -15,7 +15,7 @@ _POLL_S = 0.005
 _PID_DIGITS = 12
 
 
-@contextmanager
+@contextlib.contextmanager
 def hold(folder: Path, *, timeout_s: float) -> Generator[None]:
     """Keep every other process and thread from writing until the block ends.
 
@@ -27,6 +27,7 @@ def hold(folder: Path, *, timeout_s: float) -> Generator[None]:
 
     Raises:
         ConflictError: Another writer still has it; ``details["pid"]`` names its process.
+        StorageError: The lock's file can't be made.
     """
     holder = folder / HOLDER_FILE
     guard = filelock.FileLock(folder / LOCK_FILE, timeout=timeout_s, poll_interval=_POLL_S, thread_local=False)
@@ -34,8 +35,12 @@ def hold(folder: Path, *, timeout_s: float) -> Generator[None]:
         guard.acquire()
     except filelock.Timeout as error:
         raise _held(holder) from error
+    except OSError as error:
+        msg = f"the vault's lock in '{folder}' can't be taken: {error.strerror}"
+        raise StorageError(msg, hint="check that the folder is there and can be written") from error
     try:
-        _sign(holder)
+        with contextlib.suppress(OSError):  # a full disk; who holds the lock is only told, and must not matter
+            _sign(holder)
         yield
     finally:
         guard.release()

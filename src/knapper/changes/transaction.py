@@ -99,8 +99,7 @@ def roll_back(here: Site, steps: Sequence[Step], *, tried: int) -> None:
 def finish(state: State, here: Site, steps: Iterable[Step], change_id: str) -> None:
     """Remove what an applied change left over; what can't be removed is left to the next start."""
     try:
-        for step in steps:
-            acts.finish(here, step)
+        _each(partial(acts.finish, here), [step for step in steps if step.temp])
         state.journal.close(change_id)
     except (OSError, KnapError) as error:
         here.notices.append(f"a leftover of change {change_id} is removed at the next start: {error}")
