@@ -128,6 +128,17 @@ def test_a_line_feed_after_a_bare_carriage_return_stays_a_line_of_its_own() -> N
     assert resolved(raw, "reject") == before
 
 
+def test_lines_between_blocks_hide_none_where_a_bare_carriage_return_ends_them() -> None:
+    before, after = b"text\r\ttab\r# One", b"\ttab\r"
+    rendered = shown(before, after)
+    raw = rendered.raw
+    for name in rendered.ids:
+        note = snapshots.take(raw)
+        raw = splices.merge(raw, [blocks.accept(note, name)])
+
+    assert raw == after
+
+
 def test_edits_inside_one_fence_share_a_block() -> None:
     before = b"```\na\nb\nc\n```\n"
     rendered = shown(before, b"```\nA\nb\nC\n```\n")

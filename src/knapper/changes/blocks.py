@@ -112,8 +112,10 @@ def _hiding(snapshot: Snapshot, raw: bytes, found: Sequence[Region]) -> int | No
     shown = snapshots.take(raw)
     there = _whole(shown)
     left = _MAX_TRIED_BYTES
+    # Where a bare carriage return ends lines, what stands between blocks can change its meaning with them too.
+    usual = snapshot.outline.newline in {"\n", "\r\n"}
     for place, region in enumerate(found):
-        if not any(map(_HIDING.search, regions.sides(snapshot, region))):
+        if usual and not any(map(_HIDING.search, regions.sides(snapshot, region))):
             continue
         own = there[_name(snapshot, region)]
         for choice in ("accept", "reject"):
