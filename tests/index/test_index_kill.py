@@ -23,5 +23,6 @@ def test_the_check_sees_words_that_belong_to_no_chunk(tmp_path: Path) -> None:
         with engine.store.database.transaction() as connection:
             connection.execute("DELETE FROM chunks")
 
-    assert index_kill.broken(tmp_path / "s" / "index.db") == ["words of chunks don't belong together"]
+    wrong = [f"{name} don't belong together" for name in ("words of chunks", "chunks that wait")]
+    assert index_kill.broken(tmp_path / "s" / "index.db") == wrong
     assert index_kill.held(tmp_path / "s") == {"a.md": []}

@@ -195,6 +195,7 @@ def _orphans(connection: sqlite3.Connection) -> list[str]:
     named = "SELECT id FROM files WHERE kind != 'attachment'"
     pairs = {
         "words of chunks": (kept, "SELECT id FROM chunk_words_docsize"),
+        "chunks that wait": (f"{kept} WHERE id NOT IN (SELECT chunk_id FROM vectors)", "SELECT chunk_id FROM waiting"),
         "words of titles": (named, "SELECT id FROM title_words_docsize"),
         "pieces of names": (named, "SELECT id FROM name_grams_docsize"),
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from knapper.index import schema
+from knapper.index import schema, waiting
 from knapper.index.segment import segment
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def replace(
     low, _ = schema.chunk_range(file_id)
     numbered = [(low + first_free + offset, n, chunk) for offset, (n, chunk) in enumerate(added)]
     _insert(connection, title, numbered)
-    _reuse_vectors(connection, numbered, generation=generation)
+    reused = _reuse_vectors(connection, numbered, generation=generation)
+    waiting.add(connection, (i for i, _, _ in numbered if i not in reused))
     return first_free + len(numbered)
 
 
@@ -81,6 +82,7 @@ def remove(connection: sqlite3.Connection, title: str, gone: Iterable[Stored], *
     ids = [(old.id,) for old in rows]
     connection.executemany("DELETE FROM chunks WHERE id = ?", ids)
     connection.executemany("DELETE FROM vectors WHERE chunk_id = ?", ids)
+    waiting.drop(connection, (old.id for old in rows))
     connection.executemany("INSERT INTO removed VALUES (?, ?)", [(generation, old.id) for old in rows])
 
 
@@ -134,14 +136,16 @@ def _insert(connection: sqlite3.Connection, title: str, numbered: Sequence[tuple
 
 def _reuse_vectors(
     connection: sqlite3.Connection, numbered: Sequence[tuple[int, int, Chunk]], *, generation: int
-) -> None:
-    """Copy vectors of equal chunks elsewhere: a moved or copied note needn't be embedded again."""
+) -> set[int]:
+    """Copy vectors of equal chunks elsewhere: a moved or copied note needn't be embedded again; tells for which."""
     found = [
         (i, generation, *row)
         for i, _, chunk in numbered
         for row in connection.execute(
-            "SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id WHERE c.digest = ? LIMIT 1",
+            "SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id"
+            " WHERE c.digest = ? AND v.model = (SELECT value FROM meta WHERE key = 'model') LIMIT 1",
             (chunk.digest,),
         )
     ]  # INSERT ... SELECT would make FTS5 write out its buffered words each time
     connection.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?)", found)
+    return {row[0] for row in found}

@@ -6,7 +6,7 @@ and a filter on notes is a filter on row ids.
 
 from knapper.index.segment import TOKENIZER
 
-VERSION = 2
+VERSION = 3
 """Part of what an index is built with; another version is dropped and built anew."""
 
 CHUNK_BITS = 20
@@ -61,6 +61,7 @@ CREATE TABLE vectors (
   chunk_id INTEGER PRIMARY KEY, generation INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL
 );
 CREATE INDEX vectors_generation ON vectors (generation);
+CREATE TABLE waiting (chunk_id INTEGER PRIMARY KEY);
 CREATE TABLE removed (generation INTEGER NOT NULL, chunk_id INTEGER NOT NULL);
 CREATE INDEX removed_generation ON removed (generation);
 

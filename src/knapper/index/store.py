@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import chunk_rows, file_rows, records, schema
+from knapper.index import chunk_rows, file_rows, records, schema, waiting
 from knapper.index.database import Database
 from knapper.index.records import Known, Record
 from knapper.vault.paths import NotePath
@@ -137,20 +137,19 @@ class Store:
 
     def pending(self, model: str, *, after: int, limit: int) -> list[Pending]:
         """Give chunks with an id above *after* that have no vector of *model* yet, by id."""
+        if not waiting.is_about(self.database.reader(), model):
+            with self.database.transaction() as connection:
+                waiting.restart(connection, model)
         rows = self.database.reader().execute(
-            "SELECT c.id, f.title, c.path, c.text FROM chunks c JOIN files f ON f.id = c.id >> ?"
-            " LEFT JOIN vectors v ON v.chunk_id = c.id AND v.model = ?"
-            " WHERE c.id > ? AND v.chunk_id IS NULL ORDER BY c.id LIMIT ?",
-            (schema.CHUNK_BITS, model, after, limit),
+            "SELECT c.id, f.title, c.path, c.text FROM waiting w JOIN chunks c ON c.id = w.chunk_id"
+            " JOIN files f ON f.id = c.id >> ? WHERE w.chunk_id > ? ORDER BY w.chunk_id LIMIT ?",
+            (schema.CHUNK_BITS, after, limit),
         )
         return [Pending(id=i, title=t, path=_split(p), text=x) for i, t, p, x in rows]
 
     def count_pending(self, model: str) -> int:
         """Count the chunks that have no vector of *model* yet."""
-        row = self.database.reader().execute(
-            "SELECT (SELECT COUNT(*) FROM chunks) - (SELECT COUNT(*) FROM vectors WHERE model = ?)", (model,)
-        )
-        return int(row.fetchone()[0])
+        return waiting.count(self.database.reader(), model)
 
     def add_vectors(self, model: str, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
         """Store vectors of chunks; chunks that have gone meanwhile are left out."""
@@ -160,6 +159,8 @@ class Store:
                 "INSERT OR REPLACE INTO vectors SELECT id, ?, ?, ? FROM chunks WHERE id = ?",
                 [(generation, model, v.astype(np.float16).tobytes(), i) for i, v in zip(ids, vectors, strict=True)],
             )
+            if waiting.is_about(connection, model):
+                waiting.drop(connection, ids)
 
     def meta(self, key: str) -> str:
         """Read a remembered value; empty where there is none."""
