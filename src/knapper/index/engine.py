@@ -15,6 +15,7 @@ from knapper.index.embed import Embedder, EmbedderError
 from knapper.index.filters import Filter
 from knapper.index.fuse import Fusion
 from knapper.index.graph import Graph
+from knapper.index.looks import SqliteLooks
 from knapper.index.refresh import Outcome, Plan, Progress
 from knapper.index.search import Answer, Question, Searcher
 from knapper.index.status import Status
@@ -68,7 +69,8 @@ class Engine:
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._embedder_asked = False
-        self._searcher = Searcher(self.store, lambda: self.embedder, fusion=fusion)
+        self._looks = SqliteLooks(self.store)
+        self._searcher = Searcher(self._looks, lambda: self.embedder, fusion=fusion)
         self._lock = threading.Lock()
 
     @property
@@ -142,7 +144,7 @@ class Engine:
     def status(self, where: Filter | None = None) -> Status:
         """Count what the index holds of the files that pass *where*, or of all."""
         with self.store.database.snapshot() as connection:
-            allowed = self._searcher.allowed.mask(connection, where or Filter())
+            allowed = self._looks.allowed.mask(connection, where or Filter())
             return status.of(self.store, connection, model=self.model, allowed=allowed)
 
     def close(self) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from knapper.index import schema
+import numpy as np
+from numpy.typing import NDArray
 
 Fusion = Literal["convex", "rrf"]
 
@@ -104,15 +105,26 @@ def reciprocal(keyword: Mapping[int, float], dense: Mapping[int, float], *, k: i
     }
 
 
-def notes(chunks: Mapping[int, Scored], names: Mapping[int, float], weights: Weights) -> dict[int, float]:
-    """Score notes by file id: the weighted sum of their best chunks, and what their names add."""
-    by_file: defaultdict[int, list[float]] = defaultdict(list)
-    for chunk in chunks.values():
-        by_file[schema.file_of(chunk.id)].append(chunk.score)
+def towards(
+    query: NDArray[np.float32], vectors: NDArray[np.float32], scores: Sequence[float], *, by: float
+) -> NDArray[np.float32]:
+    """Move a question towards what the best chunks say, each with its weight.
+
+    Source: Rocchio, "Relevance feedback in information retrieval", 1971, with the best hits taken for relevant.
+    """
+    if not len(vectors):
+        return query
+    centre = np.array(scores, np.float32) @ vectors
+    length = float(np.linalg.norm(centre))
+    return (query + by / length * centre).astype(np.float32) if length > 0 else query
+
+
+def notes(chunks: Mapping[int, Sequence[Scored]], names: Mapping[int, float], weights: Weights) -> dict[int, float]:
+    """Score notes by id: the weighted sum of their best chunks, and what their names add."""
     scores = {
-        file: sum(w * s for w, s in zip(weights.ranks, sorted(found, reverse=True), strict=False))
-        for file, found in by_file.items()
+        note: sum(w * s for w, s in zip(weights.ranks, sorted((c.score for c in found), reverse=True), strict=False))
+        for note, found in chunks.items()
     }
-    for file, score in names.items():
-        scores[file] = scores.get(file, 0.0) + weights.name * score
+    for note, score in names.items():
+        scores[note] = scores.get(note, 0.0) + weights.name * score
     return scores

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,7 @@ class Keywords:
         names, _ = self._name_counts.of(connection, list(absent.values()))
         return [word for word, expression in absent.items() if not names[expression]]
 
-    def passing(self, connection: sqlite3.Connection, query: Query, ids: Sequence[int]) -> set[int]:
+    def passing(self, connection: sqlite3.Connection, query: Query, ids: Collection[int]) -> set[int]:
         """Give those of *ids* that hold the query's phrases and none of what it excludes."""
         kept = set(ids)
         for term in (*query.phrases, *query.excluded):

@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,25 +60,11 @@ class Vectors:
             best = _largest(scores, limit)
             return {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
 
-    def towards(self, query: NDArray[np.float32], best: Mapping[int, float], *, by: float) -> NDArray[np.float32]:
-        """Move a question towards what the best chunks say, each with its weight.
-
-        Source: Rocchio, "Relevance feedback in information retrieval", 1971, with the best hits taken for relevant.
-        """
-        with self._lock:
-            held = {self._places[chunk_id]: score for chunk_id, score in best.items() if chunk_id in self._places}
-            if not held:
-                return query
-            centre = np.array(list(held.values()), np.float32) @ self._matrix[list(held)]
-        length = float(np.linalg.norm(centre))
-        return (query + by / length * centre).astype(np.float32) if length > 0 else query
-
-    def cosines(self, query: NDArray[np.float32], ids: Iterable[int]) -> dict[int, float]:
-        """Give the product of *query* with these chunks' vectors; those without one are left out."""
+    def take(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
+        """Give the vectors of those chunks that have one: their ids, and a row for each."""
         with self._lock:
             held = {chunk_id: self._places[chunk_id] for chunk_id in ids if chunk_id in self._places}
-            scores = self._matrix[list(held.values())] @ query if held else ()
-        return {chunk_id: float(score) for chunk_id, score in zip(held, scores, strict=True)}
+            return list(held), self._matrix[list(held.values())]
 
     def __len__(self) -> int:
         """Count the vectors held."""

@@ -1,0 +1,107 @@
+"""Look at one state of the SQLite store, through all that is remembered about it in memory."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knapper.index import schema, typos
+from knapper.index.allowed import Allowed
+from knapper.index.filters import Filter
+from knapper.index.keyword import Keywords
+from knapper.index.segment import Query
+from knapper.index.store import Row, Store
+from knapper.index.vectors import Vectors
+
+
+class SqliteLooks:
+    """Keep word counts, filters' answers and one model's vectors between looks; any thread may look."""
+
+    def __init__(self, store: Store) -> None:
+        """Look at *store*."""
+        self._store = store
+        self._keywords = Keywords()
+        self._vectors = Vectors("")
+        self.allowed = Allowed()
+
+    @contextmanager
+    def look(self, model: str) -> Generator["SqliteLook"]:
+        """Hold one state while several questions are asked; *model* says whose vectors count."""
+        if model and self._vectors.model != model:
+            self._vectors = Vectors(model)
+        with self._store.database.snapshot() as connection:
+            yield SqliteLook(
+                store=self._store,
+                connection=connection,
+                words=self._keywords,
+                meanings=self._vectors,
+                allowed=self.allowed,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteLook:
+    """Answer questions about one state; see `knapper.index.ports.Look`."""
+
+    store: Store
+    connection: sqlite3.Connection
+    words: Keywords
+    meanings: Vectors
+    allowed: Allowed
+
+    def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
+        """Rank by FTS5's BM25."""
+        return self.words.chunks(self.connection, query, limit=limit, allowed=self._mask(where))
+
+    def names(self, query: Query, where: Filter) -> dict[int, float]:
+        """Rank titles, aliases and headings."""
+        return self.words.names(self.connection, query, allowed=self._mask(where))
+
+    def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> dict[int, float]:
+        """Multiply all vectors in memory."""
+        self.meanings.sync(self.connection)
+        return self.meanings.rank(vector, limit=limit, allowed=self._mask(where))
+
+    def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
+        """Take them from memory."""
+        return self.meanings.take(ids)
+
+    def passing(self, query: Query, ids: Collection[int]) -> set[int]:
+        """Ask the word index."""
+        return self.words.passing(self.connection, query, ids)
+
+    def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
+        """Compare with the names that share three-letter pieces."""
+        unknown = self.words.unknown(self.connection, query)
+        return typos.corrections(self.connection, unknown, allowed=self._mask(where)) if unknown else {}
+
+    def note(self, chunk_id: int) -> int:
+        """Read it from the chunk's id."""
+        return schema.file_of(chunk_id)
+
+    def first(self, note: int) -> int | None:
+        """Take the first text; properties only where there is none."""
+        row = self.connection.execute(
+            "SELECT id FROM chunks WHERE id >= ? AND id < ? ORDER BY kind = 'frontmatter', position LIMIT 1",
+            schema.chunk_range(note),
+        ).fetchone()
+        return int(row[0]) if row else None
+
+    def properties(self, ids: Collection[int]) -> set[int]:
+        """Ask by kind."""
+        rows = self.connection.execute(
+            "SELECT id FROM chunks WHERE kind = 'frontmatter' AND id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
+        )
+        return {int(i) for (i,) in rows}
+
+    def rows(self, ids: Sequence[int]) -> list[Row]:
+        """Read them from the store."""
+        return self.store.rows(ids)
+
+    def _mask(self, where: Filter) -> NDArray[np.bool_] | None:
+        return self.allowed.mask(self.connection, where)
