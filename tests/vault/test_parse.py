@@ -278,3 +278,9 @@ def test_an_empty_note_has_nothing() -> None:
     assert not (outline.blocks)
     assert not (outline.links)
     assert not (outline.frontmatter)
+
+
+def test_a_fence_ends_indented_code_where_lines_end_with_a_bare_carriage_return() -> None:
+    outline = parse.parse(b"\ttab\r```x\ra\r```\r# H\r")
+
+    assert [section.title for section in outline.sections if section.level] == ["H"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from knapper.changes import edit, positions, properties, property_values, sections, snapshots, splices
+from knapper.changes import blocks, edit, positions, properties, property_values, sections, snapshots, splices
 from knapper.changes.drafts import Capability
 from knapper.changes.requests import AddText, AtPosition, EditProperty, EditSection, EditText, Rewrite, TextRequest
 from knapper.changes.snapshots import Snapshot
@@ -129,6 +129,9 @@ def merged(note: Note, made: Sequence[Made]) -> bytes:
 
     Raises:
         BadInput: Two of them overlap.
+        ConflictError: One cuts into an edit that waits in the note.
     """
-    after = splices.merge(note.raw, [splice for one in made for splice in one.splices])
+    wanted = [splice for one in made for splice in one.splices]
+    blocks.guard(snapshots.take(note.raw, note.outline), wanted)
+    after = splices.merge(note.raw, wanted)
     return after if notes.hash_of(after) != note.hash else note.raw

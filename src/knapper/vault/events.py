@@ -1,5 +1,6 @@
 """Walk the Markdown parser's events once, and keep what an outline is made of."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast
@@ -11,6 +12,7 @@ from knapper.vault.outline import BlockKind
 
 LinkForm = Literal["wiki", "inline", "reference", "auto"]
 
+_BARE_CR: Final = re.compile(r"\r(?!\n)")
 _OPTIONS: Final = (
     Options.ENABLE_TABLES
     | Options.ENABLE_FOOTNOTES
@@ -108,6 +110,8 @@ def read(text: str, base: int) -> Events:
         base: Byte offset of the body in its file; every span is moved by it.
     """
     walk = _Walk(base)
+    if "\r" in text:
+        text = _BARE_CR.sub("\n", text)  # pyromark 0.10 reads on over a bare one in indented code
     events = pyromark.events_with_range(text, options=_OPTIONS, merge_text=True)
     walk.run(cast("Iterable[tuple[dict[str, object] | str, dict[str, int]]]", events))
     return walk.found
