@@ -281,6 +281,6 @@ def test_an_empty_note_has_nothing() -> None:
 
 
 def test_a_fence_ends_indented_code_where_lines_end_with_a_bare_carriage_return() -> None:
-    outline = parse.parse(b"\ttab\r```x\ra\r```\r# H\r")
+    outline = parse(b"\ttab\r```x\ra\r```\r# H\r")
 
     assert [section.title for section in outline.sections if section.level] == ["H"]
