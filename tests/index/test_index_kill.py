@@ -9,7 +9,7 @@ from tests.stress import index_kill
 
 @pytest.mark.slow
 def test_a_killed_indexer_leaves_nothing_wrong(tmp_path: Path) -> None:
-    result = index_kill.run(tmp_path, kills=8, notes=150, compare_every=4)
+    result = index_kill.run(tmp_path, kills=8, notes=250, compare_every=4)
 
     assert (result.corrupt, result.different) == ([], [])
     assert (result.kills, result.compared) == (8, 2)

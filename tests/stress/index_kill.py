@@ -21,6 +21,7 @@ from pathlib import Path
 from knapper.index import reading
 from knapper.index.embed import EmbedSettings, open_embedder
 from knapper.index.engine import Engine
+from knapper.vault.notes import hash_of
 from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from tests.stress.vault import Garden
@@ -75,8 +76,10 @@ class Trial:
         view = _view(self.garden.root)
         found: dict[str, list[str]] = {}
         for stat in view.files():
-            record, chunks = reading.read(view, stat)
-            found[stat.path] = self.texts.setdefault((stat.path, record.hash), [chunk.text for chunk in chunks])
+            state = (stat.path, hash_of(view.read_bytes(stat.path)))
+            if state not in self.texts:
+                self.texts[state] = [chunk.text for chunk in reading.read(view, stat)[1]]
+            found[stat.path] = self.texts[state]
         return found
 
 

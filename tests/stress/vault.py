@@ -47,8 +47,9 @@ class Garden:
     def disturb(self, pick: random.Random, count: int) -> None:
         """Change this many files."""
         acts = (self._edit, self._edit, self._edit, self._cut, self._add, self._delete, self._rename, self._copy)
-        for _ in range(count):
-            pick.choice(acts)(pick)
+        files = pick.sample(sorted(self.root.rglob("*.md")), count)
+        for file in files:
+            pick.choice(acts)(pick, file)
         if pick.random() < 0.1:
             folder = pick.choice(sorted(path for path in self.root.iterdir() if path.is_dir()))
             folder.rename(self.root / f"area {pick.randrange(10**9)}")
@@ -65,28 +66,21 @@ class Garden:
         text = " ".join(pick.choices(self.words, k=pick.randrange(20, 120)))
         return f"## {pick.choice(self.words)}\n\n{text} [[note {pick.randrange(1_500)}]] #{pick.choice(self.words)}"
 
-    def _some(self, pick: random.Random) -> Path:
-        return pick.choice(sorted(self.root.rglob("*.md")))
-
-    def _edit(self, pick: random.Random) -> None:
-        file = self._some(pick)
+    def _edit(self, pick: random.Random, file: Path) -> None:
         file.write_text(f"{file.read_text(encoding='utf-8')}\n{self._section(pick)}\n", encoding="utf-8")
 
-    def _cut(self, pick: random.Random) -> None:
-        file = self._some(pick)
+    def _cut(self, _: random.Random, file: Path) -> None:
         lines = file.read_text(encoding="utf-8").splitlines()
         file.write_text("\n".join(lines[: len(lines) // 2]), encoding="utf-8")
 
-    def _add(self, pick: random.Random) -> None:
+    def _add(self, pick: random.Random, _: Path) -> None:
         self.add(pick, f"area {pick.randrange(25)}/new {pick.randrange(10**9)}.md")
 
-    def _delete(self, pick: random.Random) -> None:
-        self._some(pick).unlink()
+    def _delete(self, _: random.Random, file: Path) -> None:
+        file.unlink()
 
-    def _rename(self, pick: random.Random) -> None:
-        file = self._some(pick)
+    def _rename(self, pick: random.Random, file: Path) -> None:
         file.rename(file.with_name(f"renamed {pick.randrange(10**9)}.md"))
 
-    def _copy(self, pick: random.Random) -> None:
-        file = self._some(pick)
+    def _copy(self, pick: random.Random, file: Path) -> None:
         shutil.copyfile(file, file.with_name(f"copy {pick.randrange(10**9)}.md"))
