@@ -1,0 +1,365 @@
+"""Keep drafts that wait for a person's word, and follow what becomes of each part of them.
+
+One SQLite file a vault, outside of it; what is accepted goes through `select`, the journal, then `mark_accepted`.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from knapper.changes import choices, hunking, ids, ledger, proposal_list, proposal_rows, settling, staleness
+from knapper.changes.choices import Selection
+from knapper.changes.drafts import Draft
+from knapper.changes.effects import Meta
+from knapper.changes.journal import Journal
+from knapper.changes.ledger import Ledger
+from knapper.changes.proposal_list import Wanted
+from knapper.changes.proposal_records import ItemState, Page, Proposal
+from knapper.changes.proposal_schema import SCHEMA, VERSION
+from knapper.errors import BadInput
+from knapper.vault.paths import NotePath
+
+FILE = "proposals.db"
+DAYS = 30
+LIMIT = 20
+_LOST_H = 24
+"""Hours after which an attempt to accept, of which the journal knows nothing, was surely never made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Say why and how long a draft waits."""
+
+    why: str = ""
+    """What the rules said."""
+    tainted: bool = False
+    """Whether the client has read text that others wrote."""
+    days: float = DAYS
+    supersedes: str = ""
+    """The proposal that this one takes the place of."""
+
+
+class Proposals:
+    """Hold the open store of a vault; `open_proposals` makes one. Threads may share it, and processes have one each."""
+
+    def __init__(self, own: Ledger, clock: Callable[[], datetime]) -> None:
+        """Wrap an open file."""
+        self._ledger = own
+        self._clock = clock
+
+    def save(self, draft: Draft, meta: Meta, note: Note | None = None) -> Proposal:
+        """Keep a draft until somebody says yes or no to it.
+
+        Args:
+            draft: What would happen.
+            meta: Who wants it, and why.
+            note: Why and how long it waits.
+
+        Raises:
+            BadInput: Nothing would change.
+            NotFound: The proposal that it is to take the place of isn't there.
+        """
+        note = note or Note()
+        proposal = self._made(draft, meta, note)
+        if not proposal.files and not proposal.folders:
+            raise BadInput("nothing would change", hint="nothing has to be done", code="no_change")
+        with self._ledger.writing() as database:
+            proposal_rows.add(database, proposal)
+            if note.supersedes:
+                old = proposal_rows.get(database, note.supersedes)
+                settling.check_open(old)
+                database.execute(
+                    "UPDATE proposals SET status = 'superseded', superseded_by = ? WHERE id = ?", (proposal.id, old.id)
+                )
+            return proposal_rows.get(database, proposal.id)
+
+    def _made(self, draft: Draft, meta: Meta, note: Note) -> Proposal:
+        name, now = ids.make(), self._clock()
+        changed = [
+            one for one in draft.files if one.trash or one.target or one.before is None or one.before != one.after
+        ]
+        return Proposal(
+            id=name,
+            client=meta.client,
+            run=meta.run,
+            created=now,
+            expires=now + timedelta(days=note.days),
+            status="open",
+            reason=meta.reason,
+            why=note.why,
+            tainted=note.tainted,
+            by_query=draft.by_query,
+            files=tuple(hunking.cut(one, number, name) for number, one in enumerate(changed, start=1)),
+            folders=draft.folders,
+            notices=draft.notices,
+            rewritten=draft.rewritten,
+        )
+
+    def find(self, wanted: Wanted | None = None, *, limit: int = LIMIT, offset: int = 0) -> Page:
+        """List proposals, newest first.
+
+        Args:
+            wanted: Which; None for all.
+            limit: How many.
+            offset: How many of the newest are left out.
+        """
+        self._expire()
+        with self._ledger.reading() as database:
+            return proposal_list.page(database, wanted or Wanted(), limit, offset)
+
+    def show(self, proposal_id: str, *, visible: Callable[[NotePath], bool] | None = None) -> Proposal:
+        """Give a proposal with its hunks; its `digest` is asked for on accepting.
+
+        Args:
+            proposal_id: Which.
+            visible: Which files the reader may know of; None for all. Links that follow in others are left out.
+
+        Raises:
+            NotFound: There is none, or it is about a file that the reader may not know of.
+        """
+        self._expire()
+        with self._ledger.reading() as database:
+            found = proposal_rows.get(database, proposal_id)
+        if visible is None:
+            return found
+        hidden = {file.path for file in found.files if not (visible(file.path) and visible(file.place))}
+        if any(file.cause == "asked" and file.path in hidden for file in found.files):
+            raise proposal_rows.missing(proposal_id)
+        return replace(
+            found,
+            files=tuple(file for file in found.files if file.path not in hidden),
+            rewritten=tuple(one for one in found.rewritten if one.path not in hidden),
+        )
+
+    def rebase(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> Proposal:
+        """Fit what is open to the files as they are now, and note what is stale.
+
+        Args:
+            proposal_id: Which.
+            current: What files hold, None for those that aren't there; of others nothing is known. A moved file's
+                new path may be among them.
+
+        Raises:
+            NotFound: There is none.
+        """
+        with self._ledger.writing() as database:
+            found = proposal_rows.get(database, proposal_id)
+            for file in found.files:
+                if file.path not in current:
+                    continue
+                taken = file.target is not None and current.get(file.target) is not None
+                fitted = staleness.refit(file, current[file.path], target_taken=taken)
+                if fitted != file:
+                    proposal_rows.put_file(database, found.id, fitted)
+            return settling.settle(database, found.id)
+
+    def select(
+        self, proposal_id: str, digest: str, *, files: Collection[str] = (), hunks: Collection[str] = ()
+    ) -> Selection:
+        """Take what is to be accepted: the files and hunks that are named, or all that fits where none is.
+
+        Args:
+            proposal_id: Which.
+            digest: Of the state that was shown.
+            files: Paths.
+            hunks: Ids such as ``2.1``.
+
+        Raises:
+            NotFound: There is no such proposal, file or hunk.
+            ConflictError: It isn't what was shown any more, it is closed, or something chosen is stale.
+            BadInput: What was chosen can't be taken by itself.
+        """
+        self._expire()
+        with self._ledger.writing() as database:
+            found = proposal_rows.get(database, proposal_id)
+            settling.check_open(found)
+            settling.check_shown(found, digest)
+            part = bool(files or hunks)
+            chosen = (
+                choices.named(found, files=files, hunks=hunks, accepting=True) if part else choices.acceptable(found)
+            )
+            draft = choices.draft(found, chosen)
+            token = secrets.token_hex(16)
+            database.execute(
+                "INSERT INTO acceptances (token, proposal, at, chosen, expected) VALUES (?, ?, ?, ?, ?)",
+                (
+                    token,
+                    found.id,
+                    proposal_rows.moment(self._clock()),
+                    json.dumps({number: sorted(numbers) for number, numbers in chosen.items()}),
+                    json.dumps(choices.outcomes(draft)),
+                ),
+            )
+        return Selection(token=token, proposal=found.id, chosen=chosen, draft=draft, tainted=found.tainted)
+
+    def mark_accepted(self, selection: Selection, change_id: str) -> Proposal:
+        """Note that a selection was applied, and move what stays to where its text stands now.
+
+        Args:
+            selection: From `select`.
+            change_id: The change that did it; empty where the files were so already.
+
+        Raises:
+            NotFound: The proposal isn't there any more.
+        """
+        with self._ledger.writing() as database:
+            return settling.accept(database, selection.token, selection.proposal, selection.chosen, change_id)
+
+    def abandon(self, selection: Selection) -> None:
+        """Note that a selection was refused or failed, so that nothing of it was applied."""
+        with self._ledger.writing() as database:
+            database.execute("DELETE FROM acceptances WHERE token = ? AND change IS NULL", (selection.token,))
+
+    def reconcile(self, journal: Journal) -> list[str]:
+        """Note what was applied and not marked, because the process was killed between the two.
+
+        Returns:
+            Ids of the proposals that this was found of.
+        """
+        with self._ledger.reading() as database:
+            left = database.execute("SELECT * FROM acceptances WHERE change IS NULL ORDER BY at").fetchall()
+        found: list[str] = []
+        for row in left:
+            made = journal.select(
+                "proposal = :id AND phase IN ('applied', 'done') ORDER BY seq", {"id": row["proposal"]}
+            )
+            with self._ledger.writing() as database:
+                if change := settling.match(database, row, made):
+                    chosen = {int(number): frozenset(part) for number, part in json.loads(row["chosen"]).items()}
+                    settling.accept(database, row["token"], row["proposal"], chosen, change.id)
+                    found.append(row["proposal"])
+        lost = proposal_rows.moment(self._clock() - timedelta(hours=_LOST_H))
+        with self._ledger.writing() as database:
+            database.execute("DELETE FROM acceptances WHERE change IS NULL AND at < ?", (lost,))
+        return found
+
+    def reject(
+        self, proposal_id: str, reason: str, *, files: Collection[str] = (), hunks: Collection[str] = ()
+    ) -> Proposal:
+        """Say no to the files and hunks that are named, or to all that is open; they stay visible.
+
+        Args:
+            proposal_id: Which.
+            reason: Why; may be empty.
+            files: Paths.
+            hunks: Ids such as ``2.1``.
+
+        Raises:
+            NotFound: There is no such proposal, file or hunk.
+            ConflictError: The proposal is closed.
+            BadInput: What was chosen can't be taken by itself.
+        """
+        self._expire()
+        with self._ledger.writing() as database:
+            found = proposal_rows.get(database, proposal_id)
+            settling.check_open(found)
+            part = bool(files or hunks)
+            chosen = choices.named(found, files=files, hunks=hunks, accepting=False) if part else choices.opened(found)
+            settling.close(database, found, chosen, "rejected", reason)
+            settled = settling.settle(database, found.id)
+            if settled.status in {"rejected", "partly_accepted"} or not found.files:
+                status = settled.status if found.files else "rejected"
+                said = (status, reason, found.id)
+                database.execute("UPDATE proposals SET status = ?, rejection = ? WHERE id = ?", said)
+            return proposal_rows.get(database, found.id)
+
+    def edit_hunk(self, proposal_id: str, digest: str, hunk: str, text: str) -> Proposal:
+        """Put another text in the place of a hunk's new side, before it is accepted; the digest changes with it.
+
+        Raises:
+            NotFound: There is no such proposal or hunk.
+            ConflictError: It isn't what was shown any more, or is closed.
+            BadInput: The hunk isn't open, or would change nothing.
+        """
+        self._expire()
+        with self._ledger.writing() as database:
+            found = proposal_rows.get(database, proposal_id)
+            settling.check_open(found)
+            settling.check_shown(found, digest)
+            for number, own in choices.hunks_of(found, [hunk]).items():
+                changed = hunking.edited(found.files[number - 1], min(own), text, found.id)
+                proposal_rows.put_file(database, found.id, changed)
+            return proposal_rows.get(database, found.id)
+
+    def shown_blocks(self, proposal_id: str, path: NotePath) -> dict[str, tuple[str, ...]]:
+        """Tell which blocks in a note show hunks of a proposal: block ids, each with the hunks' ids."""
+        with self._ledger.reading() as database:
+            rows = database.execute(
+                "SELECT block, hunks FROM shown JOIN files ON shown.proposal = files.proposal AND file = number"
+                " WHERE shown.proposal = ? AND path = ? ORDER BY block",
+                (proposal_id, path),
+            ).fetchall()
+        return {row["block"]: tuple(json.loads(row["hunks"])) for row in rows}
+
+    def set_blocks(self, proposal_id: str, path: NotePath, blocks: Mapping[str, Collection[str]]) -> None:
+        """Note which blocks of a note show hunks of a proposal, in the place of those that did.
+
+        Raises:
+            NotFound: There is no such proposal or file.
+        """
+        with self._ledger.writing() as database:
+            found = proposal_rows.get(database, proposal_id)
+            number = choices.file_at(found, path).number
+            database.execute("DELETE FROM shown WHERE proposal = ? AND file = ?", (proposal_id, number))
+            database.executemany(
+                "INSERT INTO shown VALUES (?, ?, ?, ?)",
+                [(proposal_id, number, block, json.dumps(list(hunks))) for block, hunks in blocks.items()],
+            )
+
+    def mark_in_note(self, proposal_id: str, states: Mapping[str, ItemState], reason: str = "") -> Proposal:
+        """Note what a person did to blocks in a note itself: hunk ids with what became of each.
+
+        Raises:
+            NotFound: There is no such proposal or hunk.
+        """
+        with self._ledger.writing() as database:
+            found = proposal_rows.get(database, proposal_id)
+            for state in set(states.values()) - {"open"}:
+                chosen = choices.hunks_of(found, [name for name, own in states.items() if own == state])
+                settling.close(database, found, chosen, state, reason)
+                found = proposal_rows.get(database, proposal_id)
+            return settling.settle(database, found.id)
+
+    def prune(self, *, max_age_days: float) -> int:
+        """Delete proposals that were closed, and made so long ago; tell how many."""
+        oldest = proposal_rows.moment(self._clock() - timedelta(days=max_age_days))
+        with self._ledger.writing() as database:
+            rows = database.execute(
+                "SELECT id FROM proposals WHERE status NOT IN ('open', 'stale') AND created < ?", (oldest,)
+            ).fetchall()
+            for row in rows:
+                proposal_rows.drop(database, row["id"])
+        return len(rows)
+
+    def shut(self) -> None:
+        """Close the file."""
+        self._ledger.shut()
+
+    def _expire(self) -> None:
+        now = {"now": proposal_rows.moment(self._clock())}
+        due = "status IN ('open', 'stale') AND expires <= :now"
+        with self._ledger.reading() as database:
+            if not database.execute(f"SELECT 1 FROM proposals WHERE {due} LIMIT 1", now).fetchone():  # noqa: S608
+                return
+        with self._ledger.writing() as database:
+            database.execute(f"UPDATE proposals SET status = 'expired' WHERE {due}", now)  # noqa: S608
+
+
+def open_proposals(folder: Path, *, clock: Callable[[], datetime] | None = None) -> Proposals:
+    """Open a vault's proposals, and make the store where there is none; `Proposals.reconcile` is called next.
+
+    Args:
+        folder: The vault's state folder; it exists.
+        clock: Tells the time; None for the system's.
+
+    Raises:
+        StorageError: The file can't be used.
+    """
+    return Proposals(ledger.open_ledger(folder / FILE, SCHEMA, VERSION), clock or _now)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
