@@ -235,3 +235,23 @@ def test_a_late_write_into_a_displaced_file_is_seen_at_the_second_look(tmp_path:
 
     assert (root / NOTE).read_bytes() == b"late" + TEXT[4:]
     assert (root / OTHER).read_bytes() == b"2"
+
+
+def test_a_write_into_a_displaced_file_after_the_second_look_is_kept_as_a_copy(tmp_path: Path) -> None:
+    class NoLeases(HookedDisk):
+        def settled(self, path: Path) -> str | None:
+            return hash_of(path.read_bytes()) if path.exists() else None
+
+    root = tmp_path / "vault"
+    base = write(root, NOTE, TEXT)
+    with (root / NOTE).open("r+b", buffering=0) as late:
+
+        def write_late() -> None:
+            late.write(b"late")
+
+        state = opened(root, NoLeases(hook=Nth(number=1, act=write_late, operations=("sync_folder",))))
+        applied = changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+
+    assert (root / NOTE).read_bytes() == OURS
+    assert [copy.read_bytes() for copy in state.shelf.iterdir()] == [b"late" + TEXT[4:]]
+    assert str(state.shelf) in applied.notices[0]

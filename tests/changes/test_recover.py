@@ -31,6 +31,7 @@ SCENES: dict[str, list[Effect]] = {
     ],
     "a new note": [Write(path=p("new/folder/n.md"), content=b"new")],
     "a note gone": [Remove(path=p("a/1.md"), base=hash_of(b"1"))],
+    "a note moved": [Rename(source=p("b/3.md"), target=p("c/3.md"), base=hash_of(b"3"))],
     "a folder made": [MakeFolder(path=p("x/y"))],
     "the trash": [Trash(path=p("a/1.md")), Trash(path=p("a/2.md"), where="system")],
     "a folder moved, links rewritten": [
@@ -200,6 +201,31 @@ def test_a_kill_inside_an_emulated_exchange_is_mended(root: Path, cut: str) -> N
 
     assert (root / "a/1.md").read_bytes() in {b"1", b"one"}
     assert not list(root.rglob(f"{atomic.PREFIX}*"))
+
+
+@pytest.mark.parametrize("scene", ["a new note", "a note gone", "a note moved"])
+def test_a_kill_between_giving_a_new_name_and_taking_the_old_is_mended(root: Path, scene: str) -> None:
+    before = picture(root)
+
+    class Disk(HookedDisk):
+        def place(self, source: Path, target: Path) -> None:
+            os.link(source, target)
+            raise Death(target)
+
+        def mend(self, temp: Path) -> None:
+            raise Death(temp)
+
+    state = opened(root, Disk(hook=nothing))
+    with pytest.raises(Death):
+        changes.apply(state, SCENES[scene], META)
+    state.journal.shut()
+
+    state = opened(root)
+
+    assert not list(root.rglob(f"{atomic.PREFIX}*"))
+    if history.list_changes(state.journal).total:
+        undo.undo(state, selection.Last(), META)
+    assert picture(root) == before
 
 
 def kill(root: Path, act: Callable[[Path, Path], None]) -> None:
