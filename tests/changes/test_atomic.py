@@ -76,3 +76,15 @@ def test_an_open_writer_is_seen_and_a_reader_isnt(tmp_path: Path) -> None:
         assert not writers.gone(note, timeout_s=0.01)
 
     assert writers.gone(note, timeout_s=0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_where_no_lease_is_ever_granted_nobody_is_suspected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: int) -> bool:
+        return False
+
+    (tmp_path / "n.md").write_bytes(b"text")
+    monkeypatch.setattr(writers, "_granted", refused)
+
+    assert writers.gone(tmp_path / "n.md", timeout_s=0)
+    assert [path.name for path in tmp_path.iterdir()] == ["n.md"]

@@ -2,7 +2,8 @@
 
 A file that lost its name to an exchange can be written for as long as somebody has it open. Linux grants a read lease
 on a file only while nobody has it open for writing, so a lease granted once says that no save can arrive any more.
-Other systems have no such call; there the caller looks at the file twice.
+Other systems have no such call, and some network file systems refuse every lease; there the caller looks at the file
+twice.
 """
 
 import contextlib
@@ -10,8 +11,11 @@ import errno
 import os
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
+
+from knapper.changes import atomic
 
 PAUSE_S = 0.001
 
@@ -29,11 +33,26 @@ def gone(path: Path, *, timeout_s: float) -> bool:
     try:
         while not _granted(handle):
             if time.monotonic() > until:
-                return False
+                return not _can_tell(path.parent)
             time.sleep(PAUSE_S)
     finally:
         os.close(handle)
     return True
+
+
+def _can_tell(folder: Path) -> bool:
+    """Try with a file that nobody else knows of whether this file system grants leases at all."""
+    handle, name = tempfile.mkstemp(prefix=f"{atomic.PREFIX}probe-", dir=folder)
+    os.close(handle)
+    probe = Path(name)
+    try:
+        handle = os.open(probe, os.O_RDONLY)
+    finally:
+        probe.unlink()
+    try:
+        return _granted(handle)
+    finally:
+        os.close(handle)
 
 
 def _granted(handle: int) -> bool:
