@@ -86,8 +86,9 @@ def _open_writer(folder: Path, view: View, engine: Engine, grants: Grants, stack
 
     state, _ = recover.open_state(view.root, folder)
     stack.callback(state.journal.shut)
-    waiting = proposals.open_proposals(folder, state.journal)
+    waiting = proposals.open_proposals(folder)
     stack.callback(waiting.shut)
+    _ = waiting.reconcile(state.journal)
     taints = taint.open_taints(folder)
     stack.callback(taints.shut)
     desk = Desk(view=view, owner=engine.view, graph=engine.graph, version=_versions(state), catch_up=engine.catch_up)

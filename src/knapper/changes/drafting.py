@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from knapper.changes import creating, moving, positions, tagging, text_edits, trashing
-from knapper.changes.drafts import Draft, FileDraft, Rewritten
+from knapper.changes.drafts import Capability, Draft, FileDraft, Rewritten
 from knapper.changes.requests import (
     AtPosition,
     Create,
@@ -135,7 +135,7 @@ def _join(batch: _Batch, note: Note, made: Sequence[tuple[int, Made]]) -> None:
     except KnapError as error:
         batch.failures.extend(Failure(number=number, error=error) for number, _ in made)
         return
-    needs = frozenset(need for _, one in made for need in one.needs)
+    needs = frozenset[Capability](need for _, one in made for need in one.needs)
     anchored = all(one.anchored for _, one in made)
     numbers = frozenset(number for number, _ in made)
     file = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=anchored)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from knapper.changes import apply as applying
-from knapper.changes import drafting, rules, submissions, undo
+from knapper.changes import drafting, proposals, rules, submissions, undo
 from knapper.changes.drafting import Desk
 from knapper.changes.drafts import Draft
 from knapper.changes.effects import Meta
+from knapper.changes.proposal_records import Proposal
 from knapper.changes.proposals import Proposals
 from knapper.changes.requests import Request
 from knapper.changes.rules import Verdict
@@ -17,7 +18,8 @@ from knapper.changes.state import State
 from knapper.changes.submissions import Submission
 from knapper.changes.taint import Taints
 from knapper.changes.undo import Undone
-from knapper.errors import RefusedError
+from knapper.errors import KnapError, NotFound, RefusedError
+from knapper.vault import disk, lookup
 from knapper.vault import grants as granted
 from knapper.vault.grants import Grants, Scope
 from knapper.vault.paths import NotePath
@@ -77,7 +79,13 @@ class Writer:
         return replace(done, failures=failures, refusals=refused)
 
     def accept(
-        self, proposal_id: str, digest: str, *, files: Sequence[str] = (), hunks: Sequence[str] = ()
+        self,
+        proposal_id: str,
+        digest: str,
+        *,
+        files: Sequence[str] = (),
+        hunks: Sequence[str] = (),
+        scope: Scope = granted.NOTHING_OPEN,
     ) -> Submission:
         """Apply a proposal, or the named files or hunks of it, as it was shown.
 
@@ -86,15 +94,34 @@ class Writer:
             ConflictError: It isn't what was shown, or a place in a file has changed since.
             RefusedError: The client may not accept it.
         """
-        chosen = self.proposals.choose(self.desk.view, proposal_id, digest, files=files, hunks=hunks)
-        verdict = rules.acceptance(
-            chosen.draft, self._mine(), rules.ground(self.desk.view), chosen.scope, tainted=chosen.tainted
-        )
-        verdict.raise_if_refused()
-        meta = Meta(client=self.grants.client, run=chosen.run, reason=chosen.reason, proposal=proposal_id)
-        applied = self._apply(chosen.draft, meta)
-        self.proposals.mark_accepted(chosen, applied.change_id)
+        shown = self.refit(proposal_id)
+        selection = self.proposals.select(proposal_id, digest, files=files, hunks=hunks)
+        try:
+            verdict = rules.acceptance(
+                selection.draft, self._mine(), rules.ground(self.desk.view), scope, tainted=selection.tainted
+            )
+            verdict.raise_if_refused()
+            meta = Meta(client=self.grants.client, run=shown.run, reason=shown.reason, proposal=proposal_id)
+            applied = self._apply(selection.draft, meta)
+        except KnapError:
+            self.proposals.abandon(selection)
+            raise
+        self.proposals.mark_accepted(selection, applied.change_id)
         return replace(applied, proposal_id=proposal_id)
+
+    def refit(self, proposal_id: str) -> Proposal:
+        """Fit a proposal to the files as they are now, and give it as the client may see it.
+
+        Raises:
+            NotFound: There is none, or it is about a file that the client may not know of.
+        """
+        found = self.proposals.show(proposal_id, visible=self.desk.view.visible)
+        if found.status in {"open", "stale"}:
+            whole = self.proposals.show(proposal_id)
+            places = {path for file in whole.files for path in (file.path, file.place)}
+            self.proposals.rebase(proposal_id, {path: self._current(path) for path in places})
+            found = self.proposals.show(proposal_id, visible=self.desk.view.visible)
+        return found
 
     def undo(self, selector: Selector, *, reason: str = "", partial: bool = False) -> Undone:
         """Take changes back; the undo is a change itself.
@@ -134,9 +161,8 @@ class Writer:
             return told
         meta = Meta(client=self.grants.client, run=asked.run, reason=asked.reason)
         if verdict.kind == "propose" or asked.propose:
-            saved = self.proposals.save(
-                draft, meta, why=verdict.reason, grants=self._mine(asked.run), scope=asked.scope
-            )
+            note = proposals.Note(why=verdict.reason, tainted=self._mine(asked.run).tainted)
+            saved = self.proposals.save(draft, meta, note)
             return replace(told, status="proposed", proposal_id=saved.id)
         return replace(self._apply(draft, meta), reason="")
 
@@ -152,6 +178,14 @@ class Writer:
             notices=(*draft.notices, *applied.notices),
             rewritten=draft.rewritten,
         )
+
+    def _current(self, path: NotePath) -> bytes | None:
+        """Read a file as it is now, or what stands at a path that is to be taken; None where nothing is."""
+        try:
+            found = lookup.find(self.desk.owner.root, path)
+            return disk.read_bytes(found.file, shown_as=path)
+        except NotFound:
+            return None
 
     def _tell(self, paths: Iterable[NotePath | str]) -> None:
         self.touched([self.desk.view.root / path for path in dict.fromkeys(paths)])
