@@ -1,0 +1,71 @@
+"""Open a small vault for writing, as the program does."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from knapper.changes import proposals, recover, taint
+from knapper.changes.drafting import Desk
+from knapper.changes.requests import Request
+from knapper.changes.submissions import Submission
+from knapper.changes.writer import Asked, Writer
+from knapper.errors import NotFound
+from knapper.index.engine import Engine
+from knapper.vault import grants
+from knapper.vault.policy import Policy
+from knapper.vault.view import View
+from tests.index import worlds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Hold a vault, its index and the door to write through."""
+
+    root: Path
+    index: Engine
+    writer: Writer
+
+    def submit(self, *requests: Request, asked: Asked | None = None) -> Submission:
+        return self.writer.submit(requests, asked)
+
+    def text(self, name: str) -> str:
+        return (self.root / name).read_bytes().decode()
+
+    def tree(self) -> dict[str, bytes]:
+        """Give every file's bytes, the vault's own trash included."""
+        files = (file for file in self.root.rglob("*") if file.is_file())
+        return {file.relative_to(self.root).as_posix(): file.read_bytes() for file in files}
+
+
+@contextmanager
+def world(base: Path, notes: dict[str, str], *, client: str = "cli", policy: Policy | None = None) -> Generator[World]:
+    """Write notes, index them, and open the door for *client*."""
+    root = worlds.fill(base / "vault", notes)
+    state, _ = recover.open_state(root, base / "state")
+    waiting = proposals.open_proposals(base / "state")
+    taints = taint.open_taints(base / "state")
+
+    def version(name: str) -> bytes | None:
+        try:
+            return state.journal.content(name)
+        except NotFound:
+            return None
+
+    def follow(paths: Sequence[Path]) -> None:
+        _ = index.refresh_paths(paths)
+
+    owner = View.open(root, Policy(client="owner"))
+    with worlds.engine(root, base / "state" / "index") as index:
+        index.refresh()
+        view = owner.seen_by(policy or Policy(client=client))
+        desk = Desk(view=view, owner=owner, graph=index.graph, version=version, catch_up=index.catch_up)
+        writer = Writer(
+            desk=desk, state=state, proposals=waiting, taints=taints, grants=grants.usual(client), touched=follow
+        )
+        try:
+            yield World(root=root, index=index, writer=writer)
+        finally:
+            taints.shut()
+            waiting.shut()
+            state.journal.shut()

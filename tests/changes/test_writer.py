@@ -1,0 +1,320 @@
+"""The writer: one door, the same rules for everybody, and nothing half done."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from knapper.changes import selection
+from knapper.changes.requests import (
+    AddText,
+    AtPosition,
+    Create,
+    EditProperty,
+    EditSection,
+    EditText,
+    Move,
+    RenameTag,
+    Request,
+    Restore,
+    Rewrite,
+    Trash,
+)
+from knapper.changes.writer import Asked
+from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError
+from knapper.index.search import Question
+from knapper.vault import notes
+from knapper.vault.grants import Scope
+from knapper.vault.policy import Policy
+from tests.changes import desks
+
+NOTES = {
+    "A.md": "---\nstatus: open\ntags: [x]\n---\n# One\n\nalpha\n\n# Two\n\nbeta [[B]]\n",
+    "B.md": "gamma #x\n",
+    "crlf.md": "# T\r\n\r\nline\r\n",
+    "Preferences.md": "- be short\n",
+}
+
+
+def test_every_kind_of_request_is_applied_and_taken_back_byte_for_byte(tmp_path: Path) -> None:
+    requests: list[Request] = [
+        EditText(path="A.md", old="alpha", new="ALPHA"),
+        AtPosition(path="A.md", position="after:# Two", content="new line"),
+        AtPosition(path="New/Made.md", position="create", content="hello"),
+        EditSection(path="A.md", heading="# One", content="rest", how="append"),
+        AddText(path="crlf.md", content="more", where="end"),
+        EditProperty(path="A.md", word="set", name="status", value="done"),
+        Rewrite(path="B.md", content="whole\n", base=notes.hash_of(NOTES["B.md"].encode())),
+        Create(path="C.md", content="x", properties={"k": 1}),
+        RenameTag(old="x", new="y", paths=("A.md", "B.md")),
+        Move(source="B.md", destination="sub/B2.md"),
+        Trash(path="crlf.md"),
+    ]
+    with desks.world(tmp_path, NOTES) as world:
+        before = world.tree()
+        for request in requests:
+            submission = world.submit(request)
+            assert submission.status == "applied", request
+            assert world.tree() != before
+            world.writer.undo(selection.One(change_id=submission.change_id))
+            assert world.tree() == before, request
+
+
+def test_a_batch_gives_one_result_in_whatever_order_it_comes(tmp_path: Path) -> None:
+    batch: list[Request] = [
+        AtPosition(path="A.md", position="insert:7", content="before alpha"),
+        AtPosition(path="A.md", position="replace:11", content="second"),
+        AddText(path="A.md", content="end", where="end"),
+        EditProperty(path="A.md", word="set", name="status", value="done"),
+    ]
+    results: set[bytes] = set()
+    for number, order in enumerate(itertools.permutations(batch)):
+        with desks.world(tmp_path / str(number), NOTES) as world:
+            world.writer.submit(order)
+            results.add(world.tree()["A.md"])
+
+    assert len(results) == 1
+    assert b"before alpha\nalpha" in results.pop()
+
+
+def test_overlapping_edits_are_refused_and_nothing_is_half_applied(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        before = world.tree()
+        with pytest.raises(BadInput, match="overlap"):
+            world.submit(
+                AtPosition(path="A.md", position="replace:5-7", content="x"),
+                AtPosition(path="A.md", position="delete:7-9"),
+            )
+
+        assert world.tree() == before
+
+
+def test_the_items_of_a_batch_that_can_be_done_go_on_and_the_others_are_listed(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        submission = world.submit(
+            EditText(path="A.md", old="alpha", new="ALPHA"),
+            EditText(path="B.md", old="not there", new="x"),
+            EditText(path="Missing.md", old="a", new="b"),
+        )
+
+        assert submission.status == "applied"
+        assert [(one.number, one.error.code) for one in submission.failures] == [
+            (1, "text_not_found"),
+            (2, "not_found"),
+        ]
+        assert "ALPHA" in world.text("A.md")
+        assert submission.as_dict()["failures"]
+
+
+def test_a_dry_run_shows_the_diff_and_writes_nothing(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        before = world.tree()
+        submission = world.submit(EditText(path="A.md", old="alpha", new="ALPHA"), asked=Asked(dry_run=True))
+
+        assert (submission.status, world.tree()) == ("planned", before)
+        assert "-alpha\n+ALPHA" in submission.files[0].diff
+
+
+def test_an_edit_against_an_older_state_moves_to_where_its_text_stands(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        first = world.submit(EditText(path="B.md", old="gamma", new="gamma\ndelta\nepsilon\nzeta\neta\ntheta"))
+        seen = str(first.files[0].after_hash)
+        world.submit(AddText(path="B.md", content="on top", where="start"))
+        moved = world.submit(AtPosition(path="B.md", position="replace:4", content="ZETA", base=seen))
+
+        assert world.text("B.md").splitlines() == ["on top", "", "gamma", "delta", "epsilon", "ZETA", "eta", "theta #x"]
+        assert "changed since" in moved.notices[0]
+
+
+def test_an_edit_against_an_unknown_state_is_refused_with_the_current_hash(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world, pytest.raises(ConflictError) as caught:
+        world.submit(AtPosition(path="B.md", position="replace:1", content="x", base="sha256:" + "0" * 64))
+
+    assert caught.value.details["current_hash"] == notes.hash_of(NOTES["B.md"].encode())
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (EditText(path="A.md", old="", new="x"), BadInput),
+        (EditText(path="A.md", old="a", new="b"), Ambiguous),
+        (EditText(path="../x.md", old="a", new="b"), KnapError),
+        (EditText(path=".obsidian/app.json", old="a", new="b"), NotFound),
+        (EditSection(path="A.md", heading="One", content="x", how="replace", strict=True), BadInput),
+        (EditSection(path="A.md", heading="# Three", content="x", how="append"), NotFound),
+        (Create(path="A.md"), ConflictError),
+        (Create(path="a.MD"), ConflictError),
+        (Create(path=".git/x.md"), RefusedError),
+        (Move(source="A.md", destination="B.md"), KnapError),
+        (Move(source="Nope.md", destination="C.md"), NotFound),
+        (Trash(path="Nope.md"), NotFound),
+        (Restore(path="Nope.md"), NotFound),
+        (RenameTag(old="nope", new="y"), NotFound),
+        (RenameTag(old="x", new="123"), BadInput),
+        (Rewrite(path="B.md", content="x", base="sha256:0"), ConflictError),
+    ],
+)
+def test_what_cannot_be_done_says_so_and_changes_nothing(
+    tmp_path: Path, request_: Request, error: type[KnapError]
+) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        before = world.tree()
+        with pytest.raises(error):
+            world.submit(request_)
+
+        assert world.tree() == before
+
+
+def test_a_write_is_found_by_the_next_search(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        world.submit(Create(path="Zeppelin.md", content="helium\n"))
+        hits = world.index.search(Question(text="helium", mode="keyword")).hits
+
+        assert [hit.row.note for hit in hits] == ["Zeppelin.md"]
+
+
+def test_trash_and_restore_bring_a_note_back(tmp_path: Path) -> None:
+    notes_ = {**NOTES, ".obsidian/app.json": '{"trashOption": "local"}'}
+    with desks.world(tmp_path, notes_) as world:
+        before = world.tree()
+        world.submit(Trash(path="B.md"))
+        assert world.tree()[".trash/B.md"] == before["B.md"]
+        world.submit(Restore(path="B.md"))
+
+        assert world.tree() == before
+
+
+@pytest.mark.parametrize(
+    ("client", "requests", "status"),
+    [
+        ("cli", [Trash(path="B.md")], "applied"),
+        ("cli", [RenameTag(old="x", new="y")], "proposed"),
+        ("cli", [AddText(path=f"n{n}.md", content="x", where="end") for n in range(6)], "proposed"),
+        ("cli", [AddText(path=f"n{n}.md", content="x", where="end") for n in range(5)], "applied"),
+        ("mcp", [EditText(path="A.md", old="alpha", new="x")], "applied"),
+        ("mcp", [Trash(path="B.md")], "proposed"),
+        ("mcp", [Move(source="B.md", destination="C.md")], "proposed"),
+        ("mcp", [AtPosition(path="A.md", position="replace:7", content="x")], "proposed"),
+        ("mcp", [AddText(path="Preferences.md", content="- x", where="end")], "proposed"),
+        ("agent", [EditText(path="A.md", old="alpha", new="x")], "proposed"),
+        ("script", [Create(path="New.md", content="x")], "proposed"),
+        ("stranger", [Create(path="New.md", content="x")], "proposed"),
+    ],
+)
+def test_the_client_s_rules_say_what_becomes_of_a_change(
+    tmp_path: Path, client: str, requests: list[Request], status: str
+) -> None:
+    made = {**NOTES, **{f"n{n}.md": "text\n" for n in range(6)}}
+    with desks.world(tmp_path, made, client=client) as world:
+        before = world.tree()
+        submission = world.writer.submit(requests)
+
+        assert submission.status == status
+        assert (world.tree() == before) == (status == "proposed")
+
+
+def test_who_has_read_foreign_text_only_proposes_until_a_person_clears_it(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES, client="mcp") as world:
+        world.writer.taints.mark("mcp", "", "Clippings/page.md")
+        tainted = world.submit(EditText(path="A.md", old="alpha", new="x"))
+        with pytest.raises(RefusedError):
+            world.writer.undo(selection.Last())
+
+        assert tainted.status == "proposed"
+
+
+@pytest.mark.parametrize("client", ["agent", "script", "stranger"])
+def test_agents_and_scripts_neither_accept_nor_undo(tmp_path: Path, client: str) -> None:
+    with desks.world(tmp_path, NOTES, client=client) as world:
+        made = world.submit(Create(path="New.md", content="x"))
+        digest = world.writer.refit(made.proposal_id).digest
+        with pytest.raises(RefusedError):
+            world.writer.accept(made.proposal_id, digest)
+        with pytest.raises(RefusedError):
+            world.writer.undo(selection.Last())
+
+
+def test_a_proposal_is_accepted_by_hunk_and_the_rest_stays_open(tmp_path: Path) -> None:
+    lines = "".join(f"line {n}\n" for n in range(30))
+    with desks.world(tmp_path, {"L.md": lines}) as world:
+        made = world.submit(
+            EditText(path="L.md", old="line 2\n", new="two\n"),
+            EditText(path="L.md", old="line 25\n", new="twenty-five\n"),
+            asked=Asked(propose=True),
+        )
+        shown = world.writer.refit(made.proposal_id)
+        accepted = world.writer.accept(made.proposal_id, shown.digest, hunks=["1.2"])
+
+        assert accepted.status == "applied"
+        assert world.text("L.md") == lines.replace("line 25\n", "twenty-five\n")
+        assert world.writer.refit(made.proposal_id).status in {"open", "partly_accepted"}
+
+
+def test_a_proposal_whose_note_changed_elsewhere_is_fitted_and_accepted(tmp_path: Path) -> None:
+    lines = "".join(f"line {n}\n" for n in range(30))
+    with desks.world(tmp_path, {"L.md": lines}) as world:
+        made = world.submit(EditText(path="L.md", old="line 25\n", new="x\n"), asked=Asked(propose=True))
+        (world.root / "L.md").write_text("first\n" + lines)
+        shown = world.writer.refit(made.proposal_id)
+        world.writer.accept(made.proposal_id, shown.digest)
+
+        assert world.text("L.md") == "first\n" + lines.replace("line 25\n", "x\n")
+
+
+def test_a_proposal_whose_place_changed_is_stale_and_cannot_be_accepted(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=Asked(propose=True))
+        (world.root / "B.md").write_text("entirely other\n")
+        shown = world.writer.refit(made.proposal_id)
+        with pytest.raises(KnapError):
+            world.writer.accept(made.proposal_id, shown.digest)
+
+        assert shown.status == "stale"
+        assert world.text("B.md") == "entirely other\n"
+
+
+def test_what_was_confirmed_cannot_be_swapped(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=Asked(propose=True))
+        shown = world.writer.refit(made.proposal_id)
+        world.writer.proposals.edit_hunk(made.proposal_id, shown.digest, "1.1", "evil #x\n")
+        with pytest.raises(ConflictError):
+            world.writer.accept(made.proposal_id, shown.digest)
+
+        assert world.text("B.md") == NOTES["B.md"]
+
+
+def test_a_client_changes_nothing_that_it_may_not_see(tmp_path: Path) -> None:
+    hidden = Policy(client="cli", hidden=("B.md", "secret/"))
+    with desks.world(tmp_path, {**NOTES, "secret/s.md": "[[A]]\n"}, policy=hidden) as world:
+        with pytest.raises(NotFound):
+            world.submit(EditText(path="B.md", old="gamma", new="x"))
+        with pytest.raises(RefusedError):
+            world.submit(Create(path="secret/new.md"))
+        moved = world.submit(Move(source="A.md", destination="A9.md"))
+
+        assert world.text("secret/s.md") == "[[A9]]\n"
+        assert "secret" not in str(moved.as_dict())
+        assert moved.hidden == 1
+
+
+def test_enforcement_holds_where_no_note_is_open(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        narrow = replace(world.writer, grants=replace(world.writer.grants, editable="current"))
+        with pytest.raises(RefusedError, match="no note is open"):
+            narrow.submit([EditText(path="A.md", old="alpha", new="x")])
+        done = narrow.submit(
+            [EditText(path="A.md", old="alpha", new="x")], Asked(scope=Scope(paths=frozenset({"A.md"})))
+        )
+
+        assert done.status == "applied"
+
+
+def test_a_refused_item_leaves_the_others_of_a_batch(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        writer = replace(world.writer, grants=replace(world.writer.grants, read_only=("B.md",)))
+        done = writer.submit([EditText(path="A.md", old="alpha", new="x"), EditText(path="B.md", old="gamma", new="y")])
+
+        assert (done.status, [one.path for one in done.refusals]) == ("applied", ["B.md"])
+        assert world.text("B.md") == NOTES["B.md"]
