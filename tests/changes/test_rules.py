@@ -274,6 +274,19 @@ def test_a_link_in_a_read_only_note_holds_a_move_back() -> None:
     assert "link" in refusal.reason
 
 
+def test_a_hidden_note_that_holds_a_link_is_not_named() -> None:
+    own = replace(grants.usual("mcp"), read_only=("Journal/",))
+    hidden = replace(link("Journal/secret.md"), hidden=True)
+
+    (refusal,) = rules.enforce(draft(move("a.md", "b.md"), hidden), own, GROUND)
+    guarded = rules.verdict(
+        draft(replace(hidden, path=NotePath("Journal/Preferences.md"))), grants.usual("mcp"), GROUND
+    )
+
+    assert (refusal.path, refusal.code) == ("", "not_writable")
+    assert "Journal" not in f"{refusal.reason} {refusal.hint} {guarded.reason}"
+
+
 def test_only_the_bad_items_of_a_batch_are_named() -> None:
     files = [
         replace(edit(path), requests=frozenset({number}))

@@ -8,9 +8,15 @@ from knapper.changes.drafts import Draft, FileDraft
 from knapper.changes.proposal_records import Proposal, ProposedFile
 from knapper.errors import BadInput, ConflictError, NotFound
 from knapper.vault import notes, paths
+from knapper.vault.grants import Scope
+from knapper.vault.paths import NotePath
 
 Chosen = Mapping[int, frozenset[int]]
 """File numbers, each with the numbers of the hunks that are meant; of what isn't an edit the numbers don't count."""
+
+
+Blocks = Mapping[str, tuple[str, ...]]
+"""Ids of blocks in a note, each with the ids of the hunks that it shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +28,20 @@ class Selection:
     proposal: str
     chosen: Chosen
     draft: Draft
-    tainted: bool
-    """Whether whoever proposed it had read text that others wrote."""
+    blocks: Mapping[NotePath, Blocks]
+    """Blocks that the notes of the draft hold for what still waits; empty for those that held none."""
+    source: Proposal
+    """What it is taken from, as it was then."""
+
+    @property
+    def tainted(self) -> bool:
+        """Whether whoever proposed it had read text that others wrote."""
+        return self.source.tainted
+
+    @property
+    def scope(self) -> Scope:
+        """The notes that the editable scope of whoever proposed it came to."""
+        return self.source.scope
 
 
 def acceptable(proposal: Proposal) -> Chosen:

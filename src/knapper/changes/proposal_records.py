@@ -11,6 +11,7 @@ from knapper.changes import diff
 from knapper.changes.diff import Hunk
 from knapper.changes.drafts import Capability, Cause, Rewritten
 from knapper.changes.effects import TrashPlace
+from knapper.vault.grants import NOTHING_OPEN, Scope
 from knapper.vault.paths import NotePath
 
 Status = Literal["open", "stale", "accepted", "partly_accepted", "rejected", "expired", "superseded"]
@@ -144,6 +145,8 @@ class Proposal:
     folders: tuple[tuple[NotePath, NotePath], ...]
     notices: tuple[str, ...]
     rewritten: tuple[Rewritten, ...]
+    scope: Scope = NOTHING_OPEN
+    """The notes that the client's editable scope came to."""
     rejection: str = ""
     """Why the last of it was rejected."""
     superseded_by: str = ""

@@ -13,6 +13,7 @@ from knapper.changes.drafts import Rewritten
 from knapper.changes.proposal_records import ItemState, Proposal, ProposedFile, ProposedHunk, Stale, Status
 from knapper.errors import NotFound, StorageError
 from knapper.vault import lines, notes
+from knapper.vault.grants import Scope
 from knapper.vault.paths import NotePath
 
 _USED = (
@@ -27,7 +28,7 @@ def add(database: sqlite3.Connection, proposal: Proposal) -> None:
     """Keep a new proposal."""
     database.execute(
         "INSERT INTO proposals (id, client, run, created, expires, status, reason, why, tainted, by_query, folders,"
-        " notices, rewritten) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " notices, rewritten, scope) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             proposal.id,
             proposal.client,
@@ -42,6 +43,7 @@ def add(database: sqlite3.Connection, proposal: Proposal) -> None:
             json.dumps(proposal.folders),
             json.dumps(proposal.notices),
             json.dumps([asdict(one) for one in proposal.rewritten]),
+            None if proposal.scope.paths is None else json.dumps(sorted(proposal.scope.paths)),
         ),
     )
     for file in proposal.files:
@@ -141,11 +143,27 @@ def get(database: sqlite3.Connection, proposal_id: str) -> Proposal:
         folders=tuple((NotePath(source), NotePath(target)) for source, target in json.loads(row["folders"])),
         notices=tuple(json.loads(row["notices"])),
         rewritten=tuple(Rewritten(**one) for one in json.loads(row["rewritten"])),
+        scope=Scope(paths=None if row["scope"] is None else frozenset(json.loads(row["scope"]))),
         rejection=row["rejection"],
         superseded_by=row["superseded_by"],
         changes=tuple(one["change"] for one in changes.fetchall() if one["change"]),
     )
     return replace(found, digest=proposal_records.digest(found))
+
+
+def blocks(database: sqlite3.Connection, proposal_id: str, number: int) -> dict[str, tuple[str, ...]]:
+    """Tell which blocks in a note show hunks of a file: block ids, each with the hunks' ids."""
+    rows = database.execute(
+        "SELECT block, hunks FROM shown WHERE proposal = ? AND file = ? ORDER BY block", (proposal_id, number)
+    )
+    return {row["block"]: tuple(json.loads(row["hunks"])) for row in rows.fetchall()}
+
+
+def put_blocks(database: sqlite3.Connection, proposal_id: str, number: int, shown: Mapping[str, Iterable[str]]) -> None:
+    """Keep which blocks in a note show hunks of a file, in the place of those that did."""
+    database.execute("DELETE FROM shown WHERE proposal = ? AND file = ?", (proposal_id, number))
+    rows = [(proposal_id, number, block, json.dumps(list(hunks))) for block, hunks in shown.items()]
+    database.executemany("INSERT INTO shown VALUES (?, ?, ?, ?)", rows)
 
 
 def missing(proposal_id: str) -> NotFound:

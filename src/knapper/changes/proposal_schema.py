@@ -19,6 +19,7 @@ CREATE TABLE proposals (
     folders TEXT NOT NULL,
     notices TEXT NOT NULL,
     rewritten TEXT NOT NULL,
+    scope TEXT,
     rejection TEXT NOT NULL DEFAULT '',
     superseded_by TEXT NOT NULL DEFAULT ''
 );
@@ -62,7 +63,9 @@ CREATE TABLE acceptances (
     proposal TEXT NOT NULL REFERENCES proposals(id) ON DELETE CASCADE,
     at TEXT NOT NULL,
     chosen TEXT NOT NULL,
+    plain TEXT NOT NULL,
     expected TEXT NOT NULL,
+    blocks TEXT NOT NULL,
     change TEXT
 ) WITHOUT ROWID;
 CREATE TABLE shown (

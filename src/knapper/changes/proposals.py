@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from knapper.changes import choices, hunking, ids, ledger, proposal_list, proposal_rows, settling, staleness
-from knapper.changes.choices import Selection
+from knapper.changes import choices, hunking, ids, ledger, proposal_list, proposal_rows, rendering, settling, staleness
+from knapper.changes.choices import Blocks, Selection
 from knapper.changes.drafts import Draft
 from knapper.changes.effects import Meta
 from knapper.changes.journal import Journal
@@ -20,6 +20,7 @@ from knapper.changes.proposal_list import Wanted
 from knapper.changes.proposal_records import ItemState, Page, Proposal
 from knapper.changes.proposal_schema import SCHEMA, VERSION
 from knapper.errors import BadInput
+from knapper.vault.grants import NOTHING_OPEN, Scope
 from knapper.vault.paths import NotePath
 
 FILE = "proposals.db"
@@ -38,6 +39,8 @@ class Note:
     tainted: bool = False
     """Whether the client has read text that others wrote."""
     days: float = DAYS
+    scope: Scope = NOTHING_OPEN
+    """The notes that the client's editable scope comes to."""
     supersedes: str = ""
     """The proposal that this one takes the place of."""
 
@@ -96,6 +99,7 @@ class Proposals:
             folders=draft.folders,
             notices=draft.notices,
             rewritten=draft.rewritten,
+            scope=note.scope,
         )
 
     def find(self, wanted: Wanted | None = None, *, limit: int = LIMIT, offset: int = 0) -> Page:
@@ -147,17 +151,24 @@ class Proposals:
         """
         with self._ledger.writing() as database:
             found = proposal_rows.get(database, proposal_id)
+            leaving = {file.path for file in found.files if file.target is not None or file.trash is not None}
             for file in found.files:
                 if file.path not in current:
                     continue
-                taken = file.target is not None and current.get(file.target) is not None
+                taken = file.target not in {None, *leaving} and current.get(file.place) is not None
                 fitted = staleness.refit(file, current[file.path], target_taken=taken)
                 if fitted != file:
                     proposal_rows.put_file(database, found.id, fitted)
             return settling.settle(database, found.id)
 
     def select(
-        self, proposal_id: str, digest: str, *, files: Collection[str] = (), hunks: Collection[str] = ()
+        self,
+        proposal_id: str,
+        digest: str,
+        *,
+        files: Collection[str] = (),
+        hunks: Collection[str] = (),
+        noted: Mapping[NotePath, bytes] | None = None,
     ) -> Selection:
         """Take what is to be accepted: the files and hunks that are named, or all that fits where none is.
 
@@ -166,6 +177,7 @@ class Proposals:
             digest: Of the state that was shown.
             files: Paths.
             hunks: Ids such as ``2.1``.
+            noted: What notes hold that have blocks of this proposal.
 
         Raises:
             NotFound: There is no such proposal, file or hunk.
@@ -181,19 +193,13 @@ class Proposals:
             chosen = (
                 choices.named(found, files=files, hunks=hunks, accepting=True) if part else choices.acceptable(found)
             )
-            draft = choices.draft(found, chosen)
-            token = secrets.token_hex(16)
-            database.execute(
-                "INSERT INTO acceptances (token, proposal, at, chosen, expected) VALUES (?, ?, ?, ?, ?)",
-                (
-                    token,
-                    found.id,
-                    proposal_rows.moment(self._clock()),
-                    json.dumps({number: sorted(numbers) for number, numbers in chosen.items()}),
-                    json.dumps(choices.outcomes(draft)),
-                ),
+            plain = choices.draft(found, chosen)
+            draft, blocks = rendering.redrawn(found, chosen, plain, noted or {})
+            selection = Selection(
+                token=secrets.token_hex(16), proposal=found.id, chosen=chosen, draft=draft, blocks=blocks, source=found
             )
-        return Selection(token=token, proposal=found.id, chosen=chosen, draft=draft, tainted=found.tainted)
+            settling.attempt(database, selection, plain, proposal_rows.moment(self._clock()))
+        return selection
 
     def mark_accepted(self, selection: Selection, change_id: str) -> Proposal:
         """Note that a selection was applied, and move what stays to where its text stands now.
@@ -284,17 +290,14 @@ class Proposals:
                 proposal_rows.put_file(database, found.id, changed)
             return proposal_rows.get(database, found.id)
 
-    def shown_blocks(self, proposal_id: str, path: NotePath) -> dict[str, tuple[str, ...]]:
-        """Tell which blocks in a note show hunks of a proposal: block ids, each with the hunks' ids."""
+    def blocks(self, proposal_id: str) -> dict[NotePath, Blocks]:
+        """Tell which notes hold blocks that show hunks of a proposal, and which blocks."""
         with self._ledger.reading() as database:
-            rows = database.execute(
-                "SELECT block, hunks FROM shown JOIN files ON shown.proposal = files.proposal AND file = number"
-                " WHERE shown.proposal = ? AND path = ? ORDER BY block",
-                (proposal_id, path),
-            ).fetchall()
-        return {row["block"]: tuple(json.loads(row["hunks"])) for row in rows}
+            found = proposal_rows.get(database, proposal_id)
+            shown = {file.path: proposal_rows.blocks(database, found.id, file.number) for file in found.files}
+        return {path: blocks for path, blocks in shown.items() if blocks}
 
-    def set_blocks(self, proposal_id: str, path: NotePath, blocks: Mapping[str, Collection[str]]) -> None:
+    def set_blocks(self, proposal_id: str, path: NotePath, blocks: Blocks) -> None:
         """Note which blocks of a note show hunks of a proposal, in the place of those that did.
 
         Raises:
@@ -302,12 +305,7 @@ class Proposals:
         """
         with self._ledger.writing() as database:
             found = proposal_rows.get(database, proposal_id)
-            number = choices.file_at(found, path).number
-            database.execute("DELETE FROM shown WHERE proposal = ? AND file = ?", (proposal_id, number))
-            database.executemany(
-                "INSERT INTO shown VALUES (?, ?, ?, ?)",
-                [(proposal_id, number, block, json.dumps(list(hunks))) for block, hunks in blocks.items()],
-            )
+            proposal_rows.put_blocks(database, found.id, choices.file_at(found, path).number, blocks)
 
     def mark_in_note(self, proposal_id: str, states: Mapping[str, ItemState], reason: str = "") -> Proposal:
         """Note what a person did to blocks in a note itself: hunk ids with what became of each.

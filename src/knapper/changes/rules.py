@@ -45,6 +45,7 @@ class Refusal:
     """Say why one file of a draft may not be changed."""
 
     path: NotePath
+    """Empty for a file that the client may not know of."""
     code: RefusalCode
     reason: str
     """Names the file and the rule."""
@@ -197,7 +198,7 @@ def _wary(draft: Draft, grants: Grants, ground: Ground) -> str:
     for file in _items(draft):
         for path in _paths(file):
             if grants.is_guarded(path) or grants.is_guarded(_real(ground, path) or path):
-                return f"'{path}' changes only with a person's word"
+                return f"{_shown(path, file)} changes only with a person's word"
     return ""
 
 
@@ -215,22 +216,29 @@ def _paths(file: FileDraft) -> tuple[NotePath, ...]:
 
 
 def _refusal(file: FileDraft, grants: Grants, ground: Ground, scope: Scope) -> Refusal | None:
+    found = _first_refusal(file, grants, ground, scope)
+    if found is None:
+        return None
+    return replace(found, path=NotePath("") if file.hidden else found.path, requests=file.requests)
+
+
+def _first_refusal(file: FileDraft, grants: Grants, ground: Ground, scope: Scope) -> Refusal | None:
     restored = _is_restored(file)
     if restored and not ground.visible(NotePath(file.path.removeprefix(_TRASH))):
-        return _untouchable(file.path, file.requests)
+        return _untouchable(file.path)
     for path in _paths(file)[restored:]:
         if found := _place_refusal(path, file, grants, ground):
-            return replace(found, requests=file.requests)
+            return found
     code = _deed_problem(file, grants)
     if code:
         hint = "a person can make this change, or the owner can allow it in the client's rules"
-        reason = f"'{file.path}': the client '{grants.client}' may not {_DEEDS[code]} files"
-        return Refusal(path=file.path, code="capability", reason=reason, hint=hint, requests=file.requests)
+        reason = f"{_shown(file.path, file)}: the client '{grants.client}' may not {_DEEDS[code]} files"
+        return Refusal(path=file.path, code="capability", reason=reason, hint=hint)
     if _is_outside(file, grants, scope) and not restored:
         what = "no note is open" if scope.paths is None else f"it isn't in the scope '{grants.editable}'"
         reason = f"'{file.path}' may not be changed: {what}"
         hint = "open the note, or add it to the context, or choose a wider editable scope"
-        return Refusal(path=file.path, code="outside_scope", reason=reason, hint=hint, requests=file.requests)
+        return Refusal(path=file.path, code="outside_scope", reason=reason, hint=hint)
     return None
 
 
@@ -247,24 +255,29 @@ def _is_restored(file: FileDraft) -> bool:
 def _place_refusal(path: NotePath, file: FileDraft, grants: Grants, ground: Ground) -> Refusal | None:
     real = _real(ground, path)
     if real is None:
-        reason = f"'{path}' is a symbolic link that leads out of the vault"
+        reason = f"{_shown(path, file)} is a symbolic link that leads out of the vault"
         return Refusal(path=path, code="outside_vault", reason=reason, hint="copy the file into the vault first")
     for place in dict.fromkeys((path, real)):
         if _is_dotted(place) or not (file.cause == "link" or ground.visible(place)):
             return _untouchable(path)
         if grants.is_read_only:
-            reason = f"'{path}': the client '{grants.client}' may only read"
+            reason = f"{_shown(path, file)}: the client '{grants.client}' may only read"
             return Refusal(path=path, code="read_only", reason=reason, hint="a person can make this change")
         if not grants.writable(place):
             linked = "; it holds a link that would have to follow" if file.cause == "link" else ""
-            reason = f"'{path}' may not be changed by the client '{grants.client}': its path rules say so{linked}"
+            reason = f"{_shown(path, file)} may not be changed: the path rules of '{grants.client}' say so{linked}"
             return Refusal(path=path, code="not_writable", reason=reason, hint="a person can make this change")
     return None
 
 
-def _untouchable(path: NotePath, requests: frozenset[int] = frozenset()) -> Refusal:
+def _shown(path: NotePath, file: FileDraft) -> str:
+    """Name a file, unless the client may not know of it."""
+    return "a file that isn't shown here" if file.hidden else f"'{path}'"
+
+
+def _untouchable(path: NotePath) -> Refusal:
     reason = f"'{path}' isn't a place for notes: hidden, ignored and system folders are never written"
-    return Refusal(path=path, code="untouchable", reason=reason, hint="choose another path", requests=requests)
+    return Refusal(path=path, code="untouchable", reason=reason, hint="choose another path")
 
 
 def _is_dotted(path: NotePath) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import cast
 
 from knapper.changes import choices, hunking, proposal_rows
-from knapper.changes.choices import Chosen
+from knapper.changes.choices import Chosen, Selection
+from knapper.changes.drafts import Draft
 from knapper.changes.proposal_records import ItemState, Proposal, Status
 from knapper.changes.records import Change
 from knapper.changes.steps import FileResult
@@ -40,6 +41,23 @@ def check_shown(proposal: Proposal, digest: str) -> None:
         )
 
 
+def attempt(database: sqlite3.Connection, selection: Selection, plain: Draft, at: str) -> None:
+    """Note what is about to be applied, so that it can be told after a kill whether it was.
+
+    Args:
+        database: Where.
+        selection: What was chosen.
+        plain: Its draft before blocks were put into notes again.
+        at: When.
+    """
+    chosen = {number: sorted(numbers) for number, numbers in selection.chosen.items()}
+    parts = (chosen, choices.outcomes(plain), choices.outcomes(selection.draft), dict(selection.blocks))
+    database.execute(
+        "INSERT INTO acceptances (token, proposal, at, chosen, plain, expected, blocks) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (selection.token, selection.proposal, at, *map(json.dumps, parts)),
+    )
+
+
 def accept(database: sqlite3.Connection, token: str, proposal_id: str, chosen: Chosen, change_id: str) -> Proposal:
     """Note that what was chosen was applied; once, however often it is told."""
     row = database.execute("SELECT * FROM acceptances WHERE token = ?", (token,)).fetchone()
@@ -47,12 +65,14 @@ def accept(database: sqlite3.Connection, token: str, proposal_id: str, chosen: C
         return proposal_rows.get(database, proposal_id)
     found = proposal_rows.get(database, proposal_id)
     made = choices.draft(found, chosen)
-    now, expected = choices.outcomes(made), json.loads(row["expected"])
-    done = {file.path: file for file in made.files if now[file.path] == expected.get(file.path)}
+    now, then = choices.outcomes(made), json.loads(row["plain"])
+    done = {file.path: file for file in made.files if now[file.path] == then.get(file.path)}
     for file in found.files:
         if file.number in chosen:
             marked = hunking.advanced(file, chosen[file.number], done.get(file.path))
             proposal_rows.put_file(database, found.id, marked)
+    for path, blocks in json.loads(row["blocks"]).items():
+        proposal_rows.put_blocks(database, found.id, choices.file_at(found, path).number, blocks)
     database.execute("UPDATE acceptances SET change = ? WHERE token = ?", (change_id, token))
     return settle(database, found.id)
 
