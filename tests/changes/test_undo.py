@@ -257,3 +257,24 @@ def test_effects_on_each_other_are_undone_in_reverse(root: Path, state: State) -
     undo(state)
 
     assert picture(root) == before
+
+
+def test_an_undo_interrupted_as_it_holds_leaves_its_change_undoable(
+    root: Path, state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = edit(state, A, b"a", b"a1")
+    applied = state.journal.applied
+
+    def interrupt(change_id: str, *, durable: bool = True) -> None:
+        applied(change_id, durable=durable)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(state.journal, "applied", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        undo(state)
+    monkeypatch.undo()
+
+    assert (root / A).read_bytes() == b"a1"
+    assert not state.journal.show(change).undone
+    undo(state)
+    assert (root / A).read_bytes() == b"a"

@@ -116,8 +116,11 @@ class Journal:
             _set_phase(database, change_id, "done")
 
     def forget(self, change_id: str) -> None:
-        """Take out a change that wasn't made."""
+        """Take out a change that wasn't made, or was taken back just after it had been."""
         with self._transaction(durable=False) as database:
+            held = database.execute("SELECT 1 FROM changes WHERE id = ? AND phase = 'applied'", (change_id,)).fetchone()
+            for undone in _undoes(database, change_id) if held else ():
+                _toggle(database, undone)
             drop(database, [change_id])
 
     def unfinished(self) -> list[Change]:

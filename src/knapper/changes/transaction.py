@@ -64,13 +64,12 @@ def commit(state: State, plan: Plan, meta: Meta, *, change_id: str) -> list[str]
 def stage(here: Site, plan: Plan) -> list[Step]:
     """Write every temp file that takes a name later, not yet synced, and tell whose they are."""
     staged: list[Step] = []
-    for step in plan.steps:
+    for number, step in enumerate(plan.steps):
         if step.kind not in {"replace", "create"}:
             continue
-        temp = here.at(step.temp)
-        like = here.at(step.source_at) if step.kind == "replace" else None
+        like = _like(here, plan.steps[:number], step.source_at) if step.kind == "replace" else None
         try:
-            here.files.stage(temp, plan.contents[step.after or ""], like=_now(here, like, plan), mode=step.mode)
+            here.files.stage(here.at(step.temp), plan.contents[step.after or ""], like=like, mode=step.mode)
         except OSError as error:
             raise files.storage_error(error, step.path) from error
         staged.append(step)
@@ -112,16 +111,14 @@ def sync_folders(here: Site, steps: Iterable[Step]) -> None:
     _each(here.files.sync_folder, [folder for folder in folders if folder.is_dir()])
 
 
-def _now(here: Site, like: Path | None, plan: Plan) -> Path | None:
-    """Tell where the file lies now whose metadata is wanted, before the plan's moves."""
-    if like is None or here.files.stamp(like) is not None:
-        return like
-    at = like.relative_to(here.root).as_posix()
-    for step in reversed(plan.steps):
+def _like(here: Site, earlier: Sequence[Step], at: str) -> Path | None:
+    """Tell where the file lies now that will lie at a place after some steps; None if they make it."""
+    for step in reversed(earlier):
+        if step.kind == "create" and step.target_at == at:
+            return None
         if step.kind == "move" and (at == step.target_at or at.startswith(step.target_at + "/")):
             at = step.source_at + at[len(step.target_at) :]
-    found = here.at(at)
-    return found if here.files.stamp(found) is not None else None
+    return here.at(at)
 
 
 def _abandon(state: State, here: Site, steps: Sequence[Step], tried: int, change_id: str) -> None:
