@@ -63,3 +63,34 @@ def test_outgoing_links_tell_where_they_lead(engine: Engine) -> None:
 def test_broken_links_and_orphans_are_listed(engine: Engine) -> None:
     assert [(edge.source, edge.target) for edge in engine.graph.broken()] == [("A.md", "Missing")]
     assert engine.graph.orphans() == ["Lonely.md"]
+
+
+def test_a_note_whose_name_ends_so_before_its_ending_is_found_by_the_shorter_name(tmp_path: Path) -> None:
+    opened = worlds.engine(
+        worlds.fill(tmp_path / "v", {"A.md": "[[x.md]] [[X.md.md]]\n", "x.md.md": ""}), tmp_path / "s"
+    )
+    opened.refresh()
+
+    assert [edge.target for edge in opened.graph.incoming(NotePath("x.md.md"))] == ["x.md", "X.md.md"]
+
+
+def test_a_path_with_a_slash_at_its_end_is_a_backlink(tmp_path: Path) -> None:
+    opened = worlds.engine(worlds.fill(tmp_path / "v", {"A.md": "[[./B/]] [b](/B.md/)\n", "B.md": ""}), tmp_path / "s")
+    opened.refresh()
+
+    assert [edge.kind for edge in opened.graph.incoming(NotePath("B.md"))] == ["wikilink", "markdown"]
+
+
+def test_what_links_say_is_given_by_the_names_that_they_may_mean(engine: Engine) -> None:
+    found = {written.source: written.links for written in engine.graph.naming(["b"])}
+
+    assert found[NotePath("sub/C.md")] == (("wikilink", "sub/B"),)
+    assert set(found) == {"A.md", "sub/B.md", "sub/C.md"}
+
+
+def test_a_file_without_links_is_known_all_the_same(engine: Engine) -> None:
+    written = engine.graph.written(NotePath("Lonely.md"))
+
+    assert written is not None
+    assert (written.links, written.known.size) == ((), 8)
+    assert engine.graph.written(NotePath("None.md")) is None

@@ -58,7 +58,7 @@ def remove(connection: sqlite3.Connection, file_id: int) -> None:
 
 def link_key(target: str) -> str:
     """Give what links and files are matched by: the last part of a path without ``.md``, folded."""
-    return links.key(target.replace("\\", "/").rsplit("/", 1)[-1].strip())
+    return links.key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
 
 
 def _replace_parts(connection: sqlite3.Connection, file_id: int, record: Record) -> None:

@@ -30,7 +30,7 @@ def is_external(target: str) -> bool:
 
 def key(name: str) -> str:
     r"""Fold a file's name for a lookup: ``"Über.MD"`` and ``"u\\u0308ber"`` are both ``"über"``."""
-    return _folded(name).removesuffix(_NOTE_SUFFIX)
+    return folded(name).removesuffix(_NOTE_SUFFIX)
 
 
 def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[NotePath]]) -> Resolution:
@@ -45,12 +45,12 @@ def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[Note
         source: The note that holds the link.
         lookup: Gives all files of which the name has the given `key`.
     """
-    wanted = _folded(target.replace("\\", "/")).strip()
+    wanted = folded(target.replace("\\", "/")).strip()
     if not wanted:
         return Resolution(path=source)
-    folder = _folded(source).rpartition("/")[0]
+    folder = folded(source).rpartition("/")[0]
     if wanted.startswith(("./", "../")):
-        return _exact(_joined(folder, wanted), lookup)
+        return _exact(joined(folder, wanted), lookup)
     if wanted.startswith("/"):
         return _exact(wanted.strip("/"), lookup)
     found = _matching(wanted, lookup)
@@ -68,11 +68,28 @@ def heading_matches(wanted: str, title: str) -> bool:
 
 def heading_key(text: str) -> str:
     """Fold a heading: ``"What's *new*, v1.2?"`` is ``"what's new v1 2"``."""
-    return _folded(_HEADING_NOISE.sub(" ", text).strip())
+    return folded(_HEADING_NOISE.sub(" ", text).strip())
 
 
-def _folded(text: str) -> str:
-    return paths.key(text.replace("\xa0", " "))
+def folded(path: str) -> str:
+    """Fold a path or a part of one, as targets and files are compared: `knapper.vault.paths.key`, and plain spaces."""
+    return paths.key(path.replace("\xa0", " "))
+
+
+def joined(folder: str, relative: str) -> str:
+    """Give the path that a relative one leads to from a folder; empty where it leaves the vault.
+
+    ``../img/a.png`` leads from ``Notes/Work`` to ``Notes/img/a.png``.
+    """
+    parts = folder.split("/") if folder else []
+    for part in relative.split("/"):
+        if part == "..":
+            if not parts:
+                return ""
+            _ = parts.pop()
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/".join(parts)
 
 
 def _spellings(wanted: str) -> tuple[str, str]:
@@ -92,27 +109,15 @@ def _exact(wanted: str, lookup: Callable[[str], Sequence[NotePath]]) -> Resoluti
 
 def _at(wanted: str, found: Sequence[NotePath]) -> NotePath | None:
     """Find the file at a path; a note ``v1.md`` before a file ``v1``, as a link without suffix means a note."""
-    places = {_folded(path): path for path in found}
+    places = {folded(path): path for path in found}
     return next((places[spelling] for spelling in reversed(_spellings(wanted)) if spelling in places), None)
 
 
 def _matching(wanted: str, lookup: Callable[[str], Sequence[NotePath]]) -> list[NotePath]:
     """List the files whose path ends with the target at a folder's border."""
     endings = tuple("/" + spelling for spelling in _spellings(wanted))
-    return list(dict.fromkeys(p for p in _candidates(wanted, lookup) if ("/" + _folded(p)).endswith(endings)))
+    return list(dict.fromkeys(p for p in _candidates(wanted, lookup) if ("/" + folded(p)).endswith(endings)))
 
 
 def _rank(path: NotePath) -> tuple[int, str]:
     return len(path), path
-
-
-def _joined(folder: str, relative: str) -> str:
-    parts = folder.split("/") if folder else []
-    for part in relative.split("/"):
-        if part == "..":
-            if not parts:
-                return ""
-            _ = parts.pop()
-        elif part not in {"", "."}:
-            parts.append(part)
-    return "/".join(parts)
