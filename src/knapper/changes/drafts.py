@@ -42,6 +42,8 @@ class FileDraft:
     """The caller named the file's hash, or text that stands there once, a unique heading, the start or the end."""
     cause: Cause = "asked"
     """``link``: the file only follows another's move."""
+    hidden: bool = False
+    """Whoever asks may not see the file: it is counted, and neither named nor shown."""
     requests: frozenset[int] = frozenset()
     """Numbers of the batch's requests that want this."""
 
@@ -53,7 +55,7 @@ class FileDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """Name a link that follows a move."""
+    """Hold one link, or definition of links, that says something else so as to lead where it led."""
 
     path: NotePath
     """The file that holds it, as it is named before the move."""
@@ -74,6 +76,7 @@ class Draft:
     notices: tuple[str, ...] = ()
     """What the caller should hear: a match after normalising, a link that stays broken."""
     rewritten: tuple[Rewritten, ...] = ()
+    """Links that follow a move or a renamed heading, by file and place; those in hidden files aren't among them."""
 
     @property
     def named(self) -> int:

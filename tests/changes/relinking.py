@@ -1,0 +1,77 @@
+"""Make vaults in which files move, and tell what their links mean."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from knapper.changes import apply, moving, recover
+from knapper.changes.drafts import Draft
+from knapper.changes.effects import Meta
+from knapper.changes.relinks import PARSERS
+from knapper.changes.requests import Move
+from knapper.changes.state import State
+from knapper.index.engine import Engine
+from knapper.vault import links, walk
+from knapper.vault.paths import NotePath
+from knapper.vault.policy import Policy
+from knapper.vault.view import View
+from tests.index import worlds
+
+OWNER = Policy(client="owner")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Hold a vault with its index and its state."""
+
+    root: Path
+    engine: Engine
+    state: State
+
+    def view(self, policy: Policy = OWNER) -> View:
+        return View.open(self.root, policy)
+
+    def draft(self, *moves: tuple[str, str], policy: Policy = OWNER, owner: Policy = OWNER) -> Draft:
+        wanted = [Move(source=source, destination=destination) for source, destination in moves]
+        return moving.draft(self.view(policy), self.view(owner), self.engine.graph, wanted)
+
+    def move(self, *moves: tuple[str, str]) -> Draft:
+        """Move files, and bring the index up to date."""
+        draft = self.draft(*moves)
+        apply.apply(self.state, list(draft.effects()), Meta(client="test"))
+        self.engine.refresh()
+        return draft
+
+    def files(self) -> dict[str, bytes]:
+        """Read all files that may hold links."""
+        return {file.path: (self.root / file.path).read_bytes() for file in self.view().files()}
+
+    def text(self, path: str) -> str:
+        return (self.root / path).read_bytes().decode()
+
+    def meanings(self) -> dict[str, list[tuple[str, str | None]]]:
+        """Tell of each file what its links say, and the file that each leads to; from the disk, not from the index."""
+        files = self.files()
+        by_key: dict[str, list[NotePath]] = {}
+        for path in sorted(files):
+            by_key.setdefault(links.key(path.rpartition("/")[2]), []).append(NotePath(path))
+        found: dict[str, list[tuple[str, str | None]]] = {}
+        for path, raw in files.items():
+            kind = walk.kind_of(path)
+            outline = PARSERS[kind](raw) if kind in PARSERS else None
+            found[path] = [
+                (link.target, links.resolve(link.target, NotePath(path), lambda key: by_key.get(key, ())).path)
+                for link in (outline.links if outline else ())
+                if link.kind != "external"
+            ]
+        return found
+
+
+def make(folder: Path, files: Mapping[str, str]) -> World:
+    """Make a vault of files, and index it."""
+    root = worlds.fill(folder / "vault", dict(files))
+    root.mkdir(exist_ok=True)
+    engine = worlds.engine(root, folder / "index")
+    engine.refresh()
+    state, _ = recover.open_state(root, folder / "state")
+    return World(root=root, engine=engine, state=state)
