@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from knapper.changes import acceptance, blocks, proposals, rendering, snapshots, splices
 from knapper.changes import apply as changes
-from knapper.changes.drafts import Draft
+from knapper.changes.drafts import Draft, FileDraft
 from knapper.changes.effects import Meta
 from knapper.changes.proposal_records import Proposal
 from knapper.changes.proposals import Proposals
@@ -230,6 +230,28 @@ def test_what_is_gone_taken_or_led_away_is_stale(root: Path, store: Proposals) -
     causes = [file.stale or file.hunks[0].stale for file in found.files]
     assert [cause.code if cause else "" for cause in causes] == ["gone", "gone", "exists", "exists"]
     assert (found.status, noted) == ("stale", {})
+
+
+def test_a_large_file_is_looked_for_and_not_read(root: Path, store: Proposals) -> None:
+    film = FileDraft(path=NotePath("film.mp4"), base=None, target=NotePath("x/film.mp4"), needs=frozenset({"move"}))
+    made = propose(store, film)
+    gone, _ = acceptance.fit(store, root, made.id)
+    write(root, NotePath("film.mp4"), b"\0" * 100)
+
+    there, _ = acceptance.fit(store, root, made.id)
+
+    assert (gone.status, there.status, there.files[0].before) == ("stale", "open", None)
+
+
+def test_links_in_notes_that_are_not_shown_follow_without_being_named(root: Path, store: Proposals) -> None:
+    write(root, NOTE, b"a")
+    write(root, NotePath("Journal/l.md"), b"[[a]]\n")
+    link = edit("Journal/l.md", b"[[a]]\n", b"[[b]]\n", cause="link", requests={0})
+    made = propose(store, move(NOTE, "b.md", b"a"), link)
+
+    selection = acceptance.choose(store, View.open(root, Policy(hidden=("Journal/",))), made.id, made.digest)
+
+    assert [(file.path, file.hidden) for file in selection.draft.files] == [(NOTE, False), ("Journal/l.md", True)]
 
 
 def test_two_notes_may_change_places(root: Path, state: State, store: Proposals) -> None:

@@ -350,6 +350,8 @@ def test_the_log_only_adds(client: str) -> None:
     for one in (cut, edit(".obsidian/a"), edit("Preferences.md"), trash("a.md"), move("a.md", "b.md")):
         assert rules.verdict(draft(replace(one, anchored=False)), own, GROUND, log=True).kind != "apply"
     assert rules.verdict(draft(edit()), replace(own, tainted=True), GROUND, log=True).kind == "propose"
+    assert rules.verdict(draft(edit(anchored=False)), replace(own, large="refuse"), GROUND, log=True).kind == "apply"
+    assert rules.verdict(draft(edit()), replace(own, small="refuse"), GROUND, log=True).kind == "refuse"
 
 
 FILES = st.lists(

@@ -109,10 +109,8 @@ def _look(root: Path, proposal: Proposal, shown: Collection[NotePath]) -> dict[N
             continue
         if file.before is not None:
             found[file.path] = _read(root, file.path)
-        elif not _is_there(root, file.path):
-            found[file.path] = None
-        elif file.kind == "create":
-            found[file.path] = b""
+        else:  # of any size, so that only whether it is there is looked at
+            found[file.path] = b"" if _is_there(root, file.path) else None
         if file.target is not None:
             taken = _is_there(root, file.target) and not _same(root, file)
             found.setdefault(file.target, b"" if taken else None)

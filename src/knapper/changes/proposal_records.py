@@ -21,7 +21,8 @@ ItemState = Literal["open", "accepted", "rejected"]
 ItemKind = Literal["edit", "create", "move", "trash"]
 StaleCode = Literal["changed", "gone", "exists"]
 
-_DIGEST_DIGITS: Final = 16
+_DIGEST_DIGITS: Final = 32
+"""Enough that nobody makes two proposals of one digest, even one who writes both."""
 _ID_DIGITS: Final = 8
 
 

@@ -130,16 +130,15 @@ def verdict(
     refusals = enforce(draft, grants, ground, scope)
     if refusals:
         return Verdict(kind="refuse", reason=_told(refusals), refusals=refusals)
-    large = sizes.why_large(draft)
+    is_entry = log and sizes.only_adds(draft)
+    large = "" if is_entry else sizes.why_large(draft)
     outcome = grants.large if large else grants.small
     if outcome == "refuse":
         return Verdict(kind="refuse", reason=f"the client '{grants.client}' may not: {large or 'change notes'}")
     if person_word:
         return Verdict(kind="apply")
-    if log and sizes.only_adds(draft):
-        outcome, large = "apply", ""
     why = _many(draft) or _wary(draft, grants, ground)
-    if why or outcome == "propose":
+    if why or (outcome == "propose" and not is_entry):
         return Verdict(kind="propose", reason=why or large or f"the client '{grants.client}' only proposes")
     return Verdict(kind="apply")
 

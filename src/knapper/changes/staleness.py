@@ -9,7 +9,6 @@ from knapper.changes.proposal_records import ProposedFile, ProposedHunk, Stale
 from knapper.errors import BadInput, ConflictError
 from knapper.vault import lines, notes
 
-_HASHED: Final = "sha256:"
 _SHOWN: Final = 600
 
 
@@ -100,8 +99,8 @@ def _move(file: ProposedFile, current: bytes) -> ProposedFile:
 
 
 def _same(file: ProposedFile, current: bytes) -> Stale | None:
-    """Compare a file with what it was, as far as its text was looked at then."""
-    if file.base is None or not file.base.startswith(_HASHED) or notes.hash_of(current) == file.base:
+    """Compare a note with what it was; any other file is compared when it is moved or trashed."""
+    if file.before is None or notes.hash_of(current) == file.base:
         return None
     return _changed(current, 0)
 
