@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from knapper.index.chunks import Chunk
 
 Phase = Literal["scan", "read", "embed"]
-_BATCH_FILES = 64
-_BATCH_BYTES = 2_000_000
+_BATCH_FILES = 256
+_BATCH_BYTES = 4_000_000
 """Files that go into one transaction, so that other writers get their turn."""
 
 
@@ -117,12 +117,11 @@ def carry_out(store: Store, view: View, plan: Plan, *, progress: Progress | None
 
     New files are stored before old ones are forgotten, so that a moved note takes its vectors along.
     """
-    from knapper.index import reading  # noqa: PLC0415 - the parser's 60 ms, which only a changed file should cost
+    from knapper.index import reader  # noqa: PLC0415 - the parser's 60 ms, which only a changed file should cost
 
     outcome = Outcome(unchanged=plan.unchanged)
     work = (*plan.changed, *plan.doubtful)
-    for batch in _batches(work):
-        read = [reading.read(view, stat) for stat in batch]
+    for read in reader.read(view, list(_batches(work))) if work else ():
         with store.batch():
             for record, found in read:
                 _store(store, record, found, outcome)

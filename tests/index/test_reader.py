@@ -1,0 +1,68 @@
+"""A second process reads the same as this one."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from knapper.index import reader, reading
+from knapper.vault.policy import Policy
+from knapper.vault.view import View
+from knapper.vault.walk import FileStat
+from tests.index import worlds
+
+
+def world(root: Path) -> tuple[View, list[list[FileStat]]]:
+    worlds.fill(root, {f"{n}.md": f"---\ntags: [t{n}]\n---\n# Head {n}\n\ntext {n} [[1]]\n" for n in range(7)})
+    view = View.open(root, Policy(client="owner"))
+    files = list(view.files())
+    return view, [files[:3], files[3:6], files[6:]]
+
+
+def plain(batches: list[reader.Batch]) -> list[tuple[str, str, list[str]]]:
+    return [(record.path, record.hash, [c.text for c in chunks]) for batch in batches for record, chunks in batch]
+
+
+def here(view: View, batches: list[list[FileStat]]) -> list[tuple[str, str, list[str]]]:
+    return plain([[reading.read(view, stat) for stat in stats] for stats in batches])
+
+
+def test_another_process_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view, batches = world(tmp_path / "v")
+    expected = here(view, batches)
+
+    def refuse(_: View, stat: FileStat) -> None:
+        pytest.fail(f"{stat.path} was read here")
+
+    monkeypatch.setattr(reading, "read", refuse)
+    found = list(reader.read(view, batches, many=1))
+
+    assert [len(batch) for batch in found] == [3, 3, 1]
+    assert plain(found) == expected
+
+
+def test_what_the_other_process_does_not_manage_is_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view, batches = world(tmp_path / "v")
+    expected = here(view, batches)
+    for name in (str(tmp_path / "missing"), "", "/bin/false"):
+        monkeypatch.setattr(sys, "executable", name)
+
+        assert plain(list(reader.read(view, batches, many=1))) == expected
+
+
+def test_nothing_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    view, batches = world(tmp_path / "v")
+    (tmp_path / "v" / "pickle.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "v")
+
+    list(reader.read(view, batches, many=1))
+
+    assert not (tmp_path / "ran").exists()
+
+
+def test_reading_can_be_left_off(tmp_path: Path) -> None:
+    view, batches = world(tmp_path / "v")
+
+    some = reader.read(view, batches, many=1)
+
+    assert len(next(some)) == 3
