@@ -10,7 +10,7 @@ from knapper.index.filters import Filter
 from knapper.vault.view import View
 
 if TYPE_CHECKING:
-    from knapper.changes.writer import Writer
+    from knapper.changes.writer import Asked, Writer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,8 @@ class Context:
     """Opens what writing needs, once."""
     close: "Callable[[], None]"
     """Closes what the context holds open."""
+    asked: "Asked | None" = None
+    """How what is written is meant: why, in which run, only to be told; None for the usual."""
 
     @property
     def writer(self) -> "Writer":

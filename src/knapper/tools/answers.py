@@ -1,0 +1,116 @@
+"""Shape what tools answer: what became of requests, and stretches of lists."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from knapper.changes.requests import Move, RenameTag, Request
+from knapper.changes.submissions import FileReport, Submission
+from knapper.errors import BadInput
+from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
+
+MOST = 1_000
+"""Results that one call gives at most."""
+
+
+def one(context: Context, request: Request) -> dict[str, JSONValue]:
+    """Carry out one request, and tell the file's path and the hash that it has now.
+
+    Raises:
+        KnapError: It can't be carried out, or is refused.
+    """
+    done = context.writer.submit([request], context.asked)
+    told = _shape(done)
+    file = next((file for file in done.files if file.action != "linked"), None)
+    told["path"] = named(request)
+    if file is not None:
+        is_done = done.status == "applied"
+        told["path"] = (file.target or file.path) if is_done or file.action == "created" else file.path
+        told["hash"] = _hash(file, is_done=is_done)
+    return _ordered(told)
+
+
+def several(context: Context, requests: Sequence[Request]) -> dict[str, JSONValue]:
+    """Carry out independent requests: those that can be form one change or proposal, and the others are listed.
+
+    Raises:
+        BadInput: There is none.
+        KnapError: None of them can be carried out.
+    """
+    if not requests:
+        raise BadInput("nothing is asked for", hint="name at least one file")
+    done = context.writer.submit(requests, context.asked)
+    told = _shape(done)
+    failures = cast("list[dict[str, JSONValue]]", told.get("failures", []))
+    for failure, known in zip(failures, done.failures, strict=True):
+        failure["path"] = named(requests[known.number])
+    refused = {number for refusal in done.refusals for number in refusal.requests}
+    made = len(requests) - len({one.number for one in done.failures} | refused)
+    told["message"] = f"{done.status}: {made} of {len(requests)}"
+    return _ordered(told)
+
+
+def named(request: Request) -> str:
+    """Tell which file a request is about, as its caller wrote it."""
+    match request:
+        case Move():
+            return request.source
+        case RenameTag():
+            return ""
+        case _:
+            return request.path
+
+
+def page(rows: Sequence[JSONValue], limit: int, offset: int) -> dict[str, JSONValue]:
+    """Give a stretch of a whole list.
+
+    Raises:
+        BadInput: The stretch can't be one.
+    """
+    check_page(limit, offset)
+    return stretch(rows[offset : offset + limit], len(rows), limit, offset)
+
+
+def stretch(rows: Sequence[JSONValue], total: int, limit: int, offset: int) -> dict[str, JSONValue]:
+    """Give what was cut out of a list already; says where it goes on, if it does."""
+    shown: dict[str, JSONValue] = {
+        "success": True,
+        "results": list(rows),
+        "total": total,
+        "limit": limit,
+        "offset": offset,
+    }
+    if offset + len(rows) < total:
+        shown["next_offset"] = offset + len(rows)
+    return shown
+
+
+def check_page(limit: int, offset: int) -> None:
+    """Refuse a stretch that can't be one.
+
+    Raises:
+        BadInput: It is none.
+    """
+    if not 1 <= limit <= MOST:
+        raise BadInput(f"limit is {limit}", hint=f"give 1 to {MOST}")
+    if offset < 0:
+        raise BadInput(f"offset is {offset}", hint="give 0 or more")
+
+
+def _shape(done: Submission) -> dict[str, JSONValue]:
+    told = done.as_dict()
+    if done.status == "applied" and not done.change_id:
+        told["message"] = "nothing had to change"
+    return told
+
+
+def _hash(file: FileReport, *, is_done: bool) -> str | None:
+    """Tell a file's hash as it is now; what is only planned or proposed hasn't changed it."""
+    return file.after_hash if is_done else file.before_hash
+
+
+def _ordered(told: dict[str, JSONValue]) -> dict[str, JSONValue]:
+    """Put what matters most first."""
+    first = ("success", "status", "path", "hash", "message", "change_id", "proposal_id", "reason")
+    shown = {name: told[name] for name in first if name in told and told[name] is not None}
+    return shown | {name: value for name, value in told.items() if name not in first}

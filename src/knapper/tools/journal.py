@@ -1,0 +1,201 @@
+"""Tell what was changed, and take it back."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from knapper.changes import apply as applying
+from knapper.changes import diff, history, selection, steps, undo
+from knapper.changes.history import Wanted
+from knapper.changes.plan import Conflict
+from knapper.changes.records import Change
+from knapper.changes.selection import Last, OfProposal, OfRun, One, Selector, Since
+from knapper.changes.steps import FileResult
+from knapper.errors import BadInput
+from knapper.tools import answers
+from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
+
+_TRASH = ".trash/"
+
+
+def list_changes(
+    context: Context, limit: int = history.LIMIT, offset: int = 0, wanted: Wanted | None = None
+) -> dict[str, JSONValue]:
+    """List what was changed in the vault, the newest first: who, when, why, and which files.
+
+    Args:
+        context: The vault, as the client sees it.
+        limit: How many at most.
+        offset: How many of the newest are left out.
+        wanted: Only some: of a client, a run, a proposal, a path, or since a time.
+
+    Returns:
+        ``results`` with id, at, client, run, reason, proposal_id, undone, undoes and files.
+    """
+    answers.check_page(limit, offset)
+    found = history.list_changes(context.writer.state.journal, wanted, limit=limit, offset=offset)
+    return answers.stretch([_change(context, one) for one in found.changes], found.total, limit, offset)
+
+
+def undo_change(
+    context: Context,
+    change_id: str = "",
+    run: str = "",
+    proposal_id: str = "",
+    since: str = "",
+    *,
+    partial: bool = False,
+) -> dict[str, JSONValue]:
+    """Take back the last change, or the one that is named; the undo is a change itself, and can be undone.
+
+    Args:
+        context: The vault, as the client sees it.
+        change_id: Which change; at most one of this and the next three is given, and none means the last one.
+        run: All that a run wrote.
+        proposal_id: All that accepting a proposal changed.
+        since: Everything from this time on, such as ``2026-01-31T12:00``; without a zone it is the system's.
+        partial: Leave files that were changed since as they are, and take back the rest.
+
+    Returns:
+        ``undone``: ids of what was taken back; ``files``; ``left``: the files that stay, since they were changed.
+
+    Raises:
+        NotFound: There is nothing to take back.
+        BadInput: The change was undone already, or more than one thing is named.
+        ConflictError: Files were changed since (``conflicts``), and *partial* wasn't asked for; nothing was done.
+        RefusedError: The client may not undo.
+    """
+    selector = _selector({"change_id": change_id, "run": run, "proposal_id": proposal_id, "since": since})
+    asked = context.asked
+    if asked is not None and asked.dry_run:
+        return _planned(context, selector)
+    reason = asked.reason if asked is not None else ""
+    done = context.writer.undo(selector, reason=reason, partial=partial)
+    ids: list[JSONValue] = [*done.changes]
+    shown: dict[str, JSONValue] = {
+        "success": True,
+        "status": "applied",
+        "change_id": done.applied.change_id,
+        "undone": ids,
+        "files": _files(context, done.applied.files),
+    }
+    notices: list[JSONValue] = [*done.applied.notices]
+    return shown | _some({"left": _left(done.left), "notes": notices})
+
+
+def _selector(given: Mapping[str, str]) -> Selector:
+    named = {name: value for name, value in given.items() if value}
+    if len(named) > 1:
+        raise BadInput(f"{' and '.join(named)} can't be given together", hint="give one of them")
+    match next(iter(named.items()), ("", "")):
+        case ("change_id", value):
+            return One(change_id=value)
+        case ("run", value):
+            return OfRun(run=value)
+        case ("proposal_id", value):
+            return OfProposal(proposal=value)
+        case ("since", value):
+            return Since(at=moment(value))
+        case _:
+            return Last()
+
+
+def moment(text: str) -> datetime:
+    """Read a day or a time as ISO 8601 writes it.
+
+    Raises:
+        BadInput: It is none.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        hint = "write it like 2026-01-31 or 2026-01-31T18:30"
+        raise BadInput(f"'{text}' is no day or time", hint=hint, code="invalid_time") from None
+
+
+def _planned(context: Context, selector: Selector) -> dict[str, JSONValue]:
+    """Tell what an undo would do; nothing is written."""
+    state = context.writer.state
+    changes = selection.changes(state.journal, selector)
+    plan = applying.check(state, list(undo.inverse(state.journal, changes)))
+    ids: list[JSONValue] = [one.id for one in changes]
+    shown: dict[str, JSONValue] = {
+        "success": True,
+        "status": "planned",
+        "undone": ids,
+        "files": _files(context, steps.results(plan.steps), plan.contents),
+    }
+    return shown | _some({"left": _left(plan.conflicts)})
+
+
+def _change(context: Context, change: Change) -> JSONValue:
+    undoes: list[JSONValue] = [*change.undoes]
+    hidden = sum(not _is_visible(context, file) for file in change.files)
+    shown: dict[str, JSONValue] = {
+        "id": change.id,
+        "at": change.at.isoformat(timespec="seconds"),
+        "client": change.client,
+        "files": _files(context, change.files),
+    }
+    more: dict[str, JSONValue] = {
+        "reason": change.reason,
+        "run": change.run,
+        "proposal_id": change.proposal,
+        "undone": change.undone,
+        "undoes": undoes,
+        "hidden_files": hidden,
+    }
+    return shown | _some(more)
+
+
+def _files(
+    context: Context, files: Iterable[FileResult], contents: Mapping[str, bytes] | None = None
+) -> list[JSONValue]:
+    return [_file(file, contents) for file in files if _is_visible(context, file)]
+
+
+def _is_visible(context: Context, file: FileResult) -> bool:
+    """Tell whether the client may know of a file; what lies in the trash counts as what it was."""
+    if context.view.policy.sees_all:
+        return True
+    ends = [end for end in (file.before_path, file.after_path) if end and not end.startswith(_TRASH)]
+    return all(context.view.visible(end) for end in ends)
+
+
+def _file(file: FileResult, contents: Mapping[str, bytes] | None) -> JSONValue:
+    before, after = file.before_path, file.after_path
+    shown: dict[str, JSONValue] = {"action": _action(file), "path": before or after}
+    more: dict[str, JSONValue] = {
+        "target": after if before and after != before else None,
+        "before_hash": file.before_hash,
+        "hash": file.after_hash,
+        "diff": _diff(file, contents) if contents is not None else "",
+    }
+    return shown | _some(more)
+
+
+def _action(file: FileResult) -> str:
+    before, after = file.before_path, file.after_path
+    if before is None:
+        return "created"
+    if after is None:
+        return "removed"
+    if before == after:
+        return "edited"
+    if after.startswith(_TRASH):
+        return "trashed"
+    return "restored" if before.startswith(_TRASH) else "moved"
+
+
+def _diff(file: FileResult, contents: Mapping[str, bytes]) -> str:
+    old, new = contents.get(file.before_hash or "", b""), contents.get(file.after_hash or "", b"")
+    known = all(name is None or name in contents for name in (file.before_hash, file.after_hash))
+    return diff.unified(old, new, file.path) if known and old != new else ""
+
+
+def _left(conflicts: Iterable[Conflict]) -> list[JSONValue]:
+    return [{"path": one.path, "problem": one.problem, "current_hash": one.current} for one in conflicts]
+
+
+def _some(parts: dict[str, JSONValue]) -> dict[str, JSONValue]:
+    return {name: value for name, value in parts.items() if value}

@@ -1,0 +1,97 @@
+"""Change the properties of notes, and leave every other line of them alone."""
+
+import json
+from collections.abc import Sequence
+from typing import Final, Literal, get_args
+
+from knapper.changes.requests import EditProperty
+from knapper.errors import BadInput
+from knapper.tools import answers
+from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
+
+Operation = Literal["set", "remove", "append", "rename"]
+OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
+
+
+def update_frontmatter(
+    context: Context,
+    path: str,
+    field: str,
+    value: JSONValue = None,
+    operation: Operation = "set",
+    expected_hash: str = "",
+) -> dict[str, JSONValue]:
+    """Set, remove, append to or rename one property of a note.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Of a note that is there.
+        field: The property's name.
+        value: What it gets, as a person types it; lists and objects as such or as JSON. The new name for ``rename``.
+        operation: ``append`` makes the list where there is none, and leaves out what it holds already.
+        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+
+    Raises:
+        NotFound: There is no such note, or no such property to remove or rename.
+        BadInput: The note's YAML is invalid, or the value can't be used.
+        ConflictError: The note isn't what was read any more, and the place changed.
+        RefusedError: The path is out of the vault, or the client may not write there.
+    """
+    text = _text(value, operation)
+    return answers.one(context, EditProperty(path=path, word=operation, name=field, value=text, base=expected_hash))
+
+
+def batch_update_frontmatter(
+    context: Context, paths: Sequence[str], field: str, value: JSONValue = None, operation: Operation = "set"
+) -> dict[str, JSONValue]:
+    """Change one property of several notes; those where that fails are listed, and the others go on together.
+
+    More than 5 notes are always a proposal.
+
+    Args:
+        context: The vault, as the client sees it.
+        paths: Of notes that are there; the same one twice counts once.
+        field: The property's name.
+        value: As for `update_frontmatter`.
+        operation: As there.
+
+    Returns:
+        ``files`` that change, ``failures`` with path, error, code and hint.
+
+    Raises:
+        KnapError: It fails for every one of them.
+    """
+    text = _text(value, operation)
+    wanted = dict.fromkeys(paths)
+    return answers.several(
+        context, [EditProperty(path=path, word=operation, name=field, value=text) for path in wanted]
+    )
+
+
+def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
+    """Tell a note's properties.
+
+    Raises:
+        NotFound: There is no such note.
+        BadInput: Its YAML is invalid.
+    """
+    note = context.view.read(path)
+    block = note.outline.frontmatter
+    if block is not None and not block.valid:
+        problem = next((one for one in note.outline.problems if one.code == "invalid_yaml"), None)
+        said = f": {problem.message}" if problem else ""
+        raise BadInput(
+            f"the properties of {note.path} can't be read{said}", hint="mend its frontmatter", code="invalid_yaml"
+        )
+    return {"success": True, "path": note.path, "hash": note.hash, "properties": dict(block.values) if block else {}}
+
+
+def _text(value: JSONValue, operation: str) -> str:
+    if operation not in OPERATIONS:
+        raise BadInput(f"there is no operation '{operation}'", hint=f"operations: {', '.join(OPERATIONS)}")
+    if value is None and operation != "remove":
+        raise BadInput(f"the operation '{operation}' needs a value", hint="give one; an empty text will do")
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,215 @@
+"""List, show, accept and reject what waits for a person's word."""
+
+from collections.abc import Sequence
+from typing import Final, get_args
+
+from knapper.changes import proposals
+from knapper.changes.proposal_list import Wanted
+from knapper.changes.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale, Status, Summary
+from knapper.errors import BadInput, RefusedError
+from knapper.tools import answers
+from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
+
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+
+
+def list_proposals(
+    context: Context, status: str = "", path: str = "", limit: int = proposals.LIMIT, offset: int = 0
+) -> dict[str, JSONValue]:
+    """List changes that wait for a person's word, and what became of earlier ones; the newest first.
+
+    Args:
+        context: The vault, as the client sees it.
+        status: Only those that are ``open``, ``stale``, ``accepted``, ``partly_accepted``, ``rejected``, ``expired`` or
+            ``superseded``; empty for all.
+        path: Only those about this file or folder; empty for all.
+        limit: How many at most.
+        offset: How many of the newest are left out.
+
+    Returns:
+        ``results`` with id, status, client, created, why they wait, and how many parts are in which state.
+    """
+    answers.check_page(limit, offset)
+    chosen: Status | None = next((known for known in STATUSES if status == known), None)
+    if status and chosen is None:
+        raise BadInput(f"there is no status '{status}'", hint=f"one of: {', '.join(STATUSES)}")
+    wanted = Wanted(status=chosen, path=path, visible=context.view.visible)
+    found = context.writer.proposals.find(wanted, limit=limit, offset=offset)
+    return answers.stretch([_summary(one) for one in found.proposals], found.total, limit, offset)
+
+
+def show_proposal(context: Context, proposal_id: str) -> dict[str, JSONValue]:
+    """Show a proposal, fitted to the files as they are now: its files, hunks and word-level differences.
+
+    Args:
+        context: The vault, as the client sees it.
+        proposal_id: Which.
+
+    Returns:
+        ``digest``, which accepting asks for, and ``files`` with ``hunks``.
+
+    Raises:
+        NotFound: There is none, or it is about files that the client doesn't see.
+    """
+    return shape(context.writer.refit(proposal_id))
+
+
+def accept_proposal(
+    context: Context, proposal_id: str, digest: str, files: Sequence[str] = (), hunks: Sequence[str] = ()
+) -> dict[str, JSONValue]:
+    """Apply a proposal, or the named files or hunks of it, exactly as it was shown.
+
+    Args:
+        context: The vault, as the client sees it.
+        proposal_id: Which.
+        digest: As showing it told, so that nothing is accepted that wasn't shown.
+        files: Paths; empty for all.
+        hunks: Ids such as ``2.1``; empty for all.
+
+    Raises:
+        NotFound: There is no such proposal, file or hunk.
+        ConflictError: It isn't what was shown any more, is closed, or a place in a file changed.
+        RefusedError: The client may not accept it; a person can.
+    """
+    return context.writer.accept(proposal_id, digest, files=files, hunks=hunks).as_dict()
+
+
+def reject_proposal(
+    context: Context, proposal_id: str, reason: str = "", files: Sequence[str] = (), hunks: Sequence[str] = ()
+) -> dict[str, JSONValue]:
+    """Say no to a proposal, or to the named files or hunks of it; it stays visible, with the reason.
+
+    Args:
+        context: The vault, as the client sees it.
+        proposal_id: Which.
+        reason: Why; may be empty.
+        files: Paths; empty for all.
+        hunks: Ids such as ``2.1``; empty for all.
+
+    Raises:
+        NotFound: There is no such proposal, file or hunk.
+        ConflictError: It is closed.
+        RefusedError: It is another client's, and the client is no person.
+    """
+    _check_mine(context, proposal_id)
+    found = context.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
+    return {"success": True, "id": found.id, "status": found.status, "reason": reason}
+
+
+def edit_proposal(context: Context, proposal_id: str, digest: str, hunk: str, new_text: str) -> dict[str, JSONValue]:
+    """Put another text in the place of a hunk's new lines, before it is accepted; its digest changes with that.
+
+    Args:
+        context: The vault, as the client sees it.
+        proposal_id: Which.
+        digest: As showing it told.
+        hunk: Its id, such as ``2.1``.
+        new_text: The lines.
+
+    Raises:
+        NotFound: There is no such proposal or hunk.
+        ConflictError: It isn't what was shown any more, or is closed.
+        BadInput: The hunk isn't open, or would change nothing.
+        RefusedError: It is another client's, and the client is no person.
+    """
+    _check_mine(context, proposal_id)
+    return shape(context.writer.proposals.edit_hunk(proposal_id, digest, hunk, new_text))
+
+
+def shape(proposal: Proposal) -> dict[str, JSONValue]:
+    """Give a proposal as every surface shows it."""
+    together = {file.number: group[0].number for group in proposal.groups() for file in group}
+    files: list[JSONValue] = [_file(file, together[file.number]) for file in proposal.files]
+    rewritten: list[JSONValue] = [
+        {"path": one.path, "line": one.line, "old": one.old, "new": one.new} for one in proposal.rewritten
+    ]
+    folders: list[JSONValue] = [{"path": source, "target": target} for source, target in proposal.folders]
+    notices: list[JSONValue] = [*proposal.notices]
+    changes: list[JSONValue] = [*proposal.changes]
+    shown: dict[str, JSONValue] = {
+        "success": True,
+        "id": proposal.id,
+        "status": proposal.status,
+        "digest": proposal.digest,
+        "client": proposal.client,
+        "created": proposal.created.isoformat(timespec="seconds"),
+        "expires": proposal.expires.isoformat(timespec="seconds"),
+        "files": files,
+    }
+    more: dict[str, JSONValue] = {
+        "reason": proposal.reason,
+        "why": proposal.why,
+        "run": proposal.run,
+        "tainted": proposal.tainted,
+        "folders": folders,
+        "links_rewritten": rewritten,
+        "rejection": proposal.rejection,
+        "superseded_by": proposal.superseded_by,
+        "change_ids": changes,
+        "notes": notices,
+    }
+    return shown | _some(more)
+
+
+def _check_mine(context: Context, proposal_id: str) -> None:
+    writer = context.writer
+    found = writer.proposals.show(proposal_id, visible=context.view.visible)
+    if not writer.grants.is_person and found.client != writer.grants.client:
+        hint = "a person can decide on it"
+        raise RefusedError(f"the proposal {proposal_id} is of the client '{found.client}'", hint=hint)
+
+
+def _summary(one: Summary) -> JSONValue:
+    items: dict[str, JSONValue] = {name: count for name, count in one.items.items() if count}
+    shown: dict[str, JSONValue] = {
+        "id": one.id,
+        "status": one.status,
+        "client": one.client,
+        "created": one.created.isoformat(timespec="seconds"),
+        "expires": one.expires.isoformat(timespec="seconds"),
+        "path": one.path,
+        "files": one.files,
+        "items": items,
+    }
+    return shown | _some({"reason": one.reason, "why": one.why, "run": one.run, "tainted": one.tainted})
+
+
+def _file(file: ProposedFile, group: int) -> JSONValue:
+    hunks: list[JSONValue] = [_hunk(one) for one in file.hunks]
+    shown: dict[str, JSONValue] = {
+        "number": file.number,
+        "group": group,
+        "path": file.path,
+        "kind": file.kind,
+        "state": file.state,
+        "follows": file.cause == "link",
+        "hunks": hunks,
+        "diff": file.unified,
+    }
+    more: dict[str, JSONValue] = {"target": file.target, "base_hash": file.base, "reason": file.reason}
+    return shown | _some({**more, "stale": _stale(file.stale)})
+
+
+def _hunk(one: ProposedHunk) -> JSONValue:
+    words: list[JSONValue] = [[mark.side, mark.text] for mark in one.hunk.words]
+    shown: dict[str, JSONValue] = {
+        "id": one.id,
+        "state": one.state,
+        "line": one.hunk.old_start_line,
+        "old": one.hunk.old.decode(errors="replace"),
+        "new": one.hunk.new.decode(errors="replace"),
+        "words": words,
+    }
+    return shown | _some({"edited": one.edited, "reason": one.reason, "stale": _stale(one.stale)})
+
+
+def _stale(stale: Stale | None) -> JSONValue:
+    if stale is None:
+        return None
+    shown: dict[str, JSONValue] = {"code": stale.code, "message": stale.message}
+    return shown | _some({"line": stale.line, "current_text": stale.current_text})
+
+
+def _some(parts: dict[str, JSONValue]) -> dict[str, JSONValue]:
+    return {name: value for name, value in parts.items() if value}

@@ -1,0 +1,61 @@
+"""Change what a heading of a note owns."""
+
+from typing import Literal
+
+from knapper.changes.requests import EditSection
+from knapper.tools import answers
+from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
+
+How = Literal["replace", "replace_body", "append", "prepend"]
+
+
+def replace_section(
+    context: Context, path: str, heading: str, content: str, expected_hash: str = ""
+) -> dict[str, JSONValue]:
+    """Replace a heading and all below it, down to the next heading of its level or above.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Of a note that is there.
+        heading: With its ``#`` signs, in any case; ``# Plan > ## Tasks`` where one stands several times.
+        content: What comes in its place, with a heading or without.
+        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+
+    Raises:
+        NotFound: There is no such note or heading; the hint has the nearest ones.
+        Ambiguous: The heading stands several times; the details list the lines.
+        BadInput: The heading has no ``#`` signs, or nothing would change.
+        ConflictError: The note isn't what was read any more, and the place changed.
+        RefusedError: The path is out of the vault, or the client may not write there.
+    """
+    request = EditSection(path=path, heading=heading, content=content, how="replace", strict=True, base=expected_hash)
+    return answers.one(context, request)
+
+
+def append_to_section(
+    context: Context, path: str, heading: str, content: str, expected_hash: str = ""
+) -> dict[str, JSONValue]:
+    """Append text at the end of a section, after a blank line; the heading and its text stay.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Of a note that is there.
+        heading: With its ``#`` signs, in any case; ``# Plan > ## Tasks`` where one stands several times.
+        content: What is appended.
+        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+
+    Raises:
+        KnapError: As for `replace_section`.
+    """
+    request = EditSection(path=path, heading=heading, content=content, how="append", strict=True, base=expected_hash)
+    return answers.one(context, request)
+
+
+def edit_section(context: Context, request: EditSection) -> dict[str, JSONValue]:
+    """Change a section in any of the ways that there are; its heading may be written without ``#`` signs.
+
+    Raises:
+        KnapError: As for `replace_section`.
+    """
+    return answers.one(context, request)

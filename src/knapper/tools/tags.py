@@ -1,0 +1,55 @@
+"""List and rename tags."""
+
+from collections.abc import Sequence
+
+from knapper.changes.requests import RenameTag
+from knapper.index import tag_counts
+from knapper.tools import answers, search
+from knapper.tools.context import Context
+from knapper.vault import paths
+from knapper.vault.outline import JSONValue
+from knapper.vault.paths import NotePath
+
+
+def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int = 0) -> dict[str, JSONValue]:
+    """List the vault's tags with how many notes have each, the most used first.
+
+    Args:
+        context: The vault, as the client sees it.
+        prefix: Only tags that begin so, such as ``project/``; empty for all.
+        limit: How many at most.
+        offset: How many are left out at the beginning.
+
+    Returns:
+        ``results`` with tag and notes.
+    """
+    freshness = context.index.freshen(meaning=False)
+    wanted = paths.key(prefix).removeprefix("#")
+    found = [one for one in tag_counts.count(context.index.store, context.view.visible) if one.key.startswith(wanted)]
+    rows: list[JSONValue] = [{"tag": one.name, "notes": one.notes} for one in found]
+    return {**answers.page(rows, limit, offset), **search.missing(freshness)}
+
+
+def rename_tag(context: Context, old: str, new: str, paths: Sequence[str] = ()) -> dict[str, JSONValue]:
+    """Rename a tag, and those nested below it, in text and properties.
+
+    All notes that have it are a target by query, and so a proposal.
+
+    Args:
+        context: The vault, as the client sees it.
+        old: With ``#`` or without.
+        new: Likewise.
+        paths: Only in these notes; empty for all that have it.
+
+    Raises:
+        NotFound: No note has the tag.
+        BadInput: The new name can't be a tag's, or nothing would change.
+    """
+    context.index.freshen(meaning=False)
+    return answers.several(context, [RenameTag(old=old, new=new, paths=tuple(paths))])
+
+
+def notes_with(context: Context, tag: str) -> list[NotePath]:
+    """Give the notes that have a tag, or one nested below it, and that the client sees; by path."""
+    context.index.freshen(meaning=False)
+    return [path for path in context.index.graph.tagged(tag) if context.view.visible(path)]

@@ -1,0 +1,40 @@
+"""Open a small vault as the program does, for any client."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from knapper import app
+from knapper.changes.writer import Asked
+from knapper.config import Client, Embeddings, Settings, Vault
+from knapper.tools.context import Context
+from tests.index import worlds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opener:
+    """Open one vault, again and again."""
+
+    root: Path
+    state: Path
+    hidden: tuple[str, ...] = ()
+
+    def text(self, name: str) -> str:
+        return (self.root / name).read_bytes().decode()
+
+    def open(self, client: str | Client = "cli", asked: Asked | None = None) -> Context:
+        named = client if isinstance(client, str) else client.name
+        settings = Settings(
+            choice=Vault(name="v", path=self.root, hidden=self.hidden),
+            clients=() if isinstance(client, str) else (client,),
+            state_dir=self.state,
+            embeddings=Embeddings(kind="none"),
+            config_file=self.state / "config.toml",
+        )
+        return replace(app.open_vault(settings, client=named), asked=asked)
+
+
+def vault(base: Path, notes: Mapping[str, str], *, hidden: tuple[str, ...] = ()) -> Opener:
+    """Write notes below *base*."""
+    root = worlds.fill(base / "vault", dict(notes)).resolve()
+    return Opener(root=root, state=base / "state", hidden=hidden)
