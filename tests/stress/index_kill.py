@@ -134,9 +134,11 @@ def broken(database: Path) -> list[str]:
 
 def held(state: Path) -> Texts:
     """Read the texts that an index holds."""
-    rows = _read(
-        state, "SELECT f.path, c.text FROM files f LEFT JOIN chunks c ON c.id >> 20 = f.id ORDER BY f.id, position"
+    sql = (
+        "SELECT f.path, c.text FROM files f LEFT JOIN chunks c ON c.id BETWEEN f.id << 20 AND ((f.id + 1) << 20) - 1"
+        " ORDER BY f.id, position"
     )
+    rows = _read(state, sql)
     found: dict[str, list[str]] = {}
     for path, text in rows:
         found.setdefault(str(path), []).extend([] if text is None else [str(text)])
