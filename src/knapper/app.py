@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from knapper import config
@@ -50,7 +51,9 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
     stack = contextlib.ExitStack()
     stack.callback(engine.close)
     folder = config.state_folder(settings, vault)
-    open_writer = _Once(lambda: _open_writer(folder, view, engine, allowed.grants, stack))
+    open_writer = _Once(
+        lambda: replace(_open_writer(folder, view, engine, allowed.grants, stack), proposal_days=settings.proposal_days)
+    )
     return Context(vault=vault.name, view=view, index=engine, open_writer=open_writer, close=stack.close)
 
 

@@ -1,16 +1,29 @@
 """The one door through which a vault is written: requests, drafts, rules, then the journal or a proposal."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from knapper.changes import (
+    acceptance,
+    blocks,
+    drafting,
+    rendering,
+    rules,
+    snapshots,
+    splices,
+    submissions,
+    undo,
+)
 from knapper.changes import apply as applying
-from knapper.changes import drafting, proposals, rules, submissions, undo
+from knapper.changes.blocks import Choice
 from knapper.changes.drafting import Desk
-from knapper.changes.drafts import Draft
+from knapper.changes.drafts import Capability, Draft, FileDraft
 from knapper.changes.effects import Meta
+from knapper.changes.proposal_list import Wanted
 from knapper.changes.proposal_records import Proposal
-from knapper.changes.proposals import Proposals
+from knapper.changes.proposals import DAYS, Proposals
+from knapper.changes.proposals import Note as Waiting
 from knapper.changes.requests import Request
 from knapper.changes.rules import Verdict
 from knapper.changes.selection import Selector
@@ -18,11 +31,13 @@ from knapper.changes.state import State
 from knapper.changes.submissions import Submission
 from knapper.changes.taint import Taints
 from knapper.changes.undo import Undone
-from knapper.errors import KnapError, NotFound, RefusedError
-from knapper.vault import disk, lookup
+from knapper.errors import BadInput, KnapError, RefusedError
 from knapper.vault import grants as granted
 from knapper.vault.grants import Grants, Scope
 from knapper.vault.paths import NotePath
+
+_READ_BACK = 50
+"""Proposals about one note that are told what became of their blocks in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +70,8 @@ class Writer:
     """The client's, as the owner configured them."""
     touched: Callable[[Sequence[Path]], None]
     """Told which files and folders were written, so that the index follows."""
+    proposal_days: float = DAYS
+    """How long proposals wait."""
 
     def submit(self, requests: Sequence[Request], asked: Asked | None = None) -> Submission:
         """Carry out a batch: apply it, keep it as a proposal, or refuse it, as the client's rules say.
@@ -66,6 +83,8 @@ class Writer:
             KnapError: The only request fails, or the disk does; nothing is changed then.
         """
         asked = asked or Asked()
+        if asked.person_word and not self.grants.is_person:
+            raise RefusedError(f"the client '{self.grants.client}' is no person, and can't give a person's word")
         drafted = drafting.draft(self.desk, requests)
         draft, failures = drafted.draft, drafted.failures
         if failures and len(failures) == len(requests):
@@ -79,13 +98,7 @@ class Writer:
         return replace(done, failures=failures, refusals=refused)
 
     def accept(
-        self,
-        proposal_id: str,
-        digest: str,
-        *,
-        files: Sequence[str] = (),
-        hunks: Sequence[str] = (),
-        scope: Scope = granted.NOTHING_OPEN,
+        self, proposal_id: str, digest: str, *, files: Sequence[str] = (), hunks: Sequence[str] = (), run: str = ""
     ) -> Submission:
         """Apply a proposal, or the named files or hunks of it, as it was shown.
 
@@ -94,14 +107,13 @@ class Writer:
             ConflictError: It isn't what was shown, or a place in a file has changed since.
             RefusedError: The client may not accept it.
         """
-        shown = self.refit(proposal_id)
-        selection = self.proposals.select(proposal_id, digest, files=files, hunks=hunks)
+        selection = acceptance.choose(self.proposals, self.desk.view, proposal_id, digest, files=files, hunks=hunks)
         try:
-            verdict = rules.acceptance(
-                selection.draft, self._mine(), rules.ground(self.desk.view), scope, tainted=selection.tainted
-            )
+            ground, scope = rules.ground(self.desk.view), selection.scope
+            verdict = rules.acceptance(selection.draft, self._mine(run), ground, scope, tainted=selection.tainted)
             verdict.raise_if_refused()
-            meta = Meta(client=self.grants.client, run=shown.run, reason=shown.reason, proposal=proposal_id)
+            source = selection.source
+            meta = Meta(client=self.grants.client, run=source.run, reason=source.reason, proposal=proposal_id)
             applied = self._apply(selection.draft, meta)
         except KnapError:
             self.proposals.abandon(selection)
@@ -114,16 +126,92 @@ class Writer:
 
         Raises:
             NotFound: There is none, or it is about a file that the client may not know of.
+            ConflictError: A block of it in a note was edited by hand.
         """
         found = self.proposals.show(proposal_id, visible=self.desk.view.visible)
-        if found.status in {"open", "stale"}:
-            whole = self.proposals.show(proposal_id)
-            places = {path for file in whole.files for path in (file.path, file.place)}
-            self.proposals.rebase(proposal_id, {path: self._current(path) for path in places})
-            found = self.proposals.show(proposal_id, visible=self.desk.view.visible)
-        return found
+        if found.status not in {"open", "stale"}:
+            return found
+        _ = acceptance.fit(self.proposals, self.desk.view.root, proposal_id)
+        return self.proposals.show(proposal_id, visible=self.desk.view.visible)
 
-    def undo(self, selector: Selector, *, reason: str = "", partial: bool = False) -> Undone:
+    def reject(
+        self, proposal_id: str, reason: str = "", *, files: Sequence[str] = (), hunks: Sequence[str] = ()
+    ) -> Proposal:
+        """Say no to a proposal, or to the named files or hunks of it; blocks of it leave the notes.
+
+        Raises:
+            NotFound: There is no such proposal, file or hunk.
+            ConflictError: It is closed, or a block of it was edited by hand.
+            RefusedError: It is another client's, and the client is no person.
+        """
+        found = self.proposals.show(proposal_id, visible=self.desk.view.visible)
+        if not self.grants.is_person and found.client != self.grants.client:
+            raise RefusedError(f"the proposal {proposal_id} is another client's", hint="a person can reject it")
+        rejected = self.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
+        cleared = acceptance.blocks_removed(self.proposals, self.desk.view.root, proposal_id)
+        if cleared.files:
+            _ = self._apply(cleared, Meta(client=self.grants.client, run=found.run, reason=f"rejected {proposal_id}"))
+        return rejected
+
+    def draw(self, proposal_id: str) -> Submission:
+        """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
+
+        Raises:
+            NotFound: There is none.
+            RefusedError: The client isn't a person.
+            BadInput: A part can't be shown in a note.
+            ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
+        """
+        self._check_person("put blocks into notes")
+        found, noted = acceptance.fit(self.proposals, self.desk.view.root, proposal_id)
+        held = self.proposals.blocks(proposal_id)
+        made = [
+            (file.path, rendering.render(file, noted.get(file.path, file.before or b""), held.get(file.path, {})))
+            for file in found.files
+            if file.kind == "edit" and file.state == "open"
+        ]
+        if not made:
+            raise BadInput(f"nothing of {proposal_id} can be shown in a note", hint="`knap edits show` shows it")
+        draft = Draft(files=tuple(file for _, one in made for file in one.draft.files))
+        done = self._apply(draft, Meta(client=self.grants.client, run=found.run, reason=f"shown: {proposal_id}"))
+        for path, one in made:
+            self.proposals.set_blocks(proposal_id, path, one.blocks)
+        return replace(done, proposal_id=proposal_id)
+
+    def resolve(self, path: str, choice: Choice | Mapping[str, Choice]) -> Submission:
+        """Accept or reject the edits that wait as blocks in a note: all of them, or each by its id.
+
+        Raises:
+            NotFound: There is no such note or block.
+            ConflictError: A block was edited by hand or half deleted.
+            RefusedError: The client isn't a person.
+        """
+        self._check_person("resolve blocks")
+        note = self.desk.view.read(path)
+        found = blocks.resolve_all(snapshots.take(note.raw, note.outline), choice)
+        after = splices.merge(note.raw, found)
+        needs = frozenset[Capability]({"add", "delete"})
+        file = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=True)
+        done = self._apply(Draft(files=(file,)), Meta(client=self.grants.client, reason="resolved waiting edits"))
+        self._read_back(note.path, after)
+        return done
+
+    def _read_back(self, path: NotePath, raw: bytes) -> None:
+        """Tell proposals what became of their blocks in a note."""
+        for one in self.proposals.find(Wanted(path=path), limit=_READ_BACK).proposals:
+            shown = self.proposals.blocks(one.id).get(path)
+            if not shown:
+                continue
+            file = next(file for file in self.proposals.show(one.id).files if file.path == path)
+            seen = rendering.read_back(file, raw, shown)
+            _ = self.proposals.mark_in_note(one.id, seen.states)
+            self.proposals.set_blocks(one.id, path, seen.blocks)
+
+    def _check_person(self, what: str) -> None:
+        if not self.grants.is_person:
+            raise RefusedError(f"only a person can {what}", hint="use `knap edits`, or accept the proposal itself")
+
+    def undo(self, selector: Selector, *, reason: str = "", partial: bool = False, run: str = "") -> Undone:
         """Take changes back; the undo is a change itself.
 
         Raises:
@@ -131,7 +219,7 @@ class Writer:
             ConflictError: Files were changed since, and *partial* wasn't asked for.
             NotFound: There is nothing to take back.
         """
-        if not self._mine().may_undo:
+        if not self._mine(run).may_undo:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
         undone = undo.undo(self.state, selector, Meta(client=self.grants.client, reason=reason), partial=partial)
         self._tell(file.path for file in undone.applied.files)
@@ -161,7 +249,8 @@ class Writer:
             return told
         meta = Meta(client=self.grants.client, run=asked.run, reason=asked.reason)
         if verdict.kind == "propose" or asked.propose:
-            note = proposals.Note(why=verdict.reason, tainted=self._mine(asked.run).tainted)
+            tainted = self._mine(asked.run).tainted
+            note = Waiting(why=verdict.reason, tainted=tainted, days=self.proposal_days, scope=asked.scope)
             saved = self.proposals.save(draft, meta, note)
             return replace(told, status="proposed", proposal_id=saved.id)
         return replace(self._apply(draft, meta), reason="")
@@ -178,14 +267,6 @@ class Writer:
             notices=(*draft.notices, *applied.notices),
             rewritten=draft.rewritten,
         )
-
-    def _current(self, path: NotePath) -> bytes | None:
-        """Read a file as it is now, or what stands at a path that is to be taken; None where nothing is."""
-        try:
-            found = lookup.find(self.desk.owner.root, path)
-            return disk.read_bytes(found.file, shown_as=path)
-        except NotFound:
-            return None
 
     def _tell(self, paths: Iterable[NotePath | str]) -> None:
         self.touched([self.desk.view.root / path for path in dict.fromkeys(paths)])
