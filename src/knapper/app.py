@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from knapper import config
@@ -51,9 +50,7 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
     stack = contextlib.ExitStack()
     stack.callback(engine.close)
     folder = config.state_folder(settings, vault)
-    open_writer = _Once(
-        lambda: replace(_open_writer(folder, view, engine, allowed.grants, stack), proposal_days=settings.proposal_days)
-    )
+    open_writer = _Once(lambda: _Writing(settings, view, engine, allowed.grants).open(folder, stack))
     return Context(vault=vault.name, view=view, index=engine, open_writer=open_writer, close=stack.close)
 
 
@@ -83,26 +80,62 @@ def _open_index(settings: Settings, vault: Vault, view: View) -> Engine:
     )
 
 
-def _open_writer(folder: Path, view: View, engine: Engine, grants: Grants, stack: contextlib.ExitStack) -> Writer:
-    from knapper.changes import proposals, recover, taint, writer  # noqa: PLC0415 - searching needn't pay for writing
-    from knapper.changes.drafting import Desk  # noqa: PLC0415 - the same
+class _Writing:
+    """Open what writing to one vault needs."""
 
-    state, _ = recover.open_state(view.root, folder)
-    stack.callback(state.journal.shut)
-    waiting = proposals.open_proposals(folder)
-    stack.callback(waiting.shut)
-    _ = waiting.reconcile(state.journal)
-    taints = taint.open_taints(folder)
-    stack.callback(taints.shut)
-    desk = Desk(view=view, owner=engine.view, graph=engine.graph, version=_versions(state), catch_up=engine.catch_up)
-    return writer.Writer(
-        desk=desk,
-        state=state,
-        proposals=waiting,
-        taints=taints,
-        grants=grants,
-        touched=lambda paths: _follow(engine, paths),
-    )
+    def __init__(self, settings: Settings, view: View, engine: Engine, grants: Grants) -> None:
+        self._settings = settings
+        self._view = view
+        self._engine = engine
+        self._grants = grants
+
+    def open(self, folder: Path, stack: contextlib.ExitStack) -> Writer:
+        from knapper.changes import proposals, recover, taint, writer  # noqa: PLC0415 - searching needn't pay for it
+        from knapper.changes.drafting import Desk  # noqa: PLC0415 - the same
+
+        state, recovered = recover.open_state(self._view.root, folder)
+        stack.callback(state.journal.shut)
+        waiting = proposals.open_proposals(folder)
+        stack.callback(waiting.shut)
+        taints = taint.open_taints(folder)
+        stack.callback(taints.shut)
+        _ = waiting.reconcile(state.journal)
+        kept = self._settings.journal
+        state.journal.prune(max_bytes=kept.max_mb * 1_000_000, max_age_days=kept.max_age_days)
+        engine = self._engine
+        return writer.Writer(
+            desk=Desk(
+                view=self._view,
+                owner=engine.view,
+                graph=engine.graph,
+                version=_versions(state),
+                catch_up=engine.catch_up,
+            ),
+            state=state,
+            proposals=waiting,
+            taints=taints,
+            grants=self._grants,
+            touched=lambda paths: _follow(engine, paths),
+            proposal_days=self._settings.proposal_days,
+            applied=_committer(state) if self._settings.commits_to_git else _untold,
+            recovered=[f"a change that was cut short was {one.outcome}: {', '.join(one.paths)}" for one in recovered],
+        )
+
+
+def _untold(_: str) -> tuple[str, ...]:
+    return ()
+
+
+def _committer(state: State) -> Callable[[str], tuple[str, ...]]:
+    from knapper.changes import git  # noqa: PLC0415 - only where the owner wants it
+
+    def commit(change_id: str) -> tuple[str, ...]:
+        if not change_id:
+            return ()
+        outcome = git.commit(state.root, [state.journal.show(change_id)], env=config.environment_variables())
+        return (f"git: {outcome.reason}",) if outcome.reason else ()
+
+    return commit
 
 
 def _versions(state: State) -> Callable[[str], bytes | None]:

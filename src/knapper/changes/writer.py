@@ -1,7 +1,7 @@
 """The one door through which a vault is written: requests, drafts, rules, then the journal or a proposal."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from knapper.changes import (
@@ -40,6 +40,10 @@ _READ_BACK = 50
 """Proposals about one note that are told what became of their blocks in it."""
 
 
+def _nothing(_: str) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """Say how a batch of requests is meant."""
@@ -72,6 +76,10 @@ class Writer:
     """Told which files and folders were written, so that the index follows."""
     proposal_days: float = DAYS
     """How long proposals wait."""
+    applied: Callable[[str], tuple[str, ...]] = _nothing
+    """Told the id of each change that was applied; answers what the caller should hear."""
+    recovered: list[str] = field(default_factory=list[str])
+    """What became of changes that a kill had cut short; told with the first change, and then no more."""
 
     def submit(self, requests: Sequence[Request], asked: Asked | None = None) -> Submission:
         """Carry out a batch: apply it, keep it as a proposal, or refuse it, as the client's rules say.
@@ -223,6 +231,7 @@ class Writer:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
         undone = undo.undo(self.state, selector, Meta(client=self.grants.client, reason=reason), partial=partial)
         self._tell(file.path for file in undone.applied.files)
+        _ = self.applied(undone.applied.change_id)
         return undone
 
     def _mine(self, run: str = "") -> Grants:
@@ -259,12 +268,14 @@ class Writer:
         applied = applying.apply(self.state, list(draft.effects()), meta)
         self._tell(path for file in draft.files for path in (file.path, file.place))
         files, hidden = submissions.reports(draft)
+        told = tuple(self.recovered)
+        self.recovered.clear()
         return Submission(
             status="applied",
             change_id=applied.change_id,
             files=files,
             hidden=hidden,
-            notices=(*draft.notices, *applied.notices),
+            notices=(*told, *draft.notices, *applied.notices, *self.applied(applied.change_id)),
             rewritten=draft.rewritten,
         )
 

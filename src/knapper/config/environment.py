@@ -10,6 +10,11 @@ def read(names: Iterable[str]) -> dict[str, str]:
     return {name: value for name, value in values.items() if value.strip()}
 
 
+def whole() -> dict[str, str]:
+    """Give all variables, for a program that is started and needs its owner's."""
+    return dict(os.environ)
+
+
 def wants_colour() -> bool:
     """Tell whether NO_COLOR leaves colours alone.
 

@@ -9,7 +9,7 @@ import platformdirs
 from knapper.config import clients, environment, files, layers, values, vaults
 from knapper.config.files import Document
 from knapper.config.layers import Found, Sources
-from knapper.config.settings import Embeddings, Model, Origin, Search, Settings, Vault
+from knapper.config.settings import Embeddings, Journal, Model, Origin, Search, Settings, Vault
 from knapper.config.table import CONFIG_ENV, SETTINGS
 from knapper.errors import SetupError
 
@@ -105,6 +105,8 @@ def _settings(sources: Sources, where: Path) -> Settings:
         ),
         audio_model=_text(found, "audio.model"),
         proposal_days=_count(found, "proposals.expire_days"),
+        journal=Journal(max_mb=_count(found, "journal.max_mb"), max_age_days=_count(found, "journal.max_age_days")),
+        commits_to_git=_text(found, "git.commit") == "yes",
         port=_count(found, "server.port"),
         index_interval_minutes=_count(found, "index.interval_minutes"),
         config_file=where,

@@ -70,6 +70,14 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Journal:
+    """Say how much is kept for undo."""
+
+    max_mb: int = 1_000
+    max_age_days: int = 365
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """Say what a setting is, and where that comes from."""
 
@@ -98,6 +106,9 @@ class Settings:
     audio_model: str = "whisper-v3"
     proposal_days: int = 30
     """How long a proposal waits."""
+    journal: Journal = Journal()
+    commits_to_git: bool = False
+    """Each change is committed, where the vault is a git repository."""
     port: int = 8000
     index_interval_minutes: int = 60
     config_file: Path
