@@ -318,3 +318,12 @@ def test_a_refused_item_leaves_the_others_of_a_batch(tmp_path: Path) -> None:
 
         assert (done.status, [one.path for one in done.refusals]) == ("applied", ["B.md"])
         assert world.text("B.md") == NOTES["B.md"]
+
+
+def test_the_index_forgets_the_place_that_an_undone_move_had_led_to(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        world.submit(Move(source="B.md", destination="sub/B2.md"))
+
+        world.writer.undo(selection.Last())
+
+        assert sorted(world.index.store.known()) == sorted(NOTES)

@@ -230,7 +230,7 @@ class Writer:
         if not self._mine(run).may_undo:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
         undone = undo.undo(self.state, selector, Meta(client=self.grants.client, reason=reason), partial=partial)
-        self._tell(file.path for file in undone.applied.files)
+        self._tell(path for file in undone.applied.files for path in (file.before_path, file.after_path) if path)
         _ = self.applied(undone.applied.change_id)
         return undone
 
