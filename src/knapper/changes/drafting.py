@@ -120,8 +120,8 @@ def _text(
     if isinstance(request, AtPosition) and positions.kind(positions.parse(request.position)) == "create":
         _whole(desk, batch, number, Create(path=request.path, content=request.content))
         return
-    path = desk.view.path(request.path)
-    note, made = texts.setdefault(path, (desk.view.read(path), []))
+    known = texts.get(NotePath(request.path))  # the usual spelling needn't be looked up and parsed again
+    note, made = known or texts.setdefault((read := desk.view.read(request.path)).path, (read, []))
     one = text_edits.make(note, request, version=desk.version)
     batch.notices.extend(one.notices)
     made.append((number, one))

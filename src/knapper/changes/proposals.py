@@ -127,16 +127,7 @@ class Proposals:
         self._expire()
         with self._ledger.reading() as database:
             found = proposal_rows.get(database, proposal_id)
-        if visible is None:
-            return found
-        hidden = {file.path for file in found.files if not (visible(file.path) and visible(file.place))}
-        if any(file.cause == "asked" and file.path in hidden for file in found.files):
-            raise proposal_rows.missing(proposal_id)
-        return replace(
-            found,
-            files=tuple(file for file in found.files if file.path not in hidden),
-            rewritten=tuple(one for one in found.rewritten if one.path not in hidden),
-        )
+        return found if visible is None else seen(found, visible)
 
     def rebase(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> Proposal:
         """Fit what is open to the files as they are now, and note what is stale.
@@ -152,6 +143,7 @@ class Proposals:
         with self._ledger.writing() as database:
             found = proposal_rows.get(database, proposal_id)
             leaving = {file.path for file in found.files if file.target is not None or file.trash is not None}
+            moved = False
             for file in found.files:
                 if file.path not in current:
                     continue
@@ -159,7 +151,8 @@ class Proposals:
                 fitted = staleness.refit(file, current[file.path], target_taken=taken)
                 if fitted != file:
                     proposal_rows.put_file(database, found.id, fitted)
-            return settling.settle(database, found.id)
+                    moved = True
+            return settling.settle(database, found.id) if moved else found
 
     def select(
         self,
@@ -344,6 +337,22 @@ class Proposals:
                 return
         with self._ledger.writing() as database:
             database.execute(f"UPDATE proposals SET status = 'expired' WHERE {due}", now)  # noqa: S608
+
+
+def seen(proposal: Proposal, visible: Callable[[NotePath], bool]) -> Proposal:
+    """Leave out of a proposal what its reader may not know of.
+
+    Raises:
+        NotFound: It is about such a file; a link in one that only follows is left out.
+    """
+    hidden = {file.path for file in proposal.files if not (visible(file.path) and visible(file.place))}
+    if any(file.cause == "asked" and file.path in hidden for file in proposal.files):
+        raise proposal_rows.missing(proposal.id)
+    return replace(
+        proposal,
+        files=tuple(file for file in proposal.files if file.path not in hidden),
+        rewritten=tuple(one for one in proposal.rewritten if one.path not in hidden),
+    )
 
 
 def open_proposals(folder: Path, *, clock: Callable[[], datetime] | None = None) -> Proposals:

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import cast
 
 from knapper.changes import choices, hunking, proposal_rows
@@ -91,8 +92,7 @@ def settle(database: sqlite3.Connection, proposal_id: str) -> Proposal:
     status = _status(database, found)
     if status != found.status:
         database.execute("UPDATE proposals SET status = ? WHERE id = ?", (status, proposal_id))
-        return proposal_rows.get(database, proposal_id)
-    return found
+    return replace(found, status=status)
 
 
 def _status(database: sqlite3.Connection, proposal: Proposal) -> Status:

@@ -22,7 +22,7 @@ from knapper.changes.drafts import Capability, Draft, FileDraft
 from knapper.changes.effects import Meta
 from knapper.changes.proposal_list import Wanted
 from knapper.changes.proposal_records import Proposal
-from knapper.changes.proposals import DAYS, Proposals
+from knapper.changes.proposals import DAYS, Proposals, seen
 from knapper.changes.proposals import Note as Waiting
 from knapper.changes.requests import Request
 from knapper.changes.rules import Verdict
@@ -139,8 +139,8 @@ class Writer:
         found = self.proposals.show(proposal_id, visible=self.desk.view.visible)
         if found.status not in {"open", "stale"}:
             return found
-        _ = acceptance.fit(self.proposals, self.desk.view.root, proposal_id)
-        return self.proposals.show(proposal_id, visible=self.desk.view.visible)
+        fitted, _ = acceptance.fit(self.proposals, self.desk.view.root, proposal_id)
+        return seen(fitted, self.desk.view.visible)
 
     def reject(
         self, proposal_id: str, reason: str = "", *, files: Sequence[str] = (), hunks: Sequence[str] = ()
