@@ -80,6 +80,12 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
 
 
+def processor_s() -> float:
+    """Give the processor time of this process, and of those it started that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 def memory_mb() -> dict[str, float]:
     """Give this process's memory: resident, of that its own (not mapped files), and the peak of the resident."""
     if not _STATUS.exists():

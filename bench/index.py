@@ -42,12 +42,12 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
 
 def measure(vault: Path, folder: Path) -> dict[str, float]:
     """Index once; gives seconds, counts and megabytes."""
-    begin, cpu = time.perf_counter(), time.process_time()
+    begin, cpu = time.perf_counter(), frame.processor_s()
     with vaults.opened(vault, folder) as engine:
         engine.refresh()
-        lexical, lexical_cpu = time.perf_counter() - begin, time.process_time() - cpu
+        lexical, lexical_cpu = time.perf_counter() - begin, frame.processor_s() - cpu
         engine.embed()
-        total, total_cpu = time.perf_counter() - begin, time.process_time() - cpu
+        total, total_cpu = time.perf_counter() - begin, frame.processor_s() - cpu
         status = engine.status(Filter())
     return {
         "lexical": lexical,
