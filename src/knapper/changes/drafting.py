@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from knapper.changes import creating, moving, positions, tagging, text_edits, trashing
+from knapper.changes import creating, moving, positions, renaming, tagging, text_edits, trashing
 from knapper.changes.drafts import Capability, Draft, FileDraft, Rewritten
 from knapper.changes.requests import (
     AtPosition,
@@ -153,7 +153,7 @@ def _whole(
             files = tagging.draft(desk.view, request, desk.graph.tagged(request.old))
             made = Draft(files=tuple(files), by_query=not request.paths)
         case RenameHeading() | RenameBlock():
-            made = moving.rename_anchor(desk.view, desk.owner, desk.graph, request)
+            made = renaming.draft(desk.view, desk.owner, desk.graph, request)
         case Trash():
             made = Draft(files=(trashing.draft(desk.view, request),))
         case Restore():
