@@ -33,8 +33,8 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
         shutil.copytree(vault, work / "vault")
         rows, remarks = measure(work, options)
     about = (
-        "Through the one door that every surface uses: draft, rules, journal, exchange of names with fsync, index. "
-        "The property is `knapper-bench: 007`, the edit a line at a note's end; the files lie on the machine's own disk."
+        "Through the one door that every surface uses: draft, rules, journal, exchange with fsync, index. "
+        "The property is `knapper-bench: 007`, the edit a line at a note's end; the files lie on a local disk."
     )
     return Report(title="Writes", about=about, rows=rows, remarks=remarks)
 
