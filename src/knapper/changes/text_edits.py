@@ -117,11 +117,10 @@ def _property(snapshot: Snapshot, request: EditProperty) -> tuple[Splice, ...]:
 
 
 def _whole(snapshot: Snapshot, content: str) -> Splice:
-    new = snapshot.encode(content, 0)
-    start = snapshot.text_start
-    if new == snapshot.raw[start:]:
+    splice = snapshot.rewrite(snapshot.text_start, len(snapshot.raw), content)
+    if splice.new == snapshot.raw[splice.start :]:
         raise BadInput("Nothing would change: the note holds this text.", code="no_change")
-    return Splice(start=start, stop=len(snapshot.raw), new=new)
+    return splice
 
 
 def merged(note: Note, made: Sequence[Made]) -> bytes:

@@ -1,5 +1,6 @@
 """Run `knap`: find the command in the table, import it alone, and turn errors into messages and exit codes."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,19 @@ COMMANDS: Final = (
     Row("search", "knapper.cli.commands.search", "Find", "Find passages by words and by meaning."),
     Row("ask", "knapper.cli.commands.ask", "Find", "Answer a question from the notes."),
     Row("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date while notes are saved."),
+    Row("read", "knapper.cli.commands.read", "Notes", "Show a note, or a part of it."),
+    Row("new", "knapper.cli.commands.new", "Notes", "Make a note."),
+    Row("write", "knapper.cli.commands.write", "Notes", "Replace a whole note, or make it."),
+    Row("edit", "knapper.cli.commands.edit", "Notes", "Change text in a note."),
+    Row("section", "knapper.cli.commands.section", "Notes", "Change what a heading owns."),
+    Row("props", "knapper.cli.commands.props", "Notes", "Show and change properties."),
+    Row("tags", "knapper.cli.commands.tags", "Notes", "List and rename tags."),
+    Row("links", "knapper.cli.commands.links", "Notes", "Show links: in, out, broken, and notes without any."),
+    Row("move", "knapper.cli.commands.move", "Notes", "Move notes, other files and folders; links follow."),
+    Row("rm", "knapper.cli.commands.rm", "Notes", "Put files into the trash."),
+    Row("edits", "knapper.cli.commands.edits", "Changes", "List, show, accept and reject what waits for your word."),
+    Row("log", "knapper.cli.commands.log", "Changes", "List what was changed, by whom, and why."),
+    Row("undo", "knapper.cli.commands.undo", "Changes", "Take changes back, byte for byte."),
     Row("status", "knapper.cli.commands.status", "Check", "Tell how the vault's index stands."),
     Row("doctor", "knapper.cli.commands.doctor", "Check", "Check that everything works here, and what to do if not."),
     Row("config", "knapper.cli.commands.config", "Check", "Show every setting and where it comes from."),
@@ -131,6 +145,9 @@ def _wants_json(said: Options, args: Sequence[str]) -> bool:
 
 def _set_streams() -> None:
     """Print every character that a note or a path may hold, on every system."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed before the program began
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as we run
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -47,6 +47,26 @@ def answer(options: Options, found: Mapping[str, object], text: str) -> ExitCode
     return ExitCode.OK if found.get("results") else ExitCode.NOTHING
 
 
+def listing(options: Options, found: Mapping[str, object], text: str, *, nothing: str) -> ExitCode:
+    """Print a list, and what it may miss; an empty one is no failure.
+
+    Args:
+        options: Say how.
+        found: A tool's answer.
+        text: The list for a person; empty where it holds nothing.
+        nothing: What to say then.
+    """
+    if options.as_json:
+        write_json(found)
+    elif text:
+        write(options, text)
+    else:
+        note(options, nothing)
+    for notice in cast("Sequence[str]", found.get("notes", ())):
+        note(options, f"note: {notice}")
+    return ExitCode.OK
+
+
 def note(options: Options, text: str) -> None:
     """Print what isn't part of the result, on the error stream."""
     if not (options.quiet or options.as_json):

@@ -1,6 +1,6 @@
 """Shape what tools answer: what became of requests, and stretches of lists."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from knapper.changes.requests import Move, RenameTag, Request
@@ -83,6 +83,12 @@ def stretch(rows: Sequence[JSONValue], total: int, limit: int, offset: int) -> d
     if offset + len(rows) < total:
         shown["next_offset"] = offset + len(rows)
     return shown
+
+
+def listed(answer: Mapping[str, JSONValue]) -> list[JSONValue]:
+    """Give the results of an answer."""
+    found = answer["results"]
+    return found if isinstance(found, list) else []
 
 
 def check_page(limit: int, offset: int) -> None:

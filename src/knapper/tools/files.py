@@ -4,10 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import cast
 
+from knapper.changes import diff, text_edits
 from knapper.changes.requests import AddText, AtPosition, Create, EditText, Rewrite, Trash
 from knapper.errors import BadInput
 from knapper.tools import answers
 from knapper.tools.context import Context
+from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
 
 _PROPERTIES = 'give an object, such as {"tags": ["meeting"]}'
@@ -135,6 +137,17 @@ def delete_file(context: Context, path: str, expected_hash: str = "") -> dict[st
         ConflictError: It isn't what was read any more.
     """
     return answers.one(context, Trash(path=path, base=expected_hash))
+
+
+def difference(note: Note, content: str) -> str:
+    """Write what `write_file` would change in a note as ``diff -u`` does.
+
+    Raises:
+        BadInput: The text can't be written, or is what the note holds.
+    """
+    request = Rewrite(path=note.path, content=content, base=note.hash)
+    made = text_edits.make(note, request, version=lambda _: None)
+    return diff.unified(note.raw, text_edits.merged(note, [made]), note.path)
 
 
 def _properties(given: str | Mapping[str, JSONValue]) -> Mapping[str, JSONValue] | None:

@@ -1,6 +1,6 @@
 """Tell what was changed, and take it back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from knapper.changes import apply as applying
@@ -135,7 +135,7 @@ def _change(context: Context, change: Change) -> JSONValue:
         "id": change.id,
         "at": change.at.isoformat(timespec="seconds"),
         "client": change.client,
-        "files": _files(context, change.files),
+        "files": _files(context, change.files, trashed=_trashed(change)),
     }
     more: dict[str, JSONValue] = {
         "reason": change.reason,
@@ -149,9 +149,19 @@ def _change(context: Context, change: Change) -> JSONValue:
 
 
 def _files(
-    context: Context, files: Iterable[FileResult], contents: Mapping[str, bytes] | None = None
+    context: Context,
+    files: Iterable[FileResult],
+    contents: Mapping[str, bytes] | None = None,
+    *,
+    trashed: Collection[str] = (),
 ) -> list[JSONValue]:
-    return [_file(file, contents) for file in files if _is_visible(context, file)]
+    seen = (file for file in files if _is_visible(context, file))
+    return [_file(file, contents, "trashed" if file.path in trashed else _action(file)) for file in seen]
+
+
+def _trashed(change: Change) -> set[str]:
+    """Tell what went to the system's trash, which is no place in the vault."""
+    return {step.source for step in change.steps if step.kind == "discard"}
 
 
 def _is_visible(context: Context, file: FileResult) -> bool:
@@ -162,9 +172,9 @@ def _is_visible(context: Context, file: FileResult) -> bool:
     return all(context.view.visible(end) for end in ends)
 
 
-def _file(file: FileResult, contents: Mapping[str, bytes] | None) -> JSONValue:
+def _file(file: FileResult, contents: Mapping[str, bytes] | None, action: str) -> JSONValue:
     before, after = file.before_path, file.after_path
-    shown: dict[str, JSONValue] = {"action": _action(file), "path": before or after}
+    shown: dict[str, JSONValue] = {"action": action, "path": before or after}
     more: dict[str, JSONValue] = {
         "target": after if before and after != before else None,
         "before_hash": file.before_hash,

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from knapper.changes.requests import Move, Request, Trash
-from knapper.errors import BadInput
+from knapper.errors import BadInput, KnapError
 from knapper.tools import answers
 from knapper.tools.context import Context
+from knapper.vault import lookup, paths
 from knapper.vault.outline import JSONValue
 
 _FORM: Final = 'give {"source": "old/path.md", "destination": "new/path.md"}'
@@ -48,13 +49,24 @@ def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> di
     return answers.several(context, [_move(number, one) for number, one in enumerate(moves)])
 
 
-def delete_files(context: Context, paths: Sequence[str]) -> dict[str, JSONValue]:
+def delete_files(context: Context, names: Sequence[str]) -> dict[str, JSONValue]:
     """Put several files into the trash; those for which that fails are listed, and the others go on together.
 
     Raises:
         KnapError: It fails for every one of them.
     """
-    return answers.several(context, [Trash(path=path) for path in dict.fromkeys(paths)])
+    return answers.several(context, [Trash(path=path) for path in dict.fromkeys(names)])
+
+
+def is_folder(context: Context, destination: str) -> bool:
+    """Tell whether a destination names a folder: it ends with a slash, or is one."""
+    if destination.endswith("/"):
+        return True
+    try:
+        found = lookup.find(context.view.root, paths.parse(destination, root=context.view.root))
+    except KnapError:
+        return destination.strip() in {".", ""}
+    return found.file.is_dir() and not context.view.ignore.hides(found.path, is_folder=True)
 
 
 def _move(number: int, given: Mapping[str, str]) -> Request:

@@ -4,11 +4,15 @@ import json
 from collections.abc import Sequence
 from typing import Final, Literal, get_args
 
+from knapper.changes import property_values, snapshots
 from knapper.changes.requests import EditProperty
 from knapper.errors import BadInput
 from knapper.tools import answers
+from knapper.tools import tags as tagging
 from knapper.tools.context import Context
+from knapper.vault import paths as spelling
 from knapper.vault.outline import JSONValue
+from knapper.vault.paths import NotePath
 
 Operation = Literal["set", "remove", "append", "rename"]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
@@ -85,6 +89,35 @@ def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
             f"the properties of {note.path} can't be read{said}", hint="mend its frontmatter", code="invalid_yaml"
         )
     return {"success": True, "path": note.path, "hash": note.hash, "properties": dict(block.values) if block else {}}
+
+
+def choose(context: Context, *, folders: Sequence[str] = (), tags: Sequence[str] = ()) -> list[NotePath]:
+    """Give the notes below any of the folders that have all of the tags, by path; for `batch_update_frontmatter`.
+
+    What is chosen so is a target by query: the caller lets it wait as a proposal.
+    """
+    below = [spelling.key(folder).strip("/") for folder in folders]
+    found = {
+        file.path
+        for file in context.view.files()
+        if file.kind == "note" and (not below or any(_is_below(file.path, folder) for folder in below))
+    }
+    for tag in tags:
+        found &= set(tagging.notes_with(context, tag))
+    return sorted(found)
+
+
+def value_of(name: str, text: str) -> JSONValue:
+    """Read the value that a typed text means for a property of a new note.
+
+    Raises:
+        BadInput: It begins like JSON and isn't.
+    """
+    return property_values.interpret(snapshots.take(b""), name, text)
+
+
+def _is_below(path: NotePath, folder: str) -> bool:
+    return not folder or spelling.key(path).startswith(f"{folder}/")
 
 
 def _text(value: JSONValue, operation: str) -> str:

@@ -72,7 +72,8 @@ def accept_proposal(
         ConflictError: It isn't what was shown any more, is closed, or a place in a file changed.
         RefusedError: The client may not accept it; a person can.
     """
-    return context.writer.accept(proposal_id, digest, files=files, hunks=hunks).as_dict()
+    run = context.asked.run if context.asked else ""
+    return context.writer.accept(proposal_id, digest, files=files, hunks=hunks, run=run).as_dict()
 
 
 def reject_proposal(
@@ -92,8 +93,7 @@ def reject_proposal(
         ConflictError: It is closed.
         RefusedError: It is another client's, and the client is no person.
     """
-    _check_mine(context, proposal_id)
-    found = context.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
+    found = context.writer.reject(proposal_id, reason, files=files, hunks=hunks)
     return {"success": True, "id": found.id, "status": found.status, "reason": reason}
 
 

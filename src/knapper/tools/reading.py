@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from knapper.changes import block_text, sections
+from knapper.changes import blocks, sections
 from knapper.changes.snapshots import Snapshot
 from knapper.errors import BadInput
 from knapper.tools import foreign
@@ -153,11 +153,6 @@ def numbered(text: str, first: int) -> str:
 def _pending(note: Note) -> list[JSONValue]:
     """Tell of the edits that wait in a note for a person's word."""
     return [
-        {
-            "id": block.id,
-            "type": block.kind,
-            "line": block.line,
-            "is_whole": block.problem is None and block_text.is_intact(block),
-        }
+        {"id": block.id, "type": block.kind, "line": block.line, "is_whole": not blocks.why(block)}
         for block in pending.find(note.raw, note.outline)
     ]

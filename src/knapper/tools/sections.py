@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from knapper.changes.requests import EditSection
+from knapper.changes.requests import EditSection, RenameBlock, RenameHeading
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
@@ -50,6 +50,26 @@ def append_to_section(
     """
     request = EditSection(path=path, heading=heading, content=content, how="append", strict=True, base=expected_hash)
     return answers.one(context, request)
+
+
+def rename_anchor(context: Context, path: str, anchor: str, name: str, expected_hash: str = "") -> dict[str, JSONValue]:
+    """Rename a heading or a block id; links that lead there say the new name.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Of a note that is there.
+        anchor: A heading as for `replace_section`, or a block's ``^id``.
+        name: The new heading's text without ``#`` signs, or the new id.
+        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+
+    Raises:
+        KnapError: As for `replace_section`.
+    """
+    if anchor.startswith("^"):
+        return answers.one(
+            context, RenameBlock(path=path, old=anchor[1:], new=name.removeprefix("^"), base=expected_hash)
+        )
+    return answers.one(context, RenameHeading(path=path, heading=anchor, title=name, base=expected_hash))
 
 
 def edit_section(context: Context, request: EditSection) -> dict[str, JSONValue]:

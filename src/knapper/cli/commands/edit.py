@@ -1,0 +1,69 @@
+"""Change text in a note."""
+
+from typing import Unpack
+
+import click
+
+from knapper.cli import options, texts, writing
+from knapper.cli.arguments import TextCommand
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.errors import BadInput
+from knapper.tools import files
+from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
+
+_OLD_AND_NEW = 2
+
+
+class Said(writing.Said):
+    """Hold the command's own options."""
+
+    at: str
+    count: int
+    expected: str
+
+
+@click.command(
+    "edit",
+    cls=TextCommand,
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap edit Garden.md 'every evening' 'twice a day'", "old text, new text"),
+        ("knap edit Garden.md tomato potato --count 3", "where it stands exactly three times"),
+        ("knap edit Garden.md --at end 'Buy seeds.'", "or: start, 'after:## Heading', insert:7"),
+        ("knap edit Garden.md --at replace:3-5 -", "lines 3 to 5 by the standard input"),
+        ("knap edit Garden.md --at delete:9", "line 9, as `knap read --numbers` counts"),
+    ),
+)
+@click.argument("path")
+@click.argument("text", nargs=-1, metavar="OLD NEW | TEXT")
+@click.option("--at", default="", metavar="POSITION", help="Put TEXT here, - for the standard input.")
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="How many times OLD stands there.")
+@writing.expected_hash
+@writing.options
+@options.shared
+@click.pass_obj
+def command(said: Options, path: str, text: tuple[str, ...], **own: Unpack[Said]) -> ExitCode:
+    """Change text in a note.
+
+    OLD has to stand there exactly once, or --count times. Positions are start, end, after:HEADING, insert:N,
+    replace:N-M and delete:N-M.
+    """
+    if own["at"]:
+        if len(text) > 1:
+            raise BadInput("with --at there is one text", hint="quote it if it holds spaces", code="usage")
+        content = texts.given(said, text[0]) if text else ""
+    elif len(text) != _OLD_AND_NEW:
+        hint = "quote each if it holds spaces; '' as the new text deletes the old one"
+        raise BadInput("an old and a new text are needed", hint=hint, code="usage")
+    else:
+        content = ""
+    with writing.vault(said, own) as context:
+        answer = files.edit_at(context, path, own["at"], content, own["expected"]) if own["at"] else None
+        answer = answer or _replaced(context, path, text, own)
+    return writing.tell(said, answer)
+
+
+def _replaced(context: Context, path: str, text: tuple[str, ...], own: Said) -> dict[str, JSONValue]:
+    return files.edit_file(context, path, text[0], text[1], own["count"], own["expected"])

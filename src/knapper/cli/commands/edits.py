@@ -1,0 +1,247 @@
+"""Decide on what waits."""
+
+from typing import TypedDict, Unpack
+
+import click
+
+from knapper.cli import asking, decisions, options, output, session, writing
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.render import waiting
+from knapper.errors import BadInput
+from knapper.tools import answers, pending, proposals
+from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
+
+
+class Chosen(TypedDict):
+    """Hold the options that name parts of a proposal."""
+
+    file: tuple[str, ...]
+    hunk: tuple[str, ...]
+
+
+class Accepting(Chosen):
+    """Hold the options of ``accept``."""
+
+    digest: str
+    yes: bool
+
+
+_FILE = click.option("--file", multiple=True, metavar="PATH", help="Only this file; may stand several times.")
+_HUNK = click.option(
+    "--hunk", multiple=True, metavar="ID", help="Only this hunk, such as 2.1; may stand several times."
+)
+
+
+@click.group(
+    "edits",
+    invoke_without_command=True,
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap edits", "what waits"),
+        ("knap edits review", "go through the newest by single keys"),
+        ("knap edits show 1m81003qv-wahm1gf6", "what one would change, word by word"),
+        ("knap edits accept 1m81003qv-wahm1gf6 --hunk 1.2", "a part of it"),
+        ("knap edits reject 1m81003qv-wahm1gf6 -m 'not yet'", "it stays listed, with the reason"),
+    ),
+)
+@options.shared
+@click.pass_context
+def command(ctx: click.Context) -> ExitCode | None:
+    """List, show, accept and reject what waits for your word."""
+    if ctx.invoked_subcommand:
+        return None
+    return _list(ctx.ensure_object(Options), "", answers.MOST, every=False)
+
+
+@command.command(
+    "list",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap edits list", "what waits"),
+        ("knap edits list --all -n 50", "what was decided and what expired, too"),
+        ("knap edits list --path Projects", "about a note or a folder"),
+    ),
+)
+@click.option("--all", "every", is_flag=True, help="Those that were decided or expired, too.")
+@click.option("--path", default="", metavar="PATH", help="Only about this note or folder.")
+@options.number(20, answers.MOST)
+@options.shared
+@click.pass_obj
+def listed(said: Options, path: str, number: int, *, every: bool) -> ExitCode:
+    """List what waits, the newest first."""
+    return _list(said, path, number, every=every)
+
+
+@command.command(
+    "show",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(("knap edits show 1m81003qv-wahm1gf6", "by file and hunk, with the digest to accept it")),
+)
+@click.argument("proposal", metavar="ID")
+@options.shared
+@click.pass_obj
+def show(said: Options, proposal: str) -> ExitCode:
+    """Show a proposal, fitted to the notes as they are now."""
+    with session.vault(said) as context:
+        shown = proposals.show_proposal(context, proposal)
+    if said.as_json:
+        output.write_json(shown)
+        return ExitCode.OK
+    output.write(said, waiting.proposal(shown))
+    if shown["status"] == "open":
+        output.note(said, f"\naccept just this: knap edits accept {proposal} --digest {shown['digest']}")
+    return ExitCode.OK
+
+
+@command.command(
+    "accept",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap edits accept 1m81003qv-wahm1gf6", "shows it, and asks"),
+        ("knap edits accept 1m81003qv-wahm1gf6 --digest 5d…", "if it is what was shown with this digest"),
+        ("knap edits accept 1m81003qv-wahm1gf6 --file A.md", "one file of it"),
+    ),
+)
+@click.argument("proposal", metavar="ID")
+@_FILE
+@_HUNK
+@click.option("--digest", default="", metavar="DIGEST", help="Only if it is what `knap edits show` showed with this.")
+@click.option("-y", "--yes", is_flag=True, help="Accept it as it is now, without asking.")
+@options.shared
+@click.pass_obj
+def accept(said: Options, proposal: str, **own: Unpack[Accepting]) -> ExitCode:
+    """Apply a proposal, or a part of it.
+
+    It has to be what you saw: it is shown now and you are asked, or you give the digest that it was shown with.
+    """
+    with session.vault(said) as context:
+        digest = own["digest"] or _agreed(said, context, proposal, is_said=own["yes"])
+        if not digest:
+            output.note(said, "nothing is changed; it still waits")
+            return ExitCode.NOTHING
+        answer = proposals.accept_proposal(context, proposal, digest, own["file"], own["hunk"])
+    return writing.tell(said, answer)
+
+
+@command.command(
+    "reject",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap edits reject 1m81003qv-wahm1gf6 -m 'not yet'", "all of it"),
+        ("knap edits reject 1m81003qv-wahm1gf6 --hunk 2.1", "a part"),
+    ),
+)
+@click.argument("proposal", metavar="ID")
+@_FILE
+@_HUNK
+@click.option("-m", "--reason", default="", metavar="TEXT", help="Why; it is kept with the proposal.")
+@options.shared
+@click.pass_obj
+def reject(said: Options, proposal: str, reason: str, **own: Unpack[Chosen]) -> ExitCode:
+    """Say no to a proposal, or to a part of it."""
+    with session.vault(said) as context:
+        answer = proposals.reject_proposal(context, proposal, reason, own["file"], own["hunk"])
+    if said.as_json:
+        output.write_json(answer)
+    else:
+        output.write(said, f"proposal {proposal}: {str(answer['status']).replace('_', ' ')}")
+    return ExitCode.OK
+
+
+@command.command(
+    "review",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap edits review", "the newest that waits"), ("knap edits review 1m81003qv-wahm1gf6", "this one")
+    ),
+)
+@click.argument("proposal", default="", metavar="[ID]")
+@options.shared
+@click.pass_obj
+def review(said: Options, proposal: str) -> ExitCode:
+    """Go through a proposal, part by part, by single keys.
+
+    Nothing is done before the end; Ctrl-C leaves everything as it was.
+    """
+    if said.as_json or not asking.is_possible():
+        hint = "use `knap edits show`, then `accept` or `reject` with --file or --hunk"
+        raise BadInput("a review needs a terminal", hint=hint, code="no_terminal")
+    with session.vault(said) as context:
+        name = proposal or _newest(context)
+        if not name:
+            output.note(said, "nothing waits")
+            return ExitCode.OK
+        return decisions.review(said, context, name)
+
+
+@command.command(
+    "draw",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(("knap edits draw 1m81003qv-wahm1gf6", "see it where it would go, in any editor")),
+)
+@click.argument("proposal", metavar="ID")
+@options.shared
+@click.pass_obj
+def draw(said: Options, proposal: str) -> ExitCode:
+    """Show what waits of a proposal inside its notes, as blocks tagged #ai_edit."""
+    with session.vault(said) as context:
+        answer = pending.draw_proposal(context, proposal)
+    return writing.tell(said, answer)
+
+
+@command.command(
+    "blocks",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap edits blocks Garden.md", "what waits in the note"),
+        ("knap edits blocks Garden.md --accept 1f2e3d4c-5b6a79", "one of them"),
+        ("knap edits blocks Garden.md --reject all", "the note as it was, byte for byte"),
+    ),
+)
+@click.argument("path")
+@click.option("--accept", "accepted", multiple=True, metavar="ID|all", help="Put the new text in the block's place.")
+@click.option("--reject", "rejected", multiple=True, metavar="ID|all", help="Put the old text in the block's place.")
+@options.shared
+@click.pass_obj
+def blocks(said: Options, path: str, accepted: tuple[str, ...], rejected: tuple[str, ...]) -> ExitCode:
+    """List the edits that wait inside a note, or resolve them."""
+    with session.vault(said) as context:
+        if accepted or rejected:
+            return writing.tell(said, pending.resolve_blocks(context, path, accept=accepted, reject=rejected))
+        answer = pending.list_blocks(context, path)
+    return output.listing(said, answer, waiting.blocks(answer), nothing="no edit waits in this note")
+
+
+def _list(said: Options, path: str, number: int, *, every: bool) -> ExitCode:
+    with session.vault(said) as context:
+        answer = proposals.list_proposals(context, "", path, number) if every else _waiting(context, path, number)
+    found = decisions.summaries(answer)
+    return output.listing(said, answer, waiting.listing(found), nothing="nothing waits")
+
+
+def _waiting(context: Context, path: str, number: int) -> dict[str, JSONValue]:
+    """List what is open, then what is stale."""
+    wide = [proposals.list_proposals(context, status, path, number) for status in ("open", "stale")]
+    found: list[JSONValue] = [row for answer in wide for row in answers.listed(answer)]
+    total = sum(int(str(answer["total"])) for answer in wide)
+    return answers.stretch(found[:number], total, number, 0)
+
+
+def _newest(context: Context) -> str:
+    found = decisions.summaries(_waiting(context, "", 1))
+    return str(found[0]["id"]) if found else ""
+
+
+def _agreed(said: Options, context: Context, proposal: str, *, is_said: bool) -> str:
+    """Give the digest that the person says yes to; empty where they don't."""
+    shown = proposals.show_proposal(context, proposal)
+    digest = str(shown["digest"])
+    if is_said:
+        return digest
+    if said.as_json or not asking.is_possible():
+        hint = f"give the --digest that `knap edits show {proposal}` tells, or --yes"
+        raise BadInput("accepting needs your word for what is accepted", hint=hint, code="digest_needed")
+    output.write(said, waiting.proposal(shown))
+    return digest if asking.confirm("Apply it?") else ""

@@ -1,0 +1,58 @@
+"""List what was changed."""
+
+from typing import TypedDict, Unpack
+
+import click
+
+from knapper.changes.history import Wanted
+from knapper.cli import options, output, session, times
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.render import listings
+from knapper.tools import answers, journal
+from knapper.vault import paths
+
+
+class Said(TypedDict):
+    """Hold the command's own options."""
+
+    number: int
+    client: str
+    run: str
+    proposal: str
+    since: str
+
+
+@click.command(
+    "log",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap log", "the newest first, with the ids that `knap undo` takes"),
+        ("knap log Projects -n 5", "of a note or a folder"),
+        ("knap log --client mcp --since 2h", "what a client changed in the last two hours"),
+    ),
+)
+@click.argument("path", default="")
+@options.number(20, answers.MOST)
+@click.option("--client", default="", metavar="NAME", help="Only what this client changed.")
+@click.option("--run", default="", metavar="ID", help="Only what this run changed.")
+@click.option("--proposal", default="", metavar="ID", help="Only what accepting this proposal changed.")
+@click.option("--since", default="", metavar="TIME", help="Only from then on: 2026-01-31, or 2h.")
+@options.shared
+@click.pass_obj
+def command(said: Options, path: str, **own: Unpack[Said]) -> ExitCode:
+    """List what was changed, by whom, and why.
+
+    Changes made with this program are listed, whoever asked for them; what an editor saves isn't.
+    """
+    since = times.moment(own["since"]) if own["since"] else None
+    with session.vault(said) as context:
+        wanted = Wanted(
+            client=own["client"],
+            run=own["run"],
+            proposal=own["proposal"],
+            path=paths.parse(path, root=context.view.root) if path else "",
+            since=since,
+        )
+        answer = journal.list_changes(context, own["number"], wanted=wanted)
+    return output.listing(said, answer, listings.changes(answer), nothing="nothing was changed")

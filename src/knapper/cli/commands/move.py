@@ -1,0 +1,45 @@
+"""Move files and folders."""
+
+from typing import Unpack
+
+import click
+
+from knapper.cli import options, writing
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.errors import BadInput
+from knapper.tools import moves
+
+
+@click.command(
+    "move",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap move Shed.md Projects/", "into a folder; missing ones are made"),
+        ("knap move Shed.md 'Garden house.md'", "another name"),
+        ("knap move A.md B.md Archive/", "several into one folder"),
+        ("knap move Projects Archive/Projects --dry-run", "a folder; only show which links would follow"),
+    ),
+)
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("destination")
+@writing.options
+@options.shared
+@click.pass_obj
+def command(said: Options, sources: tuple[str, ...], destination: str, **own: Unpack[writing.Said]) -> ExitCode:
+    """Move notes, other files and folders; links follow.
+
+    Every link that would lead elsewhere is rewritten, in notes, properties, canvases and bases, and is listed. Nothing
+    is ever overwritten. A folder waits as a proposal, and so do more than 5 files.
+    """
+    with writing.vault(said, own) as context:
+        into = moves.is_folder(context, destination)
+        if len(sources) > 1 and not into:
+            hint = f"end it with a slash to have it made: '{destination}/'"
+            raise BadInput(f"'{destination}' is no folder, and several files go there", hint=hint, code="usage")
+        target = f"{destination.rstrip('/')}/" if into else destination
+        if len(sources) == 1:
+            answer = moves.move_file(context, sources[0], target)
+        else:
+            answer = moves.batch_move_files(context, [{"source": one, "destination": target} for one in sources])
+    return writing.tell(said, answer)

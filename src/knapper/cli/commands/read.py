@@ -1,0 +1,90 @@
+"""Show a note."""
+
+import re
+import sys
+from typing import TypedDict, Unpack, cast
+
+import click
+
+from knapper.cli import options, output, session
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.errors import BadInput
+from knapper.tools import reading
+from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
+
+_LINES = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})?)?")
+_END = 1_000_000_000
+
+
+class Said(TypedDict):
+    """Hold the command's own options."""
+
+    section: str
+    lines: str
+    numbers: bool
+
+
+@click.command(
+    "read",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap read Garden.md", "the note as it is"),
+        ('knap read Garden.md --section "## Watering"', "one section"),
+        ("knap read Garden.md --lines 3-9 --numbers", "some lines, each with its number"),
+        ("knap read Garden.md --json", "with the hash that `knap write` asks for"),
+    ),
+)
+@click.argument("path")
+@click.option("-s", "--section", default="", metavar="HEADING", help="Only what this heading owns.")
+@click.option("-l", "--lines", default="", metavar="A-B", help="Only these lines; A- for all from A on.")
+@click.option("-n", "--numbers", is_flag=True, help="Begin each line with its number.")
+@options.shared
+@click.pass_obj
+def command(said: Options, path: str, **own: Unpack[Said]) -> ExitCode:
+    """Show a note, or a part of it.
+
+    A whole note goes to a pipe or a file byte for byte.
+    """
+    with session.vault(said) as context:
+        if not (said.as_json or own["section"] or own["lines"] or own["numbers"]) and _write_bytes(context, path):
+            return ExitCode.OK
+        answer = _read(context, path, own)
+    if said.as_json:
+        output.write_json(answer)
+        return ExitCode.OK
+    text = str(answer["content"])
+    click.echo(output.plain(text.replace("\r\n", "\n")), nl=not text.endswith("\n"))
+    waiting = cast("list[JSONValue]", answer.get("pending", []))
+    if waiting:
+        output.note(said, f"note: edits wait in this note: `knap edits blocks {path}`")
+    return ExitCode.OK
+
+
+def _write_bytes(context: Context, path: str) -> bool:
+    """Write the note as it is, unless a terminal or a text stream takes it."""
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None or sys.stdout.isatty():
+        return False
+    stream.write(context.view.read(path).raw)
+    return True
+
+
+def _read(context: Context, path: str, own: Said) -> dict[str, JSONValue]:
+    if own["section"] and own["lines"]:
+        raise BadInput("--section and --lines can't be given together", hint="give one of them", code="usage")
+    if own["lines"]:
+        first, last = _span(own["lines"])
+        return reading.read_lines(context, path, first, last, line_numbers=own["numbers"])
+    return reading.read_file(context, path, 0, reading.MOST, heading=own["section"], line_numbers=own["numbers"])
+
+
+def _span(text: str) -> tuple[int, int]:
+    found = _LINES.fullmatch(text.strip())
+    if found is None:
+        raise BadInput(f"'{text}' names no lines", hint="write them like 3-9, 3- or 3", code="usage")
+    first = int(found["first"])
+    if found["last"]:
+        return first, int(found["last"])
+    return first, _END if "-" in text else first

@@ -1,0 +1,46 @@
+"""Put files into the trash."""
+
+from typing import Unpack
+
+import click
+
+from knapper.cli import options, writing
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.errors import BadInput
+from knapper.tools import files, moves
+
+
+class Said(writing.Said):
+    """Hold the command's own options."""
+
+    expected: str
+
+
+@click.command(
+    "rm",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap rm Inbox/Old.md", "into the trash that the vault's settings name"),
+        ("knap rm A.md B.md -m 'merged into C'", "several, and why"),
+        ("knap undo", "have it again"),
+    ),
+)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@writing.expected_hash
+@writing.options
+@options.shared
+@click.pass_obj
+def command(said: Options, paths: tuple[str, ...], **own: Unpack[Said]) -> ExitCode:
+    """Put files into the trash.
+
+    Nothing is deleted for good: they go where the vault's settings say, and undo brings them back.
+    """
+    if own["expected"] and len(paths) > 1:
+        raise BadInput("--hash is of one note", hint="leave it out, or name one path", code="usage")
+    with writing.vault(said, own) as context:
+        if len(paths) == 1:
+            answer = files.delete_file(context, paths[0], own["expected"])
+        else:
+            answer = moves.delete_files(context, paths)
+    return writing.tell(said, answer)

@@ -1,0 +1,66 @@
+"""Change what a heading owns."""
+
+from typing import Final, Literal, Unpack
+
+import click
+
+from knapper.changes.requests import EditSection
+from knapper.cli import options, texts, writing
+from knapper.cli.arguments import TextCommand
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.tools import sections
+from knapper.tools.sections import How
+
+_HELP: Final[dict[How, str]] = {
+    "append": "Put TEXT at the section's end.",
+    "prepend": "Put TEXT right below the heading.",
+    "replace": "Replace the section, heading included.",
+    "replace_body": "Replace what stands below the heading.",
+}
+_RENAME: Final = "Give the heading, or the block ^ID in its place, the name TEXT; links to it follow."
+
+
+class Said(writing.Said):
+    """Hold the command's own options."""
+
+    how: How | Literal["rename"]
+    expected: str
+
+
+@click.command(
+    "section",
+    cls=TextCommand,
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap section Garden.md '## Tasks' '- [ ] weed'", "at the section's end"),
+        ("knap section Garden.md '# 2026 > ## May' --prepend -", "where a heading stands twice"),
+        ("date | knap section Log.md Latest - --body", "new text below the heading"),
+        ("knap section Garden.md '## Tasks' 'To do' --rename", "links to the heading follow"),
+    ),
+)
+@click.argument("path")
+@click.argument("heading")
+@click.argument("text", metavar="TEXT|-")
+@click.option("--append", "how", flag_value="append", default=True, help=f"{_HELP['append']} The default.")
+@click.option("--prepend", "how", flag_value="prepend", help=_HELP["prepend"])
+@click.option("--replace", "how", flag_value="replace", help=_HELP["replace"])
+@click.option("--body", "how", flag_value="replace_body", help=_HELP["replace_body"])
+@click.option("--rename", "how", flag_value="rename", help=_RENAME)
+@writing.expected_hash
+@writing.options
+@options.shared
+@click.pass_obj
+def command(said: Options, path: str, heading: str, text: str, **own: Unpack[Said]) -> ExitCode:
+    """Change what a heading owns.
+
+    HEADING may be written with its # signs, which then have to be right, or without. TEXT is - for the standard input.
+    """
+    content, how = texts.given(said, text), own["how"]
+    with writing.vault(said, own) as context:
+        if how == "rename":
+            answer = sections.rename_anchor(context, path, heading, content.strip(), own["expected"])
+        else:
+            request = EditSection(path=path, heading=heading, content=content, how=how, base=own["expected"])
+            answer = sections.edit_section(context, request)
+    return writing.tell(said, answer)

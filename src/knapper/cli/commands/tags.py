@@ -1,0 +1,80 @@
+"""List and rename tags."""
+
+from typing import Unpack
+
+import click
+
+from knapper.cli import options, output, session, writing
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.render import listings
+from knapper.tools import answers, tags
+
+
+@click.group(
+    "tags",
+    invoke_without_command=True,
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap tags", "the most used first"),
+        ("knap tags list project/", "those nested below it"),
+        ("knap tags rename todo task", "in text and properties; waits as a proposal"),
+    ),
+)
+@options.shared
+@click.pass_context
+def command(ctx: click.Context) -> ExitCode | None:
+    """List and rename tags."""
+    if ctx.invoked_subcommand:
+        return None
+    return _list(ctx.ensure_object(Options), "", answers.MOST)
+
+
+@command.command(
+    "list",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap tags list", "the most used first"), ("knap tags list project/ -n 10", "the ten most used of some")
+    ),
+)
+@click.argument("prefix", default="")
+@options.number(answers.MOST, answers.MOST)
+@options.shared
+@click.pass_obj
+def listed(said: Options, prefix: str, number: int) -> ExitCode:
+    """List tags with how many notes have each.
+
+    PREFIX leaves only those that begin so.
+    """
+    return _list(said, prefix, number)
+
+
+@command.command(
+    "rename",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap tags rename todo task", "#todo/home becomes #task/home, too"),
+        ("knap tags rename todo task --dry-run", "only show it"),
+        ("knap tags rename todo task --yes", "at once"),
+    ),
+)
+@click.argument("old")
+@click.argument("new")
+@click.option("--path", "paths", multiple=True, metavar="PATH", help="Only in this note; may stand several times.")
+@writing.options
+@options.shared
+@click.pass_obj
+def rename(said: Options, old: str, new: str, paths: tuple[str, ...], **own: Unpack[writing.Said]) -> ExitCode:
+    """Rename a tag, and those nested below it.
+
+    In all notes that have it this waits as a proposal, unless you give --yes.
+    """
+    with writing.vault(said, own) as context:
+        answer = tags.rename_tag(context, old, new, paths)
+    return writing.tell(said, answer)
+
+
+def _list(said: Options, prefix: str, number: int) -> ExitCode:
+    with session.vault(said) as context:
+        answer = tags.list_tags(context, prefix, number)
+    return output.listing(said, answer, listings.tags(answer), nothing="no tags")

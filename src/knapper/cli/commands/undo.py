@@ -1,0 +1,56 @@
+"""Take changes back."""
+
+from typing import Unpack
+
+import click
+
+from knapper.cli import options, output, times, writing
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.render import outcomes
+from knapper.tools import journal
+
+
+class Said(writing.Said):
+    """Hold the command's own options."""
+
+    run: str
+    proposal: str
+    since: str
+    partial: bool
+
+
+@click.command(
+    "undo",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap undo", "the last change; again for the one before"),
+        ("knap undo 1m80zgrw8-n0t5gkay", "one change, as `knap log` names it; an undo, too"),
+        ("knap undo --proposal 1m80zgrxy-jesrk0k4", "all that accepting it changed"),
+        ("knap undo --since 2h --dry-run", "only show what would come back"),
+    ),
+)
+@click.argument("change", default="", metavar="[ID]")
+@click.option("--run", default="", metavar="ID", help="All that a run wrote.")
+@click.option("--proposal", default="", metavar="ID", help="All that accepting a proposal changed.")
+@click.option("--since", default="", metavar="TIME", help="All from then on: 2026-01-31T18:30, or 2h.")
+@click.option("--partial", is_flag=True, help="Leave files that were changed since, and take back the rest.")
+@click.option("--dry-run", is_flag=True, help="Show what would come back, and change nothing.")
+@click.option("-m", "--reason", default="", metavar="TEXT", help="Why; the journal keeps it.")
+@options.shared
+@click.pass_obj
+def command(said: Options, change: str, **own: Unpack[Said]) -> ExitCode:
+    """Take changes back, byte for byte.
+
+    Nothing is done if a file was changed since, unless --partial is given. The undo is a change itself, and can be
+    undone.
+    """
+    since = times.moment(own["since"]).isoformat() if own["since"] else ""
+    meant = {"yes": False, "propose": False, "dry_run": own["dry_run"], "reason": own["reason"]}
+    with writing.vault(said, meant) as context:
+        answer = journal.undo_change(context, change, own["run"], own["proposal"], since, partial=own["partial"])
+    if said.as_json:
+        output.write_json(answer)
+    else:
+        output.write(said, outcomes.undone(answer))
+    return ExitCode.OK

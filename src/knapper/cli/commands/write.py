@@ -1,0 +1,74 @@
+"""Replace a whole note, or make it."""
+
+from typing import Unpack
+
+import click
+
+from knapper.cli import asking, options, output, texts, writing
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.render import diffs
+from knapper.errors import BadInput, NotFound
+from knapper.tools import files
+from knapper.tools.context import Context
+from knapper.vault.notes import Note
+
+
+class Said(writing.Said):
+    """Hold the command's own options."""
+
+    expected: str
+
+
+@click.command(
+    "write",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap write Garden.md draft.md", "shows the difference, and asks"),
+        ("knap write Garden.md draft.md --hash sha256:…", "if that is what the note holds"),
+        ("sort list.txt | knap write Lists/Sorted.md", "a new note from the standard input"),
+    ),
+)
+@click.argument("path")
+@click.argument("file", default=texts.STDIN, metavar="[FILE|-]")
+@writing.expected_hash
+@writing.options
+@options.shared
+@click.pass_obj
+def command(said: Options, path: str, file: str, **own: Unpack[Said]) -> ExitCode:
+    """Replace a whole note, or make it.
+
+    A note that is there is replaced only if its hash is given, as `knap read --json` tells it, or once you have seen
+    the difference and said yes at a terminal. Its line endings stay.
+    """
+    content = texts.of_file(said, file)
+    with writing.vault(said, own) as context:
+        note = _there(context, path)
+        if note is None:
+            if own["expected"]:
+                raise NotFound(f"there is no note '{path}' that could have this hash", hint="leave --hash out")
+            return writing.tell(said, files.create_file(context, path, content))
+        base = own["expected"] or note.hash
+        if not (own["expected"] or own["dry_run"] or own["propose"]) and not _agreed(said, note, content):
+            output.note(said, "nothing is changed")
+            return ExitCode.NOTHING
+        return writing.tell(said, files.write_file(context, note.path, content, base))
+
+
+def _there(context: Context, path: str) -> Note | None:
+    try:
+        return context.view.read(path)
+    except NotFound:
+        return None
+
+
+def _agreed(said: Options, note: Note, content: str) -> bool:
+    """Show what would change, and ask; the note's hash binds the answer to what was shown."""
+    if said.as_json or not asking.is_possible():
+        raise BadInput(
+            f"replacing '{note.path}' needs the hash of what is replaced",
+            hint="give --hash, as `knap read --json` tells it, or run this at a terminal",
+            code="hash_needed",
+        )
+    click.echo(diffs.unified(files.difference(note, content)), err=True)
+    return asking.confirm(f"Replace {output.plain(note.path)}?")

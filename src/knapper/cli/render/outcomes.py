@@ -1,0 +1,122 @@
+"""Tell what became of what was asked for: a line a file, and the next step."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, cast
+
+import click
+
+from knapper.cli.output import plain
+from knapper.cli.render import diffs
+from knapper.cli.render.amounts import count
+
+_LINKS: Final = 20
+"""Rewritten links that are shown one by one."""
+_FILES: Final = 50
+
+Row = Mapping[str, object]
+
+
+def text(answer: Row) -> str:
+    """Say it to a person.
+
+    Args:
+        answer: From a tool that writes.
+    """
+    match answer["status"]:
+        case "planned":
+            lines = [*_planned(answer)]
+        case "proposed":
+            lines = [*_proposed(answer)]
+        case _:
+            lines = [*_applied(answer)]
+    return "\n".join(lines)
+
+
+def undone(answer: Row) -> str:
+    """Say what an undo took back, or would."""
+    names = ", ".join(map(str, cast("Sequence[str]", answer["undone"])))
+    if answer["status"] == "planned":
+        lines = [diffs.unified(str(row["diff"])) for row in rows(answer, "files") if row.get("diff")]
+        lines += [*_files(answer), *_left(answer)]
+        end = "this would fail as it is" if answer.get("left") else "nothing was changed: this is a dry run"
+        return "\n".join([*lines, f"{end}; it would undo {names}"])
+    change = answer["change_id"]
+    lines = [*_files(answer), *_left(answer), f"undone: {names}"]
+    return "\n".join([*lines, f"change {change}; `knap undo {change}` brings it back"])
+
+
+def _left(answer: Row) -> Iterator[str]:
+    yield from (f"left     {plain(str(row['path']))}: {plain(str(row['problem']))}" for row in rows(answer, "left"))
+
+
+def failure(row: Row) -> str:
+    """Say what couldn't be done, for the error stream."""
+    where = f"{row['path']}: " if row.get("path") and str(row["path"]) not in str(row["error"]) else ""
+    hint = f"\nhint: {row['hint']}" if row.get("hint") else ""
+    return plain(f"error: {where}{row['error']}{hint}")
+
+
+def file(row: Row) -> str:
+    """Give a file a line: ``moved  A.md -> B/A.md``."""
+    target = f" -> {row['target']}" if row.get("target") else ""
+    return f"{row['action']:<8} {plain(str(row['path']))}{plain(target)}"
+
+
+def _applied(answer: Row) -> Iterator[str]:
+    if not answer.get("change_id"):
+        yield "nothing had to change"
+        return
+    yield from _files(answer)
+    yield from _links(answer)
+    change = answer["change_id"]
+    yield f"change {change}; `knap undo {change}` takes it back"
+
+
+def _proposed(answer: Row) -> Iterator[str]:
+    yield from _files(answer)
+    yield from _links(answer)
+    name = answer["proposal_id"]
+    why = f": {answer['reason']}" if answer.get("reason") else ""
+    yield f"nothing is changed yet; proposal {name} waits{plain(str(why))}"
+    yield f"`knap edits review {name}` shows it and takes your word; so does --yes"
+
+
+def _planned(answer: Row) -> Iterator[str]:
+    yield from (diffs.unified(str(row["diff"])) for row in rows(answer, "files") if row.get("diff"))
+    yield from _files(answer)
+    yield from _links(answer)
+    why = f"; it would wait as a proposal: {answer['reason']}" if answer.get("reason") else ""
+    yield f"nothing was changed: this is a dry run{plain(str(why))}"
+
+
+def _files(answer: Row) -> Iterator[str]:
+    found = rows(answer, "files")
+    yield from (file(row) for row in found[:_FILES])
+    if len(found) > _FILES:
+        yield f"and {count(len(found) - _FILES, 'more file')}"
+    if answer.get("hidden_files"):
+        yield f"and {answer['hidden_files']} that aren't shown"
+
+
+def _links(answer: Row) -> Iterator[str]:
+    found = rows(answer, "links_rewritten")
+    if found:
+        yield f"{count(len(found), 'link')} rewritten:"
+    for row in found[:_LINKS]:
+        old, new = (
+            click.style(plain(str(row[side])), fg=colour) for side, colour in (("old", "red"), ("new", "green"))
+        )
+        yield f"  {plain(str(row['path']))}:{row['line']}  {old} -> {new}"
+    if len(found) > _LINKS:
+        yield f"  and {len(found) - _LINKS} more: --json lists all"
+
+
+def rows(answer: Row, name: str) -> Sequence[Row]:
+    """Give a list of an answer; empty where it has none."""
+    return cast("Sequence[Row]", answer.get(name, ()))
+
+
+def names(row: Row, name: str) -> Sequence[str]:
+    """Give a list of texts; empty where there is none."""
+    found = row.get(name)
+    return [str(one) for one in cast("Sequence[object]", found)] if isinstance(found, list) else []

@@ -1,0 +1,49 @@
+"""Take text from where the person says: an argument, a file, the standard input."""
+
+import sys
+from pathlib import Path
+
+from knapper.cli import output
+from knapper.cli.options import Options
+from knapper.errors import BadInput, NotFound
+
+STDIN = "-"
+
+
+def given(options: Options, text: str) -> str:
+    """Give an argument as it is; ``-`` stands for what comes on the standard input.
+
+    Raises:
+        BadInput: That isn't UTF-8.
+    """
+    return _standard_input(options) if text == STDIN else text
+
+
+def of_file(options: Options, name: str) -> str:
+    """Give what a file holds, its line endings as they are; ``-`` stands for the standard input.
+
+    Raises:
+        NotFound: There is no such file.
+        BadInput: It isn't UTF-8.
+    """
+    if name == STDIN:
+        return _standard_input(options)
+    try:
+        return _decoded(Path(name).read_bytes(), name)
+    except (FileNotFoundError, IsADirectoryError):
+        raise NotFound(f"there is no file '{name}'", hint="name a file, or - for the standard input") from None
+
+
+def _standard_input(options: Options) -> str:
+    if sys.stdin.isatty():
+        output.note(options, "type the text; Ctrl-D on a line of its own ends it")
+    raw = getattr(sys.stdin, "buffer", None)
+    return _decoded(raw.read(), "the standard input") if raw is not None else sys.stdin.read()
+
+
+def _decoded(raw: bytes, where: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        message = f"{where} isn't UTF-8: byte {error.start} is 0x{raw[error.start]:02x}"
+        raise BadInput(message, hint="convert it to UTF-8 first", code="not_utf8") from None

@@ -1,0 +1,82 @@
+"""Give commands that write what they have in common: their options, and how they tell what became of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypedDict, cast
+
+import click
+
+from knapper.changes.writer import Asked
+from knapper.cli import output, session
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.render import outcomes
+from knapper.errors import BadInput
+from knapper.tools.context import Context
+
+
+class Said(TypedDict):
+    """Hold the options of every command that writes."""
+
+    dry_run: bool
+    yes: bool
+    propose: bool
+    reason: str
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that all take which write."""
+    decorators = (
+        click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
+        click.option("-y", "--yes", is_flag=True, help="Your word for what would wait as a proposal."),
+        click.option("--propose", is_flag=True, help="Let it wait as a proposal, whatever it is."),
+        click.option("-m", "--reason", default="", metavar="TEXT", help="Why; the journal keeps it."),
+    )
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+def expected_hash(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option that binds it to a state of the note."""
+    option = click.option("--hash", "expected", default="", metavar="HASH", help="Only if the note was this when read.")
+    return option(command)
+
+
+def vault(said: Options, own: Mapping[str, Any]) -> Context:
+    """Open the chosen vault, to be written as the options say; the command closes it.
+
+    Args:
+        said: The shared options.
+        own: The command's, those of `Said` among them.
+
+    Raises:
+        BadInput: Two of them contradict each other.
+        SetupError: No vault is chosen, or its state can't be kept.
+    """
+    if own["yes"] and own["propose"]:
+        raise BadInput("--yes and --propose contradict each other", hint="give one of them", code="usage")
+    asked = Asked(reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], person_word=own["yes"])
+    return replace(session.vault(said), asked=asked)
+
+
+def tell(said: Options, answer: Mapping[str, object]) -> ExitCode:
+    """Print what became of what was asked for.
+
+    Returns:
+        The exit code, which tells whether a part of it couldn't be done.
+    """
+    failed = [*_rows(answer, "failures"), *_rows(answer, "refusals")]
+    if said.as_json:
+        output.write_json(answer)
+    else:
+        output.write(said, outcomes.text(answer))
+        for row in failed:
+            click.echo(outcomes.failure(row), err=True)
+        for notice in cast("Sequence[str]", answer.get("notes", ())):
+            output.note(said, f"note: {output.plain(notice)}")
+    return ExitCode.NOTHING if failed else ExitCode.OK
+
+
+def _rows(answer: Mapping[str, object], name: str) -> Sequence[Mapping[str, object]]:
+    return cast("Sequence[Mapping[str, object]]", answer.get(name, ()))
