@@ -156,8 +156,9 @@ def _command(ctx: click.Context, shared: set[str]) -> Iterator[str]:
     yield f"`{' '.join([ctx.command_path, *words])}`"
     yield from _paragraphs(command.help or "")
     yield _options(command, without=shared)
-    examples = [line.strip() for line in (command.epilog or "").splitlines() if line.strip().startswith(("knap", "$"))]
-    yield "\n".join(["```sh", *(_comment(line) for line in examples), "```"]) if examples else ""
+    lines = [line.strip() for line in (command.epilog or "").splitlines()]
+    examples = [_comment(line) for line in lines if line and line not in {"\b", "Examples:"}]
+    yield "\n".join(["```sh", *examples, "```"]) if examples else ""
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -167,7 +168,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 def _comment(example: str) -> str:
     """Set what an example is for apart as the shell's comment."""
-    return re.sub(r" {2,}(?=\S)", "  # ", example, count=1)
+    return re.sub(r"( {2,})(?=\S)", r"\1# ", example, count=1)
 
 
 def _argument(ctx: click.Context, parameter: click.Parameter) -> str:
