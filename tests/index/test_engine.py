@@ -3,15 +3,17 @@
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from knapper.errors import ConflictError
-from knapper.index import turn, watch
+from knapper.index import refresh, turn, watch
 from knapper.index.engine import Engine
 from knapper.index.refresh import Outcome, Phase
 from knapper.index.search import Question
+from knapper.vault import disk
 from tests.index import worlds
 
 
@@ -139,9 +141,52 @@ def test_an_unreadable_note_is_listed_and_the_others_are_indexed(tmp_path: Path)
     (root / "pipe.md").symlink_to(root / "missing.md")
     os.mkfifo(root / "fifo.md")
     with worlds.engine(root, tmp_path / "s") as engine:
+        outcome = engine.refresh()
+        told = engine.status()
+        again = engine.refresh()
+        (root / "fifo.md").unlink()
+        (root / "pipe.md").unlink()
         engine.refresh()
+        after = engine.status()
 
         assert notes(engine, "alpha") == ["a.md"]
+        assert [(row.path, row.code) for row in told.skipped] == [
+            ("fifo.md", "not_a_file"),
+            ("pipe.md", "broken_link"),
+        ]
+        assert [len(outcome.problems), len(again.problems), len(after.skipped)] == [2, 0, 0]
+
+
+def test_a_note_that_could_not_be_read_is_tried_again_when_anything_about_it_changed(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"big.md": "alpha\n"})
+    os.truncate(root / "big.md", disk.DEFAULT_MAX_BYTES + 1)
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        (stat,) = engine.view.files()
+        changed = replace(stat, ctime_ns=stat.ctime_ns + 1)
+        seen = [
+            refresh.compare(engine.store.known(), [file], again=again)
+            for file, again in ((stat, False), (changed, False), (stat, True))
+        ]
+
+    assert [(plan.unchanged, len(plan.doubtful)) for plan in seen] == [(1, 0), (0, 1), (0, 1)]
+
+
+def test_what_is_there_is_searched_although_nothing_can_be_written(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.refresh()
+        engine.store.database.reader().execute("PRAGMA max_page_count = 1")
+        worlds.fill(root, {"b.md": "alpha beta\n" * 20_000})
+        freshness = engine.freshen()
+
+        assert (freshness.stale, freshness.pending) == (1, 1)
+        assert notes(engine, "alpha") == ["a.md"]
+
+
+def test_an_empty_vault_is_complete_after_one_look(tmp_path: Path) -> None:
+    with worlds.engine(tmp_path / "v", tmp_path / "s") as engine:
+        assert not engine.freshen().incomplete
 
 
 def test_many_threads_search_while_one_writes(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The search tool: shapes, errors, and what a client may not see."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -7,9 +8,11 @@ import pytest
 
 from knapper.errors import BadInput
 from knapper.index.filters import Filter
+from knapper.tools import search
 from knapper.tools.context import Context
 from knapper.tools.search import Show, property_test, search_vault
 from knapper.tools.status import vault_status
+from knapper.tools.tags import list_tags
 from knapper.vault.policy import Policy
 from tests.index import worlds
 
@@ -51,6 +54,13 @@ def test_no_match_is_a_success_with_a_message(tmp_path: Path) -> None:
         answer = search_vault(ctx, "zzzz qqqq", mode="keyword")
 
     assert (answer["success"], answer["message"], answer["results"]) == (True, "No matching documents found", [])
+
+
+def test_a_query_that_only_excludes_is_told_to_hold_no_word(tmp_path: Path) -> None:
+    with context(tmp_path) as ctx:
+        answer = search_vault(ctx, "-alpha")
+
+    assert (answer["results"], answer["notes"]) == ([], ["the query holds no word to look for"])
 
 
 def test_where_a_score_comes_from_is_told_when_asked(tmp_path: Path) -> None:
@@ -109,3 +119,29 @@ def test_tests_of_properties_are_read(text: str, test: tuple[str, str, str]) -> 
 def test_a_test_of_nothing_is_refused() -> None:
     with pytest.raises(BadInput, match="tests no property"):
         property_test("!")
+
+
+def test_a_link_shows_a_client_nothing_of_a_file_that_it_may_not_see(tmp_path: Path) -> None:
+    with context(tmp_path, Policy(client="guest", hidden=("secret/",))) as ctx:
+        (ctx.view.root / "secret" / "b.md").write_text("---\ntags: [hush]\n---\nalpha secret\n", encoding="utf-8")
+        (ctx.view.root / "door.md").symlink_to("secret/b.md")
+        found = {mode: search_vault(ctx, "secret hush door", 50, mode)["results"] for mode in search.MODES}
+        tagged = search_vault(ctx, "alpha", where=Filter(tags=("hush",)))
+        tags = list_tags(ctx)
+        status = vault_status(ctx)
+        owner = search_vault(replace(ctx, view=ctx.index.view), "secret", mode="keyword")
+
+    assert "door.md" not in str(found)
+    assert (tagged["results"], tags["results"], status["notes"]) == ([], [], 2)
+    assert "door.md" in str(owner["results"])
+
+
+def test_what_could_not_be_listed_is_told_to_those_who_may_see_it(tmp_path: Path) -> None:
+    with context(tmp_path, Policy(client="guest", hidden=("secret/",))) as ctx:
+        for name in ("out.md", "secret/out.md"):
+            (ctx.view.root / name).symlink_to(tmp_path)
+        ctx.index.refresh()
+        status = vault_status(ctx)
+
+    assert [row["path"] for row in status["skipped"]] == ["bad.md", "out.md"]  # type: ignore[union-attr, index, call-overload]
+    assert status["problems"] == 2

@@ -82,8 +82,8 @@ def _compute(connection: sqlite3.Connection, wanted: Filter) -> NDArray[np.bool_
     size = connection.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM files").fetchone()[0]
     mask = np.zeros(size, np.bool_)
     policy = wanted.policy
-    rows = connection.execute(f"SELECT f.id, f.path FROM files f WHERE {condition}", parameters)
-    passing = [i for i, path in rows if policy is None or policy.visible(NotePath(path))]
+    rows = connection.execute(f"SELECT f.id, f.path, f.target FROM files f WHERE {condition}", parameters)
+    passing = [i for i, *ends in rows if policy is None or all(policy.visible(NotePath(end)) for end in ends if end)]
     mask[passing] = True
     return mask
 

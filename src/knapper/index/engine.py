@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from knapper.errors import ConflictError
+from knapper.errors import ConflictError, StorageError
 from knapper.index import embedding, refresh, status, turn
 from knapper.index.embed import Embedder, EmbedderError
 from knapper.index.filters import Filter
@@ -109,8 +109,10 @@ class Engine:
                 self.store.clear()
             scan = refresh.Scan(self.view)
             files = list(scan)
-            plan = refresh.compare(self.store.known(), files, closed=scan.closed)
-            return self._carry_out(plan, progress)
+            plan = refresh.compare(self.store.known(), files, closed=scan.closed, again=True)
+            outcome = self._carry_out(plan, progress)
+            outcome.problems += status.remember_skipped(self.store, scan.skipped)
+            return outcome
 
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
         """Give every chunk that waits for it its vector; returns how many got one."""
@@ -128,12 +130,10 @@ class Engine:
         """
         plan, unchecked = self._look()
         stale = plan.stale
-        if not unchecked and 0 < stale + len(plan.doubtful) <= _LOOK_FILES:
-            with turn.take(self.folder, wait_s=0) as mine:
-                if mine:
-                    self._carry_out(plan, None)
-                    stale = 0
+        due = stale + len(plan.doubtful)
         complete = self.store.meta("complete") == "1"
+        if not unchecked and due <= _LOOK_FILES and (due or not complete) and self._take_in(plan):
+            stale, complete = 0, True
         pending = self._few_pending() if meaning else 0
         return Freshness(stale=stale, unchecked=unchecked, incomplete=not complete, pending=pending)
 
@@ -144,8 +144,9 @@ class Engine:
     def status(self, where: Filter | None = None) -> Status:
         """Count what the index holds of the files that pass *where*, or of all."""
         with self.store.database.snapshot() as connection:
-            allowed = self._looks.allowed.mask(connection, where or Filter())
-            return status.of(self.store, connection, model=self.model, allowed=allowed)
+            wanted = where or Filter()
+            allowed = self._looks.allowed.mask(connection, wanted)
+            return status.of(self.store, connection, model=self.model, allowed=allowed, policy=wanted.policy)
 
     def close(self) -> None:
         """Close the index."""
@@ -195,6 +196,16 @@ class Engine:
                 return Plan(), True
         return refresh.compare(self.store.known(), seen, closed=scan.closed), False
 
+    def _take_in(self, plan: Plan) -> bool:
+        """Carry a small plan out; tell whether that was possible, since what is there is searched all the same."""
+        try:
+            with turn.take(self.folder, wait_s=0) as mine:
+                if mine:
+                    self._carry_out(plan, None)
+                return mine
+        except StorageError:  # a full disk, a folder that can only be read
+            return False
+
     def _few_pending(self) -> int:
         """Embed what is quickly embedded here, and count what still waits."""
         embedder = self.embedder
@@ -204,7 +215,7 @@ class Engine:
         if 0 < pending <= _LOOK_CHUNKS and embedder.instant:
             try:
                 pending -= self.embed()
-            except EmbedderError:  # the search itself says what is wrong with it
+            except (EmbedderError, StorageError):  # the search itself says what is wrong with the embedder
                 return pending
         return pending
 

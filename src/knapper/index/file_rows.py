@@ -13,10 +13,10 @@ from knapper.vault import links, paths
 def insert(connection: sqlite3.Connection, record: Record) -> int:
     """Make an empty row for a file that the index doesn't know, and give its id."""
     cursor = connection.execute(
-        "INSERT INTO files (path, path_key, name_key, folder_key, kind, title, size, mtime_ns, racy, hash, created,"
-        " modified, properties, problems, title_row, next_chunk)"
-        " VALUES (?, '', '', '', '', '', 0, 0, 0, '', '', '', '', '', '', 0)",
-        (record.path,),
+        "INSERT INTO files (path, target, path_key, name_key, folder_key, kind, title, size, mtime_ns, racy, failed_ns,"
+        " hash, created, modified, properties, problems, title_row, next_chunk)"
+        " VALUES (?, ?, '', '', '', '', '', 0, 0, 0, 0, '', '', '', '', '', '', 0)",
+        (record.path, record.stat.target or ""),
     )
     return int(cursor.lastrowid or 0)
 
@@ -25,9 +25,11 @@ def write(connection: sqlite3.Connection, file_id: int, record: Record, *, next_
     """Fill a file's row, and its rows in the tables beside it."""
     _replace_title(connection, file_id, record)
     connection.execute(
-        "UPDATE files SET path_key = ?, name_key = ?, folder_key = ?, kind = ?, title = ?, size = ?, mtime_ns = ?,"
-        " racy = ?, hash = ?, created = ?, modified = ?, properties = ?, problems = ?, next_chunk = ? WHERE id = ?",
+        "UPDATE files SET target = ?, path_key = ?, name_key = ?, folder_key = ?, kind = ?, title = ?, size = ?,"
+        " mtime_ns = ?, racy = ?, failed_ns = ?, hash = ?, created = ?, modified = ?, properties = ?, problems = ?,"
+        " next_chunk = ? WHERE id = ?",
         (
+            record.stat.target or "",
             paths.key(record.path),
             link_key(record.path),
             paths.key(paths.folder(record.path)),
@@ -36,6 +38,7 @@ def write(connection: sqlite3.Connection, file_id: int, record: Record, *, next_
             record.stat.size,
             record.stat.mtime_ns,
             record.racy,
+            record.stat.ctime_ns if record.failed else 0,
             record.hash,
             record.created,
             record.modified,

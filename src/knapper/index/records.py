@@ -44,6 +44,8 @@ class Record:
     problems: tuple[Problem, ...]
     racy: bool
     """The file was saved so shortly before it was read that its time may not tell the next save."""
+    failed: bool = False
+    """The file should have been read and couldn't be."""
 
     @property
     def path(self) -> NotePath:
@@ -58,6 +60,8 @@ class Known:
     size: int
     mtime_ns: int
     racy: bool
+    failed_ns: int = 0
+    """When the file last changed in any way, its permissions too, before it couldn't be read; 0 where it was read."""
 
 
 def of_note(stat: FileStat, note: Note, *, racy: bool) -> Record:
@@ -82,7 +86,7 @@ def of_note(stat: FileStat, note: Note, *, racy: bool) -> Record:
 
 
 def of_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> Record:
-    """Describe a file that is listed and linked to, but not read."""
+    """Describe a file that is listed and linked to, but not read; problems say that it should have been."""
     return Record(
         stat=stat,
         hash="",
@@ -97,6 +101,7 @@ def of_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> Record:
         links=(),
         problems=problems,
         racy=False,
+        failed=bool(problems),
     )
 
 

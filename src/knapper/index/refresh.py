@@ -36,7 +36,8 @@ class Plan:
     changed: tuple[FileStat, ...] = ()
     """New files, and files whose size or time is another."""
     doubtful: tuple[FileStat, ...] = ()
-    """Files that look the same, but were saved so close to their reading that only their hash can tell."""
+    """Files that look the same, but were saved so close to their reading that only their hash can tell; or that
+    couldn't be read the last time."""
     gone: tuple[NotePath, ...] = ()
     unchanged: int = 0
 
@@ -62,25 +63,29 @@ class Scan:
     def __init__(self, view: View) -> None:
         """Prepare to look at *view*."""
         self._view = view
-        self.closed: list[str] = []
-        """Files and folders that can't be read right now: what the index has of them stays."""
+        self.skipped: list[Skipped] = []
+        """What isn't listed though no rule says so."""
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """Give the files and folders that can't be read right now: what the index has of them stays."""
+        return tuple(skipped.path for skipped in self.skipped if skipped.code == "unreadable")
 
     def __iter__(self) -> Iterator[FileStat]:
         """Give the files, in the order of the walk."""
-        return self._view.files(on_problem=self._note)
-
-    def _note(self, skipped: Skipped) -> None:
-        if skipped.code == "unreadable":
-            self.closed.append(skipped.path)
+        return self._view.files(on_problem=self.skipped.append)
 
 
-def compare(known: dict[NotePath, Known], files: Iterable[FileStat], *, closed: Sequence[str] = ()) -> Plan:
+def compare(
+    known: dict[NotePath, Known], files: Iterable[FileStat], *, closed: Sequence[str] = (), again: bool = False
+) -> Plan:
     """Compare the disk with what the index knows, by size and time.
 
     Args:
         known: Used up.
         files: What is there.
         closed: Files and folders that can't be read now; what the index has of them stays.
+        again: Try once more to read what couldn't be read, though nothing about it changed.
     """
     changed: list[FileStat] = []
     doubtful: list[FileStat] = []
@@ -89,7 +94,7 @@ def compare(known: dict[NotePath, Known], files: Iterable[FileStat], *, closed: 
         old = known.pop(stat.path, None)
         if old is None or (old.size, old.mtime_ns) != (stat.size, stat.mtime_ns):
             changed.append(stat)
-        elif old.racy:
+        elif old.racy or (old.failed_ns and (again or old.failed_ns != stat.ctime_ns)):
             doubtful.append(stat)
         else:
             unchanged += 1

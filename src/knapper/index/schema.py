@@ -6,7 +6,7 @@ and a filter on notes is a filter on row ids.
 
 from knapper.index.segment import TOKENIZER
 
-VERSION = 3
+VERSION = 4
 """Part of what an index is built with; another version is dropped and built anew."""
 
 CHUNK_BITS = 20
@@ -20,6 +20,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   path TEXT NOT NULL UNIQUE,
+  target TEXT NOT NULL,
   path_key TEXT NOT NULL,
   name_key TEXT NOT NULL,
   folder_key TEXT NOT NULL,
@@ -28,6 +29,7 @@ CREATE TABLE files (
   size INTEGER NOT NULL,
   mtime_ns INTEGER NOT NULL,
   racy INTEGER NOT NULL,
+  failed_ns INTEGER NOT NULL,
   hash TEXT NOT NULL,
   created TEXT NOT NULL,
   modified TEXT NOT NULL,

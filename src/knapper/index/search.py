@@ -84,7 +84,7 @@ class Searcher:
         """
         query, corrected = self._read(question)
         if not query.plain:
-            return Answer()
+            return Answer(remarks=("the query holds no word to look for",))
         vector, model, remark = self._vector(query, question.mode)
         fusion = question.fusion or self._fusion
         with self._looks.look(model) as look:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,19 +10,23 @@ from numpy.typing import NDArray
 
 from knapper.index import schema
 from knapper.index.store import Store
+from knapper.vault import walk
 from knapper.vault.paths import NotePath
+from knapper.vault.policy import Policy
 
 _SHOWN = 50
+_META = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """Name a file that the index holds only in part, and the reason."""
+    """Name a file or folder that the index holds only in part, or not at all, and the reason."""
 
     path: NotePath
     code: str
     message: str
     line: int
+    """0 where it isn't about a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +41,7 @@ class Status:
     pending: int
     """Chunks that have no vector of the model yet; 0 where no model is set."""
     problems: int
-    """Files that could be read only in part."""
+    """Files that could be read only in part, or not at all."""
     skipped: tuple[Skipped, ...]
     """The first problems, by path."""
     model: str
@@ -49,7 +54,23 @@ class Status:
     generation: int
 
 
-def of(store: Store, connection: sqlite3.Connection, *, model: str, allowed: NDArray[np.bool_] | None) -> Status:
+def remember_skipped(store: Store, skipped: Iterable[walk.Skipped]) -> list[str]:
+    """Keep what a look through the whole vault left out though no rule says so; give the messages that are new."""
+    found = [[each.path, each.code, each.message] for each in skipped]
+    known = _remembered(store)
+    if found != known:
+        store.set_meta(_META, json.dumps(found, ensure_ascii=False))
+    return [each[2] for each in found if each not in known]
+
+
+def of(
+    store: Store,
+    connection: sqlite3.Connection,
+    *,
+    model: str,
+    allowed: NDArray[np.bool_] | None,
+    policy: Policy | None = None,
+) -> Status:
     """Count what the index holds.
 
     Args:
@@ -57,6 +78,7 @@ def of(store: Store, connection: sqlite3.Connection, *, model: str, allowed: NDA
         connection: Its snapshot.
         model: The embedder's id; empty where there is none.
         allowed: By file id: whether it counts; None counts all.
+        policy: Says the same of what has no id, since it couldn't even be listed.
     """
     files = [
         (kind, path, problems)
@@ -69,6 +91,11 @@ def of(store: Store, connection: sqlite3.Connection, *, model: str, allowed: NDA
         for path, problems in broken[:_SHOWN]
         for problem in json.loads(problems)
     ]
+    unlisted = [
+        Skipped(path=NotePath(path), code=code, message=message, line=0)
+        for path, code, message in _remembered(store)
+        if policy is None or policy.visible(NotePath(path))
+    ]
     chunks = _count(connection, "SELECT id FROM chunks", (), allowed)
     embedded = _count(connection, "SELECT chunk_id FROM vectors WHERE model = ?", (model,), allowed) if model else 0
     return Status(
@@ -77,14 +104,20 @@ def of(store: Store, connection: sqlite3.Connection, *, model: str, allowed: NDA
         chunks=chunks,
         embedded=embedded,
         pending=chunks - embedded if model else 0,
-        problems=len(broken),
-        skipped=tuple(skipped),
+        problems=len(broken) + len(unlisted),
+        skipped=(*skipped, *unlisted[:_SHOWN]),
         model=model,
         size_bytes=store.database.size_bytes(),
         complete=store.meta("complete") == "1",
         built=store.meta("built"),
         generation=store.generation(),
     )
+
+
+def _remembered(store: Store) -> list[list[str]]:
+    """Give path, code and message of what the last look through the whole vault left out."""
+    found: list[list[str]] = json.loads(store.meta(_META) or "[]")
+    return found
 
 
 def _count(

@@ -117,12 +117,12 @@ class Store:
 
     def known(self, *, below: NotePath | None = None) -> dict[NotePath, Known]:
         """Give the remembered state of every file, or of the file *below* and of all below the folder of that name."""
-        sql, limits = "SELECT path, size, mtime_ns, racy FROM files", ()
+        sql, limits = "SELECT path, size, mtime_ns, racy, failed_ns FROM files", ()
         if below is not None:
             sql += " WHERE path = ? OR (path >= ? AND path < ?)"
             limits = (below, f"{below}/", f"{below}0")  # "0" comes right after "/"
         rows = self.database.reader().execute(sql, limits)
-        return {NotePath(p): Known(size=s, mtime_ns=m, racy=bool(r)) for p, s, m, r in rows}
+        return {NotePath(p): Known(size=s, mtime_ns=m, racy=bool(r), failed_ns=f) for p, s, m, r, f in rows}
 
     def hash_of(self, path: NotePath) -> str:
         """Give the hash that the index holds of a file; empty where it has none."""

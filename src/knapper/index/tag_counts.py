@@ -26,14 +26,15 @@ def count(store: Store, visible: Callable[[NotePath], bool]) -> list[TagCount]:
         visible: Which files count.
     """
     rows = store.database.reader().execute(
-        "SELECT DISTINCT f.path, t.key, t.name FROM tags t JOIN files f ON f.id = t.file_id ORDER BY t.key, t.name"
+        "SELECT DISTINCT f.path, f.target, t.key, t.name FROM tags t JOIN files f ON f.id = t.file_id"
+        " ORDER BY t.key, t.name"
     )
     names: dict[str, Counter[str]] = {}
     notes: dict[str, set[str]] = {}
     shown: dict[str, bool] = {}
-    for path, key, name in rows:
+    for path, target, key, name in rows:
         if path not in shown:
-            shown[path] = visible(NotePath(path))
+            shown[path] = visible(NotePath(path)) and (not target or visible(NotePath(target)))
         if shown[path]:
             names.setdefault(key, Counter())[name] += 1
             notes.setdefault(key, set()).add(path)
