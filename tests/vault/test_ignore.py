@@ -90,6 +90,13 @@ def test_rules_that_cannot_be_read_stop_everything(tmp_path: Path) -> None:
     assert ".knapignore" in error.value.hint
 
 
+def test_rules_that_a_link_leads_to_and_that_are_gone_stop_everything(tmp_path: Path) -> None:
+    (tmp_path / ".knapignore").symlink_to("moved away")
+
+    with pytest.raises(SetupError, match="leads nowhere"):
+        Ignore.load(tmp_path, ObsidianSettings())
+
+
 def test_rules_without_end_stop_everything(tmp_path: Path) -> None:
     with pytest.raises(SetupError):
         load(tmp_path, rules="x\n" * 100_000)

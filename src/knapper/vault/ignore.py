@@ -1,5 +1,6 @@
 """Say what in a vault's folder isn't part of the vault."""
 
+import os
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -85,6 +86,9 @@ def _lines(root: Path) -> list[str]:
         found = lookup.find(root, IGNORE_FILE)
         raw = disk.read_bytes(found.file, shown_as=IGNORE_FILE, max_bytes=MAX_IGNORE_BYTES)
     except NotFound:
+        if os.path.islink(root / IGNORE_FILE):  # noqa: PTH114 - unlike Path's, no error where the folder is closed
+            msg = f"the vault's rules can't be read: the symbolic link {IGNORE_FILE} leads nowhere"
+            raise SetupError(msg, hint=f"mend or remove {IGNORE_FILE} in the vault's folder") from None
         return []
     except KnapError as error:
         msg = f"the vault's rules can't be read: {error.message}"
