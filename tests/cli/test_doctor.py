@@ -130,3 +130,16 @@ def test_text_gives_each_finding_a_line(vault: Path, capsys: pytest.CaptureFixtu
 
     assert [line.split()[1] for line in lines] == NAMES
     assert len(table.CHECKS) == len(NAMES) - 1
+
+
+def test_rules_without_effect_are_a_warning(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (vault / ".knapignore").write_text("[Secret\n", encoding="utf-8")
+    (vault / ".obsidian").mkdir()
+    (vault / ".obsidian" / "app.json").write_text("{", encoding="utf-8")
+    main.run(["-v", str(vault), "index"])
+    told = capsys.readouterr().out
+
+    _, checks = doctor(capsys, "-v", str(vault))
+
+    assert checks["rules"]["state"] == "warn"
+    assert all(part in checks["rules"]["text"] and part in told for part in ("[Secret", "app.json isn't valid JSON"))

@@ -9,6 +9,24 @@ import click
 CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+class _Text(click.ParamType[str]):
+    """Take text that every file and database can hold."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse what the system couldn't read as text: Python keeps such bytes as halves of characters."""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self.fail("it isn't valid Unicode text", param, ctx)
+        return value
+
+
+TEXT: Final = _Text()
+"""The kind of an argument that is looked for."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Options:
     """Collect what the person said, wherever on the command line."""

@@ -1,5 +1,6 @@
 """Check the vault's index, and that changes of notes are seen."""
 
+import contextlib
 import tempfile
 import threading
 import time
@@ -13,6 +14,7 @@ from knapper.cli.checks.places import failed
 from knapper.cli.render.amounts import count
 from knapper.config import Settings
 from knapper.errors import KnapError
+from knapper.index.filters import Filter
 
 _PATIENCE_MS = 3_000
 
@@ -22,7 +24,7 @@ def integrity(settings: Settings) -> Finding:
     try:
         with app.open_vault(settings) as context:
             rows = context.index.store.database.reader().execute("PRAGMA quick_check(1)").fetchall()
-            status = context.index.status()
+            status = context.index.status(context.restrict(Filter()))
     except KnapError as error:
         return failed("index", error)
     said = str(rows[0][0])
@@ -37,6 +39,19 @@ def integrity(settings: Settings) -> Finding:
         hint = "run `knap index`"
         return Finding(name="index", state="warn", text=f"{text}, {status.pending} waiting for embedding", hint=hint)
     return Finding(name="index", state="ok", text=text)
+
+
+def rules(settings: Settings) -> Finding | None:
+    """Tell which of the rules that hide files have no effect; None where all have."""
+    try:
+        with app.open_vault(settings) as context:
+            problems = (*context.view.settings.problems, *context.view.ignore.problems)
+    except KnapError:
+        return None  # and another check tells
+    if not problems:
+        return None
+    hint = "mend them: what they should hide is shown"
+    return Finding(name="rules", state="warn", text="; ".join(problems), hint=hint)
 
 
 def watching(settings: Settings) -> Finding:
@@ -74,4 +89,5 @@ def _save(folder: Path, stop: threading.Event) -> None:
     number = 0
     while not stop.wait(0.05) and time.monotonic() < deadline:
         number += 1
-        (folder / "note.md").write_text(str(number), encoding="utf-8")
+        with contextlib.suppress(OSError):  # a full disk is told by the check of the disk
+            (folder / "note.md").write_text(str(number), encoding="utf-8")

@@ -30,5 +30,5 @@ def run(options: Options) -> list[Finding]:
         return [places.failed("config", error)]
     findings = [check(found) for check in CHECKS]
     if all(each.state == "ok" for each in findings if each.name in {"vault", "state"}):
-        findings.append(indexes.integrity(found))
+        findings += filter(None, (indexes.rules(found), indexes.integrity(found)))
     return findings

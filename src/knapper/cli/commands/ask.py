@@ -24,7 +24,7 @@ _NO_CHAT = (
         ('knap ask "Who is coming?" --json', "for programs"),
     ),
 )
-@click.argument("question", nargs=-1, required=True)
+@click.argument("question", nargs=-1, required=True, type=options.TEXT)
 @options.number(5, search.MAX_RESULTS)
 @options.shared
 @click.pass_obj

@@ -8,6 +8,7 @@ from knapper.cli import options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import progress, standing
+from knapper.index.filters import Filter
 
 
 @click.command(
@@ -34,7 +35,8 @@ def command(said: Options, *, full: bool, no_embed: bool) -> ExitCode:
         with progress.shown(said) as heard:
             outcome = context.index.refresh(full=full, progress=heard)
             embedded = 0 if no_embed else context.index.embed(progress=heard)
-        status = context.index.status()
+        status = context.index.status(context.restrict(Filter()))
+        outcome.problems += (*context.view.settings.problems, *context.view.ignore.problems)
     summary = standing.Summary(outcome=outcome, embedded=embedded, status=status, seconds=time.monotonic() - start)
     if said.as_json:
         output.write_json(summary.as_dict())

@@ -49,14 +49,29 @@ def _day(ctx: click.Context, param: click.Parameter, value: str) -> str:
         ("knap search garden --json", "for programs"),
     ),
 )
-@click.argument("query", nargs=-1, required=True)
+@click.argument("query", nargs=-1, required=True, type=options.TEXT)
 @options.number(5, search.MAX_RESULTS)
 @click.option("--mode", type=click.Choice(search.MODES), default="hybrid", show_default=True, help="What to rank by.")
-@click.option("--folder", multiple=True, metavar="FOLDER", help="Only below this folder; may stand several times.")
-@click.option("--exclude-folder", multiple=True, metavar="FOLDER", help="Nothing below this folder.")
-@click.option("--tag", multiple=True, metavar="TAG", help="Only notes with this tag, or one nested below it.")
-@click.option("--exclude-tag", multiple=True, metavar="TAG", help="No notes with this tag.")
-@click.option("--property", "property_test", multiple=True, metavar="NAME=VALUE", help="Only notes with this property.")
+@click.option(
+    "--folder",
+    type=options.TEXT,
+    multiple=True,
+    metavar="FOLDER",
+    help="Only below this folder; may stand several times.",
+)
+@click.option("--exclude-folder", type=options.TEXT, multiple=True, metavar="FOLDER", help="Nothing below this folder.")
+@click.option(
+    "--tag", type=options.TEXT, multiple=True, metavar="TAG", help="Only notes with this tag, or one nested below it."
+)
+@click.option("--exclude-tag", type=options.TEXT, multiple=True, metavar="TAG", help="No notes with this tag.")
+@click.option(
+    "--property",
+    "property_test",
+    type=options.TEXT,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Only notes with this property.",
+)
 @click.option("--since", default="", metavar="DAY", callback=_day, help="Only notes saved on this day or later.")
 @click.option("--until", default="", metavar="DAY", callback=_day, help="Only notes saved on this day or before.")
 @click.option("--per-note", type=click.IntRange(1), default=2, show_default=True, help="How many of one note.")

@@ -39,9 +39,13 @@ def place(passage: Passage) -> str:
     lines = f"{passage['start_line']}-{passage['end_line']}"
     if passage["start_line"] == passage["end_line"]:
         lines = str(passage["start_line"])
-    where = f"{click.style(plain(str(passage['source'])), fg='green')}:{lines}"
+    where = f"{click.style(_one_line(str(passage['source'])), fg='green')}:{lines}"
     heading = _heading(passage)
     return f"{where}  {click.style(heading, bold=True)}" if heading else where
+
+
+def _one_line(text: str) -> str:
+    return plain(text).replace("\n", "\ufffd").replace("\t", "\ufffd")
 
 
 def _listed(passage: Passage, wanted: Sequence[str]) -> str:

@@ -86,8 +86,12 @@ def _skipped(answer: Mapping[str, object]) -> list[str]:
     skipped = cast("Sequence[Mapping[str, object]]", answer["skipped"])
     if not skipped:
         return []
-    lines = [f"  {row['path']}:{row['line']}  {row['problem']}" for row in skipped]
+    lines = [f"  {row['path']}{_line(row)}  {row['problem']}" for row in skipped]
     return [f"{count(_number(answer, 'problems'), 'file')} with problems:", *map(plain, lines)]
+
+
+def _line(row: Mapping[str, object]) -> str:
+    return f":{row['line']}" if row["line"] else ""
 
 
 def _problems(problems: Sequence[str]) -> list[str]:
