@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from knapper.index.engine import Engine
 from knapper.index.refresh import Outcome, Phase
 from knapper.index.search import Question
 from knapper.vault import disk
+from knapper.vault.paths import NotePath
 from tests.index import worlds
 
 
@@ -182,6 +184,65 @@ def test_what_is_there_is_searched_although_nothing_can_be_written(tmp_path: Pat
 
         assert (freshness.stale, freshness.pending) == (1, 1)
         assert notes(engine, "alpha") == ["a.md"]
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_is_ignored_by_now_is_gone_though_the_index_still_holds_it(tmp_path: Path, *, watched: bool) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "alpha beta\n"})
+    (root / "link.md").symlink_to("b.md")
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.refresh()
+    worlds.fill(root, {".knapignore": "b.md\n"})
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        if watched:
+            turn.beat(tmp_path / "s")
+            engine.freshen()
+
+        assert notes(engine, "alpha") == ["a.md"]
+        assert notes(engine, "beta") == []
+        assert engine.status().notes == 1
+        assert engine.store.hash_of(NotePath("b.md"))
+        turn.stop_beating(tmp_path / "s")
+        engine.freshen()
+        assert engine.store.hash_of(NotePath("b.md")) == ""
+
+
+def test_a_part_taken_in_by_other_rules_makes_nobody_trust_the_whole(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "old") as late:
+        late.refresh()
+        worlds.fill(root, {".knapignore": "b.md\n", "b.md": "alpha\n"})
+        with worlds.engine(root, tmp_path / "old") as engine:
+            engine.refresh()
+            late.refresh_paths([root / "b.md"])
+
+            assert notes(engine, "alpha") == ["a.md"]
+
+
+def test_a_watcher_follows_the_rules(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "alpha\n"})
+    stop = threading.Event()
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        watcher = threading.Thread(target=watch.follow, args=(engine, stop, _ignore))
+        watcher.start()
+        try:
+            assert _eventually(lambda: notes(engine, "alpha") == ["a.md", "b.md"])
+            worlds.fill(root, {".knapignore": "b.md\n"})
+            assert _eventually(lambda: engine.store.hash_of(NotePath("b.md")) == "")
+        finally:
+            stop.set()
+            watcher.join()
+
+
+def _ignore(_: Outcome) -> None:
+    pass
+
+
+def _eventually(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 8
+    while time.monotonic() < deadline and not holds():
+        time.sleep(0.02)
+    return holds()
 
 
 def test_an_empty_vault_is_complete_after_one_look(tmp_path: Path) -> None:

@@ -81,11 +81,15 @@ def _compute(connection: sqlite3.Connection, wanted: Filter) -> NDArray[np.bool_
     condition, parameters = select(wanted)
     size = connection.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM files").fetchone()[0]
     mask = np.zeros(size, np.bool_)
-    policy = wanted.policy
     rows = connection.execute(f"SELECT f.id, f.path, f.target FROM files f WHERE {condition}", parameters)
-    passing = [i for i, *ends in rows if policy is None or all(policy.visible(NotePath(end)) for end in ends if end)]
-    mask[passing] = True
+    mask[[i for i, *ends in rows if all(_shows(wanted, NotePath(end)) for end in ends if end)]] = True
     return mask
+
+
+def _shows(wanted: Filter, path: NotePath) -> bool:
+    if wanted.ignore is not None and wanted.ignore.hides(path):
+        return False
+    return wanted.policy is None or wanted.policy.visible(path)
 
 
 def _below(folder: str) -> tuple[str, list[str]]:

@@ -4,7 +4,7 @@ import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,6 +29,8 @@ _LOOK_FILES = 200
 """How many changed files a search takes in by itself."""
 _LOOK_CHUNKS = 500
 """How many chunks a search embeds by itself, where that needs no network."""
+
+_RULES = "rules"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +112,7 @@ class Engine:
             scan = refresh.Scan(self.view)
             files = list(scan)
             plan = refresh.compare(self.store.known(), files, closed=scan.closed, again=True)
-            outcome = self._carry_out(plan, progress)
+            outcome = self._carry_out(plan, progress, whole=True)
             outcome.problems += status.remember_skipped(self.store, scan.skipped)
             return outcome
 
@@ -128,23 +130,25 @@ class Engine:
         Args:
             meaning: Vectors are wanted too.
         """
-        plan, unchecked = self._look()
+        watched = turn.is_watched(self.folder)
+        plan, unchecked = (Plan(), False) if watched else self._look()
         stale = plan.stale
         due = stale + len(plan.doubtful)
         complete = self.store.meta("complete") == "1"
-        if not unchecked and due <= _LOOK_FILES and (due or not complete) and self._take_in(plan):
+        wanted = due or not complete or not self._knows_rules
+        if not (watched or unchecked) and wanted and due <= _LOOK_FILES and self._take_in(plan):
             stale, complete = 0, True
         pending = self._few_pending() if meaning else 0
         return Freshness(stale=stale, unchecked=unchecked, incomplete=not complete, pending=pending)
 
     def search(self, question: Question) -> Answer:
-        """Answer from the index as it stands."""
-        return self._searcher.search(question)
+        """Answer from the index as it stands; what the vault's rules hide by now isn't there."""
+        return self._searcher.search(replace(question, where=self._by_rules(question.where)))
 
     def status(self, where: Filter | None = None) -> Status:
         """Count what the index holds of the files that pass *where*, or of all."""
         with self.store.database.snapshot() as connection:
-            wanted = where or Filter()
+            wanted = self._by_rules(where or Filter())
             allowed = self._looks.allowed.mask(connection, wanted)
             return status.of(self.store, connection, model=self.model, allowed=allowed, policy=wanted.policy)
 
@@ -181,12 +185,26 @@ class Engine:
         with turn.take(self.folder, wait_s=1.0) as mine:
             if not mine:
                 raise ConflictError(f"another process is writing the index {self.folder}")
-            return self._carry_out(refresh.compare_some(self.store, self.view, touched), None)
+            return self._carry_out(refresh.compare_some(self.store, self.view, touched), None, whole=False)
+
+    def read_rules(self) -> None:
+        """Read again what the vault itself says of what isn't part of it.
+
+        Raises:
+            SetupError: It can't be read.
+        """
+        self.view = View.open(self.view.root, self.view.policy)
+
+    @property
+    def _knows_rules(self) -> bool:
+        """Tell whether all that the index holds was taken in by the rules of today."""
+        return self.store.meta(_RULES) == self.view.ignore.fingerprint
+
+    def _by_rules(self, where: Filter) -> Filter:
+        return where if self._knows_rules else replace(where, ignore=self.view.ignore)
 
     def _look(self) -> tuple[Plan, bool]:
         """Compare the disk with the index for a short while; tell also whether that wasn't enough."""
-        if turn.is_watched(self.folder):
-            return Plan(), False
         deadline = time.monotonic() + _LOOK_S
         seen: list[FileStat] = []
         scan = refresh.Scan(self.view)
@@ -201,7 +219,7 @@ class Engine:
         try:
             with turn.take(self.folder, wait_s=0) as mine:
                 if mine:
-                    self._carry_out(plan, None)
+                    self._carry_out(plan, None, whole=True)
                 return mine
         except StorageError:  # a full disk, a folder that can only be read
             return False
@@ -219,10 +237,15 @@ class Engine:
                 return pending
         return pending
 
-    def _carry_out(self, plan: Plan, progress: Progress | None) -> Outcome:
+    def _carry_out(self, plan: Plan, progress: Progress | None, *, whole: bool) -> Outcome:
+        """Carry a plan out, and note by whose rules; *whole* says that the plan is about all files."""
+        if not self._knows_rules:
+            self.store.set_meta(_RULES, "")  # until all is done, and after a part of it: nobody's alone
         outcome = refresh.carry_out(self.store, self.view, plan, progress=progress)
         if outcome.indexed or outcome.removed or self.store.meta("complete") != "1":
             with self.store.batch():
                 self.store.set_meta("complete", "1")
                 self.store.set_meta("built", dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
+        if whole and not self._knows_rules:
+            self.store.set_meta(_RULES, self.view.ignore.fingerprint)
         return outcome

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Literal
 
+from knapper.vault.ignore import Ignore
 from knapper.vault.policy import Policy
 
 PropertyOp = Literal["contains", "equals", "exists", "missing", "not_contains", "not_equals"]
@@ -44,16 +45,21 @@ class Filter:
     """Kinds of file: note, canvas, base, attachment."""
     policy: Policy | None = None
     """The asker's; what it may not see isn't there."""
+    ignore: Ignore | None = None
+    """The vault's rules, where the index was made by others; what they hide isn't there either."""
 
     @property
     def trivial(self) -> bool:
         """Tell whether every file passes."""
         open_policy = self.policy is None or self.policy.sees_all
-        return open_policy and all(not getattr(self, f.name) for f in fields(self) if f.name != "policy")
+        return open_policy and self.ignore is None and not any(self._said())
 
     @property
     def cache_key(self) -> str:
         """Name the filter for caches, by what it says."""
         policy = self.policy.fingerprint if self.policy else ""
-        said = [repr(getattr(self, f.name)) for f in fields(self) if f.name != "policy"]
-        return "|".join([*said, policy])
+        said = map(repr, self._said())
+        return "|".join([*said, policy, self.ignore.fingerprint if self.ignore else ""])
+
+    def _said(self) -> list[object]:
+        return [getattr(self, f.name) for f in fields(self) if f.name not in {"policy", "ignore"}]

@@ -10,12 +10,16 @@ from knapper.errors import ConflictError
 from knapper.index import turn
 from knapper.index.engine import Engine
 from knapper.index.refresh import Outcome
+from knapper.vault.ignore import IGNORE_FILE
+from knapper.vault.settings import APP
 
 _DEBOUNCE_MS = 60
 """How long saves are gathered: editors write a file in several steps."""
 _STEP_MS = 20
 _BEAT_MS = 500
 """How often a sign of life is left; the first comes when the watcher runs."""
+_RULES = (IGNORE_FILE, APP)
+"""Files that say what isn't part of the vault."""
 
 
 def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome], None]) -> None:
@@ -64,6 +68,10 @@ def _take_all(engine: Engine, on_change: Callable[[Outcome], None]) -> None:
 def _take(engine: Engine, touched: set[Path], on_change: Callable[[Outcome], None]) -> bool:
     """Take in some files; False where another process writes right now, so that they have to wait."""
     try:
+        if any(engine.view.root / rules in touched for rules in _RULES):
+            engine.read_rules()
+            _take_all(engine, on_change)
+            return True
         outcome = engine.refresh_paths(touched)
     except ConflictError:
         return False

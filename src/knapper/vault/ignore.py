@@ -1,5 +1,7 @@
 """Say what in a vault's folder isn't part of the vault."""
 
+import hashlib
+import json
 import os
 import unicodedata
 from collections.abc import Iterable
@@ -34,6 +36,8 @@ class Ignore:
     """Obsidian's filters between slashes; tried on files, as Obsidian does, and not on folders."""
     problems: tuple[str, ...] = ()
     """Lines and filters that have no effect, with the reason."""
+    fingerprint: str = ""
+    """Tells these rules from those that say something else."""
 
     @classmethod
     def load(cls, root: Path, settings: ObsidianSettings, *, extra: Iterable[str] = ()) -> "Ignore":
@@ -47,8 +51,8 @@ class Ignore:
         Raises:
             SetupError: There is a ``.knapignore`` that can't be read; to go on would show what it hides.
         """
-        own = _lines(root)
-        patterns = globs.parse([*own, *extra])
+        lines = [*_lines(root), *extra]
+        patterns = globs.parse(lines)
         problems = [f"{IGNORE_FILE}, {problem}" for problem in patterns.problems]
         prefixes: list[str] = []
         expressions: list[Regex] = []
@@ -60,7 +64,14 @@ class Ignore:
                     problems.append(f"Obsidian's filter {shown(text)} has no effect: {error}")
             elif text:
                 prefixes.append(key(text))
-        return cls(patterns=patterns, prefixes=tuple(prefixes), regexes=tuple(expressions), problems=tuple(problems))
+        said = json.dumps([lines, settings.user_ignore_filters])
+        return cls(
+            patterns=patterns,
+            prefixes=tuple(prefixes),
+            regexes=tuple(expressions),
+            problems=tuple(problems),
+            fingerprint=hashlib.sha256(said.encode()).hexdigest(),
+        )
 
     def hides(self, path: str, *, is_folder: bool = False) -> bool:
         """Tell whether a file or folder isn't part of the vault, be it for the sake of a folder around it."""
