@@ -136,6 +136,19 @@ def test_a_link_shows_a_client_nothing_of_a_file_that_it_may_not_see(tmp_path: P
     assert "door.md" in str(owner["results"])
 
 
+def test_a_typo_tells_a_client_nothing_of_words_that_it_may_not_see(tmp_path: Path) -> None:
+    with context(tmp_path, Policy(client="guest", hidden=("secret/",))) as ctx:
+        worlds.fill(ctx.view.root, {"Garden.md": "roses\n", "secret/b.md": "gardan\n", "secret/Gardin.md": ""})
+        said = [search_vault(ctx, word, mode="keyword").get("notes") for word in ("gardan", "gardin", "gardon")]
+        owner = search_vault(replace(ctx, view=ctx.index.view), "gardan", mode="keyword")
+
+    assert [str(notes) for notes in said] == [
+        f"[\"no note holds it as typed: searched for 'garden' for '{word}'\"]"
+        for word in ("gardan", "gardin", "gardon")
+    ]
+    assert "notes" not in owner
+
+
 def test_what_could_not_be_listed_is_told_to_those_who_may_see_it(tmp_path: Path) -> None:
     with context(tmp_path, Policy(client="guest", hidden=("secret/",))) as ctx:
         for name in ("out.md", "secret/out.md"):

@@ -73,13 +73,15 @@ class Keywords:
         best = float(rows[0][1])
         return {int(i): float(score) / best * shares.get(int(i), 0.0) for i, score in rows}
 
-    def unknown(self, connection: sqlite3.Connection, query: Query) -> list[str]:
-        """Give the query's words that neither a text nor a name holds."""
-        expressions = {term.text: term.expression() for term in query.words if not term.prefix}
-        texts, _ = self._chunk_counts.of(connection, list(expressions.values()))
-        absent = {word: expression for word, expression in expressions.items() if not texts[expression]}
-        names, _ = self._name_counts.of(connection, list(absent.values()))
-        return [word for word, expression in absent.items() if not names[expression]]
+    def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
+        """Give the query's words that neither a text nor a name of an allowed file holds."""
+        words = {term.text: term.expression() for term in query.words if not term.prefix}
+        tables = (("chunk_words", self._chunk_counts, schema.CHUNK_BITS), ("title_words", self._name_counts, 0))
+        for table, counts, shift in tables:
+            found, _ = counts.of(connection, list(words.values()))
+            held = {e for e in words.values() if found[e] and _holds(connection, table, e, allowed, shift=shift)}
+            words = {word: expression for word, expression in words.items() if expression not in held}
+        return list(words)
 
     def passing(self, connection: sqlite3.Connection, query: Query, ids: Collection[int]) -> set[int]:
         """Give those of *ids* that hold the query's phrases and none of what it excludes."""
@@ -109,6 +111,18 @@ def _names(connection: sqlite3.Connection, file: int) -> list[str]:
     row = connection.execute("SELECT title_row FROM files WHERE id = ?", (file,)).fetchone()
     title, aliases, *_ = json.loads(row[0])
     return [title, *filter(None, aliases.split("\n"))]
+
+
+def _holds(
+    connection: sqlite3.Connection, table: str, expression: str, allowed: NDArray[np.bool_] | None, *, shift: int
+) -> bool:
+    """Tell whether an allowed file holds a word that some file holds."""
+    if allowed is None:
+        return True
+    only = _restrict(connection, allowed, shift=shift)
+    return bool(
+        connection.execute(f"SELECT 1 FROM {table} WHERE {table} MATCH ?{only} LIMIT 1", (expression,)).fetchone()
+    )
 
 
 def _restrict(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None, *, shift: int) -> str:

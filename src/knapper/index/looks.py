@@ -76,8 +76,9 @@ class SqliteLook:
 
     def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
         """Compare with the names that share three-letter pieces."""
-        unknown = self.words.unknown(self.connection, query)
-        return typos.corrections(self.connection, unknown, allowed=self._mask(where)) if unknown else {}
+        allowed = self._mask(where)
+        unknown = self.words.unknown(self.connection, query, allowed=allowed)
+        return typos.corrections(self.connection, unknown, allowed=allowed) if unknown else {}
 
     def note(self, chunk_id: int) -> int:
         """Read it from the chunk's id."""
