@@ -92,6 +92,7 @@ class _Writing:
     def open(self, folder: Path, stack: contextlib.ExitStack) -> Writer:
         from knapper.changes import proposals, recover, taint, writer  # noqa: PLC0415 - searching needn't pay for it
         from knapper.changes.drafting import Desk  # noqa: PLC0415 - the same
+        from knapper.changes.pasts import Pasts  # noqa: PLC0415 - the same
 
         state, recovered = recover.open_state(self._view.root, folder)
         stack.callback(state.journal.shut)
@@ -110,6 +111,7 @@ class _Writing:
                 graph=engine.graph,
                 version=_versions(state),
                 catch_up=engine.catch_up,
+                pasts=Pasts(state.journal),
             ),
             state=state,
             proposals=waiting,

@@ -7,7 +7,8 @@ from pathlib import Path
 from knapper.changes import apply, moving, recover
 from knapper.changes.drafts import Draft
 from knapper.changes.effects import Meta
-from knapper.changes.relinks import PARSERS
+from knapper.changes.pages import PARSERS
+from knapper.changes.pasts import Pasts
 from knapper.changes.requests import Move
 from knapper.changes.state import State
 from knapper.index.engine import Engine
@@ -37,7 +38,15 @@ class World:
 
     def move(self, *moves: tuple[str, str]) -> Draft:
         """Move files, and bring the index up to date."""
-        draft = self.draft(*moves)
+        return self.do(self.draft(*moves))
+
+    def remember(self, *moves: tuple[str, str]) -> Draft:
+        """Move files as one does who has the journal to ask."""
+        wanted = [Move(source=source, destination=destination) for source, destination in moves]
+        pasts = Pasts(self.state.journal)
+        return self.do(moving.draft(self.view(), self.view(), self.engine.graph, wanted, pasts))
+
+    def do(self, draft: Draft) -> Draft:
         apply.apply(self.state, list(draft.effects()), Meta(client="test"))
         self.engine.refresh()
         return draft

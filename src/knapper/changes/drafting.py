@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from knapper.changes import creating, moving, positions, renaming, tagging, text_edits, trashing
 from knapper.changes.drafts import Capability, Draft, FileDraft, Rewritten
+from knapper.changes.pasts import Pasts
 from knapper.changes.requests import (
     AtPosition,
     Create,
@@ -38,6 +39,8 @@ class Desk:
     """Gives the content of a hash that the journal knows."""
     catch_up: Callable[[], None]
     """Makes the index know all that changed; asked before links or tags of the whole vault are looked up."""
+    pasts: Pasts | None = None
+    """What earlier moves rewrote, so that the way back gives every link what it said; None for no memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +169,7 @@ def _move(desk: Desk, batch: _Batch, moves: Sequence[tuple[int, Move]]) -> None:
     if not moves:
         return
     try:
-        made = moving.draft(desk.view, desk.owner, desk.graph, [move for _, move in moves])
+        made = moving.draft(desk.view, desk.owner, desk.graph, [move for _, move in moves], desk.pasts)
     except KnapError as error:
         if len(moves) == 1:
             batch.failures.append(Failure(number=moves[0][0], error=error))

@@ -1,13 +1,14 @@
 """Find the files whose links a move may touch, and read them as they are now."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
-from knapper.changes.relinks import Page
+from knapper.changes.pages import Page
 from knapper.changes.relocation import Relocation
 from knapper.errors import KnapError, NotFound
-from knapper.index.graph import Graph, Written
+from knapper.index import file_rows
+from knapper.index.graph import Edge, Graph, Written
 from knapper.index.records import Known
 from knapper.vault import lookup, walk
 from knapper.vault.paths import NotePath
@@ -44,19 +45,30 @@ class Referrers:
         self._owner: View = owner
         self._graph: Graph = graph
 
-    def following(self, relocation: Relocation) -> Iterator[Page]:
-        """Read the files that don't move, and have links that may lead elsewhere afterwards."""
-        for written in self._graph.naming(relocation.keys):
-            if written.source in relocation.files or not self._may_change(written, relocation):
-                continue
-            if not self._owner.visible(written.source):
-                self.account.kept += not self._view.visible(written.source)
-                continue
-            page = self._read(written.source)
-            if page is not None:
-                yield page
+    def following(self, relocation: Relocation, pasts: Collection[NotePath]) -> Iterator[Page]:
+        """Read the files that don't move, and have links that may lead elsewhere afterwards, or led elsewhere once.
 
-    def moving(self, path: NotePath, relocation: Relocation) -> tuple[bytes, Page | None]:
+        Args:
+            relocation: What moves.
+            pasts: Files of which the journal has something to tell.
+        """
+        touched = {one.source for one in self._graph.naming(relocation.keys) if self._may_change(one, relocation)}
+        noted = {path for path in pasts if walk.kind_of(path) != "attachment"}
+        yield from self._pages((touched | noted).difference(relocation.files))
+
+    def linking(self, path: NotePath, matters: Callable[[Edge], bool]) -> Iterator[Page]:
+        """Read the files that link to a note, without the note itself.
+
+        Args:
+            path: The note.
+            matters: Asked for each link; files without one that matters are left out.
+        """
+        wanted = {edge.source for edge in self._graph.incoming(path) if matters(edge)}
+        named = self._graph.naming([file_rows.link_key(path)])
+        stale = {one.source for one in named if not self._is_current(one.source, one.known)}
+        yield from self._pages((wanted | stale) - {path})
+
+    def moving(self, path: NotePath, relocation: Relocation, pasts: Collection[NotePath]) -> tuple[bytes, Page | None]:
         """Read a note, canvas or base that moves; None in the page's place where none of its links can be touched.
 
         Raises:
@@ -64,12 +76,21 @@ class Referrers:
             StorageError: It can't be read.
         """
         raw = self._view.read_bytes(path)
-        written = self._graph.written(path)
-        is_idle = written is not None and not self._may_change(written, relocation)
         kind = walk.kind_of(path)
-        if is_idle or kind != walk.kind_of(relocation.place(path)):
+        if kind != walk.kind_of(relocation.place(path)):
             return raw, None
-        return raw, Page.read(path, raw, kind)
+        written = self._graph.written(path)
+        is_idle = path not in pasts and written is not None and not self._may_change(written, relocation)
+        return raw, None if is_idle else Page(path=path, raw=raw, kind=kind)
+
+    def _pages(self, found: Collection[NotePath]) -> Iterator[Page]:
+        for path in sorted(found):
+            if not self._owner.visible(path):
+                self.account.kept += not self._view.visible(path)
+                continue
+            page = self._read(path)
+            if page is not None:
+                yield page
 
     def is_hidden(self, path: NotePath) -> bool:
         """Tell whether a file isn't the asker's to see."""
@@ -95,7 +116,7 @@ class Referrers:
             found = lookup.find(self._owner.root, path)
             if found.target != path:
                 return None  # a symbolic link: the file that it leads to is read by its own name
-            return Page.read(path, self._owner.read_bytes(path), walk.kind_of(path))
+            return Page(path=path, raw=self._owner.read_bytes(path), kind=walk.kind_of(path))
         except NotFound:
             return None  # gone since it was indexed
         except KnapError:

@@ -75,11 +75,16 @@ class Relocation:
         self._root: str = os.fspath(root)
         self._old: dict[str, list[NotePath]] = _by_key(files)
         self._new: dict[str, list[NotePath]] = _by_key(files.values())
+        self._said: frozenset[str] = frozenset((*self.keys, *(key.removesuffix(".md") for key in self.keys)))
 
     @property
     def keys(self) -> frozenset[str]:
         """Give the name keys of all moved files, old and new: links that say others mean what they meant."""
         return frozenset((*self._old, *self._new))
+
+    def concerns(self, target: str) -> bool:
+        """Tell whether what a target means can change by the names that come and go."""
+        return file_rows.link_key(target) in self._said
 
     def place(self, path: NotePath) -> NotePath:
         """Tell where a file lies afterwards; the path needn't be that of a file that there is."""

@@ -1,171 +1,162 @@
-"""Draft the renaming of a heading or block id, with the links that lead there."""
+"""Draft another name for a heading or a block id, and the links that follow."""
 
-import json
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
-from urllib.parse import quote, unquote
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from knapper.changes import anchors, sections, snapshots, splices
-from knapper.changes.drafts import Capability, Draft, FileDraft, Rewritten
+from knapper.changes import anchors, fragments, headings, link_edits, sections, snapshots, splices, text_edits
+from knapper.changes.drafts import Draft, FileDraft
+from knapper.changes.link_edits import Broken, Edit, Relinked
+from knapper.changes.link_forms import Forms
+from knapper.changes.pages import Page
+from knapper.changes.referrers import Referrers
+from knapper.changes.relocation import Relocation
 from knapper.changes.requests import RenameBlock, RenameHeading
+from knapper.changes.sheets import Sheet
+from knapper.changes.snapshots import Snapshot
 from knapper.changes.splices import Splice
-from knapper.changes.text_edits import stale
-from knapper.errors import KnapError
-from knapper.index.graph import Graph
-from knapper.vault import bases, canvas, links, notes, parse, walk
-from knapper.vault.notes import Note
-from knapper.vault.outline import Link, Outline
-from knapper.vault.paths import NotePath
+from knapper.index.graph import Edge, Graph
+from knapper.vault import links, parse
+from knapper.vault.outline import Link, Section
 from knapper.vault.view import View
 
-_NEEDS: Final[frozenset[Capability]] = frozenset({"delete"})
-_PARSERS: Final = {"note": parse.parse, "canvas": canvas.parse, "base": bases.parse}
-_WIKI: Final = re.compile(rb"#?\^?[^|\]\\]*")
-_MARKDOWN: Final = re.compile(rb"#[^)\s>]*")
-_UNLINKABLE: Final = re.compile(r"[#|^:%\[\]\\\s]+")
-"""What a heading may hold and a link to it may not; Obsidian writes a space instead."""
+
+class Renamed(Protocol):
+    """Tell what links to a renamed place have to say."""
+
+    def matters(self, edge: Edge) -> bool:
+        """Tell whether a link that the index knows may be concerned."""
+        ...
+
+    def wanted(self, link: Link) -> Link | None:
+        """Give a link with the headings or the block that it is to have; None where nothing leads there any more."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Anchor:
-    """Hold what is renamed, as links name it."""
+class _Heading:
+    """Hold a note's sections before and after one of them gets another title."""
 
-    path: NotePath
-    titles: tuple[str, ...]
-    """The note's headings in order; empty where a block id is renamed."""
-    place: int
-    """Which of them is renamed."""
-    block: str
+    old: Sequence[Section]
+    new: Sequence[Section]
+    number: int
+
+    def matters(self, edge: Edge) -> bool:
+        keys = {links.heading_key(sections_[self.number].title) for sections_ in (self.old, self.new)}
+        return any(links.heading_key(heading) in keys for heading in edge.headings)
+
+    def wanted(self, link: Link) -> Link | None:
+        """Leave a link as it is where it still leads to its section, and name more headings where it has to."""
+        there = headings.find(link.headings, self.old)
+        if not there:
+            return link
+        titles = [headings.linkable(section.title) for section in self.new]
+        pairs = zip(link.headings, there, strict=True)
+        renamed = tuple(titles[number] if number == self.number else heading for heading, number in pairs)
+        whole = tuple(titles[number] for number in headings.above(there[-1], self.new))
+        for choice in (link.headings, renamed, whole):
+            if headings.find(choice, self.new)[-1:] == there[-1:]:
+                return replace(link, headings=choice)
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """Hold a block's id before and after."""
+
+    old: str
     new: str
 
-    def renamed(self, link: Link) -> list[str] | None:
-        """Give a link's headings, or its one block id, as they are to be; None where it leads elsewhere."""
-        if self.block:
-            return [f"^{self.new}"] if link.block.casefold() == self.block.casefold() else None
-        found = list(link.headings)
-        at, hit = -1, False
-        for number, wanted in enumerate(link.headings):
-            at = next((n for n, t in enumerate(self.titles) if n > at and links.heading_matches(wanted, t)), -2)
-            if at == -2:
-                return None
-            if at == self.place:
-                found[number], hit = self.new, True
-        return found if hit else None
+    def matters(self, edge: Edge) -> bool:
+        return edge.block.casefold() == self.old.casefold()
+
+    def wanted(self, link: Link) -> Link | None:
+        return replace(link, block=self.new) if link.block.casefold() == self.old.casefold() else link
 
 
 def draft(view: View, owner: View, graph: Graph, request: RenameHeading | RenameBlock) -> Draft:
-    """Draft a heading's or block id's new name; every link to it, in whatever file, says the new one.
+    """Draft a heading's new title, or a block's new id, with every link that leads there.
+
+    Of several equal headings a link means the first, so that links follow only where that is the one renamed. A link
+    that would lead to another heading of the new title names the headings above it, too.
 
     Args:
         view: The vault as the asker sees it.
-        owner: The vault as its owner does: links in files that the asker doesn't see follow too, and are only counted.
+        owner: The vault as its owner does; see `knapper.changes.moving.draft`.
         graph: The links that the index knows; files are read anew.
-        request: What is renamed.
+        request: What gets which name.
 
     Raises:
-        NotFound, Ambiguous, BadInput: As for `anchors`.
+        NotFound: There is no such note, heading or block.
+        Ambiguous: The heading or the id stands several times.
+        BadInput: The new name can't be one, or is the old one.
         ConflictError: The note isn't what the caller saw.
     """
     note = view.read(request.path)
     if request.base and request.base != note.hash:
-        raise stale(note, request.base)
-    anchor, own = _anchor(note, request)
-    files: list[FileDraft] = []
-    rewritten: list[Rewritten] = []
-    notices: list[str] = []
-    for path in dict.fromkeys([note.path, *(edge.source for edge in graph.incoming(note.path))]):
-        hidden = not view.visible(path)
-        try:
-            raw = note.raw if path == note.path else owner.read_bytes(path)
-        except KnapError:  # gone since the index saw it
-            continue
-        made, left = _rewrite(path, raw, anchor, graph, own if path == note.path else None)
-        notices += () if hidden else [f"{path}: a link to it could not be written" for _ in range(left)]
-        if made is None:
-            continue
-        after, told = made
-        rewritten += () if hidden else told
-        cause = "asked" if path == note.path else "link"
-        base = notes.hash_of(raw)
-        files.append(
-            FileDraft(
-                path=path, base=base, before=raw, after=after, needs=_NEEDS, anchored=True, cause=cause, hidden=hidden
-            )
-        )
-    return Draft(files=tuple(files), notices=tuple(notices), rewritten=tuple(rewritten))
+        raise text_edits.stale(note, request.base)
+    splice, renamed = _renamed(snapshots.take(note.raw, note.outline), request)
+    names = Relocation({}, {}, graph.lookup, view.root)
+    referrers = Referrers(view, owner, graph)
+    sheet = Sheet(needs=frozenset({"delete"}))
+    page = Page(path=note.path, raw=splices.merge(note.raw, [splice]), kind="note")
+    fresh = range(splice.start, splice.start + len(splice.new))  # links in the new title say what they should
+    made = _follow(page, [link for link in _leading(page, note.path, names) if link.start not in fresh], renamed)
+    file = FileDraft(
+        path=note.path,
+        base=note.hash,
+        before=note.raw,
+        after=made.after,
+        needs=sheet.needs,
+        anchored=True,
+    )
+    sheet.add(file, made)
+    for other in referrers.linking(note.path, renamed.matters):
+        made = _follow(other, _leading(other, note.path, names), renamed)
+        sheet.follow(other, made, hidden=referrers.is_hidden(other.path))
+    told = sheet.notices(referrers.account, is_complete=graph.is_complete)
+    return Draft(files=tuple(sheet.files), notices=tuple(told), rewritten=sheet.listed())
 
 
-def _anchor(note: Note, request: RenameHeading | RenameBlock) -> tuple[_Anchor, Splice]:
-    snapshot = snapshots.take(note.raw, note.outline)
+def _renamed(snapshot: Snapshot, request: RenameHeading | RenameBlock) -> tuple[Splice, Renamed]:
+    """Make the change in the note itself, and tell what it means for links."""
     if isinstance(request, RenameBlock):
         splice = anchors.rename_block(snapshot, request.old, request.new)
-        old, new = request.old.removeprefix("^"), request.new.removeprefix("^")
-        return _Anchor(path=note.path, titles=(), place=-1, block=old, new=new), splice
+        return splice, _Block(old=snapshot.decode(splice.start, splice.stop), new=splice.new.decode())
     section = sections.find(snapshot, request.heading)
     splice = anchors.rename_heading(snapshot, request.heading, request.title)
-    owned = [one for one in note.outline.sections if one.level]
-    new = _UNLINKABLE.sub(" ", request.title).strip()
-    titles = tuple(one.title for one in owned)
-    return _Anchor(path=note.path, titles=titles, place=owned.index(section), block="", new=new), splice
+    after = parse.parse(splices.merge(snapshot.raw, [splice])).sections
+    return splice, _Heading(old=snapshot.outline.sections, new=after, number=snapshot.outline.sections.index(section))
 
 
-def _rewrite(
-    path: NotePath, raw: bytes, anchor: _Anchor, graph: Graph, own: Splice | None
-) -> tuple[tuple[bytes, list[Rewritten]] | None, int]:
-    """Rewrite a file's links to the anchor; tell also how many can't be written."""
-    outline = _PARSERS[walk.kind_of(path)](raw) if walk.kind_of(path) in _PARSERS else None
-    made: list[tuple[Splice, Link]] = []
-    left = 0
-    for link, parts in _leading(path, outline, anchor, graph) if outline else ():
-        splice = _splice(raw, link, parts)
-        if splice is None:
-            left += 1
-        else:
-            made.append((splice, link))
-    found = [splice for splice, _ in made]
-    if not found and own is None:
-        return None, left
-    after = splices.merge(raw, [*found, *([own] if own else [])])
-    told = [
-        Rewritten(path=path, line=link.line, old=_text(raw, link), new=_text(splices.merge(raw, [one]), link, one))
-        for one, link in made
+def _leading(page: Page, path: str, names: Relocation) -> list[Link]:
+    """List a file's links that lead to a note, and into it."""
+    return [
+        link
+        for link in page.outline.links
+        if link.kind != "external"
+        and (link.headings or link.block)
+        and names.before.resolve(link.target, page.path).path == path
     ]
-    return (after, told), left
 
 
-def _leading(path: NotePath, outline: Outline, anchor: _Anchor, graph: Graph) -> Iterator[tuple[Link, list[str]]]:
-    for link in outline.links:
-        if link.kind == "external" or not (link.headings or link.block):
+def _follow(page: Page, leading: Sequence[Link], renamed: Renamed) -> Relinked:
+    forms = Forms(page.raw, page.kind, page.outline)
+    edits: dict[int, Edit] = {}
+    broken: list[Broken] = []
+    for link in leading:
+        wanted = renamed.wanted(link)
+        if wanted == link:
             continue
-        leads = graph.resolve(link.target, path).path if link.target else path
-        parts = anchor.renamed(link) if leads == anchor.path else None
-        if parts:
-            yield link, parts
-
-
-def _splice(raw: bytes, link: Link, parts: Sequence[str]) -> Splice | None:
-    """Put the new fragment in the place of the old one; None where the text isn't as plain as it has to be."""
-    if link.kind == "canvas" and link.stop > link.start and raw[link.start : link.start + 1] == b"#":
-        new = json.dumps("#" + "#".join(parts), ensure_ascii=False)[1:-1].encode()
-        return Splice(start=link.start, stop=link.stop, new=new)
-    is_markdown = link.kind in {"markdown", "image"}
-    found = (_MARKDOWN if is_markdown else _WIKI).match(raw, link.target_stop, link.stop)
-    said = "#".join((*link.headings, *([f"^{link.block}"] if link.block else [])))
-    if found is None or _plain(found.group(), markdown=is_markdown) != said:
-        return None
-    sign = "#" if found.group().startswith(b"#") else ""
-    text = "#".join(parts)
-    new = f"#{quote(text, safe='#^')}" if is_markdown else f"{sign}{text}"
-    return Splice(start=found.start(), stop=found.end(), new=new.encode())
-
-
-def _plain(fragment: bytes, *, markdown: bool) -> str:
-    text = fragment.decode(errors="replace")
-    return (unquote(text) if markdown else text).removeprefix("#").strip()
-
-
-def _text(raw: bytes, link: Link, moved: Splice | None = None) -> str:
-    grown = len(moved.new) - (moved.stop - moved.start) if moved else 0
-    return raw[link.start : link.stop + grown].decode(errors="replace")
+        form = forms.of(link)
+        splice = None
+        if wanted is not None and wanted.headings != link.headings:
+            splice = fragments.with_headings(page, link, form, wanted.headings)
+        elif wanted is not None:
+            splice = fragments.with_block(page, link, form, wanted.block)
+        if wanted is None or splice is None or not page.takes(splice.new):
+            broken.append(link_edits.broken(page, link, page.path))
+        else:
+            edits[splice.start] = Edit(link=link, wanted=wanted, splice=splice, scalar=form.scalar, path=page.path)
+    made = link_edits.apply(page, list(edits.values())) if edits else Relinked(after=page.raw)
+    return replace(made, broken=(*broken, *made.broken))

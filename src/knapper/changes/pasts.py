@@ -1,0 +1,88 @@
+"""Remember from the journal what links said before a move, for when that move is made backwards.
+
+A link that had to be lengthened when a note went away says again what it said before, once the note is back: the
+journal knows, and no look at the link itself could tell.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from knapper.changes.journal import Journal
+from knapper.errors import NotFound
+from knapper.vault import paths
+from knapper.vault.paths import NotePath
+
+_LAST = """SELECT c.seq FROM steps s JOIN changes c ON c.id = s.change
+    WHERE s.kind = 'move' AND s.source = ? AND s.target = ? AND c.phase IN ('applied', 'done') AND NOT c.undone
+    ORDER BY c.seq DESC LIMIT 1"""
+_NEXT = """SELECT c.seq, s.target FROM steps s JOIN changes c ON c.id = s.change
+    WHERE s.kind = 'move' AND s.source = ? AND c.seq > ? AND c.phase IN ('applied', 'done') AND NOT c.undone
+    ORDER BY c.seq LIMIT 1"""
+_REPLACED = """SELECT s.target, s.before, s.after FROM steps s JOIN changes c ON c.id = s.change
+    WHERE c.seq = ? AND s.kind = 'replace' ORDER BY s.number"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Hold what an earlier change made of one file."""
+
+    before: bytes
+    after: bytes
+
+
+class Pasts:
+    """Look up what earlier moves rewrote."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Ask *journal*."""
+        self._journal: Journal = journal
+
+    def of(self, moves: Iterable[tuple[NotePath, NotePath]]) -> Mapping[NotePath, list[Past]]:
+        """Give what was rewritten when files went the other way, by the path that each rewritten file has now.
+
+        Args:
+            moves: Old and new path of each file or folder that moves now.
+        """
+        found: dict[NotePath, list[Past]] = {}
+        with self._journal.reading() as database:
+            departures = {number for old, new in moves for number in _departure(database, old, new)}
+            for number in sorted(departures):
+                for target, before, after in database.execute(_REPLACED, (number,)).fetchall():
+                    past = self._past(before, after)
+                    if past is not None:
+                        found.setdefault(_now(database, target, number), []).append(past)
+        return found
+
+    def _past(self, before: str, after: str) -> Past | None:
+        try:
+            return Past(before=self._journal.content(before), after=self._journal.content(after))
+        except NotFound:
+            return None  # the journal keeps contents for a while only
+
+
+def _departure(database: sqlite3.Connection, old: NotePath, new: NotePath) -> Iterator[int]:
+    """Find the last change that moved a file, or a folder around it, from where it is going to where it is."""
+    for above in _around(new):
+        rest = new[len(above) :]
+        if not old.endswith(rest):
+            return
+        row = database.execute(_LAST, (above, old.removesuffix(rest))).fetchone()
+        if row is not None:
+            yield int(row[0])
+            return
+
+
+def _now(database: sqlite3.Connection, path: str, since: int) -> NotePath:
+    """Follow a file through the moves that came after a change."""
+    while True:
+        found = [(row, above) for above in _around(path) if (row := database.execute(_NEXT, (above, since)).fetchone())]
+        if not found:
+            return NotePath(path)
+        (since, target), above = min(found, key=lambda one: int(one[0][0]))
+        path = target + path[len(above) :]
+
+
+def _around(path: str) -> Iterator[str]:
+    yield path
+    yield from reversed(paths.parent_folders(path))
