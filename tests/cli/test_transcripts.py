@@ -1,8 +1,9 @@
 """Replay the transcripts: Markdown files that make a few files, run commands, and show what these print.
 
 A fence ``file PATH`` holds a file, ``~`` being a home folder of its own; one ``console`` holds commands after ``$`` and
-what they print, the error stream included. In what is printed ``<any>`` stands for anything on that line, ``<lines>``
-for any lines, two spaces for two or more, and ``[exit N]`` is the exit code where it isn't 0.
+what they print, the error stream included; ``< PATH`` at a command's end gives it a file as its standard input. In what
+is printed ``<any>`` stands for anything on that line, ``<id>`` for a word that commands below it have as ``$ID``,
+``<lines>`` for any lines, two spaces for two or more, and ``[exit N]`` is the exit code where it isn't 0.
 """
 
 import contextlib
@@ -52,17 +53,27 @@ def run(words: str, home: Path) -> str:
     """Run a command as a shell would; gives what it printed."""
     printed = io.StringIO()
     args = [str(home / word[2:]) if word.startswith("~/") else word for word in shlex.split(words)]
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        code = main.run(args)
+    given = b""
+    if "<" in args[:-1]:
+        given = Path(args[-1]).read_bytes()
+        args = args[:-2]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            code = main.run(args)
     text = printed.getvalue().replace(str(home), "~")
     return f"{text}[exit {code}]\n" if code else text
 
 
-def fits(expected: str, printed: str) -> bool:
+def fits(expected: str, printed: str) -> re.Match[str] | None:
     expected, printed = (re.sub(r"(?<=\S) {2,}", "  ", text) for text in (expected, printed))
     wild = {"<any>": ".*", "<lines>\n": "(?:.*\n)*"}
-    parts = re.split(r"(<any>|<lines>\n)", expected)
-    return re.fullmatch("".join(wild.get(part, re.escape(part)) for part in parts), printed) is not None
+    parts = re.split(r"(<any>|<id>|<lines>\n)", expected)
+    pattern = ""
+    for part in parts:
+        word = "(?P=id)" if "(?P<id>" in pattern else r"(?P<id>[^\s`]+)"
+        pattern += word if part == "<id>" else wild.get(part, re.escape(part))
+    return re.fullmatch(pattern, printed)
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.md")), ids=lambda file: file.stem)
@@ -72,21 +83,25 @@ def test_commands_print_what_the_transcript_shows(file: Path, own_home: Path, mo
     home = own_home.resolve()
     monkeypatch.chdir(home)
     text = file.read_text(encoding="utf-8")
-    replayed = 0
+    replayed, known = 0, ""
     for step in steps(text):
         if isinstance(step, Given):
             path = home / step.path.removeprefix("~/")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(step.text, encoding="utf-8")
             continue
-        printed = run(step.words, home)
+        printed = run(step.words.replace("$ID", known), home)
         replayed += 1
+        found = fits(step.expected.replace("$ID", known), printed)
 
-        assert fits(step.expected, printed), f"{file.name}:{step.line}: knap {step.words}\n{printed}"
+        assert found, f"{file.name}:{step.line}: knap {step.words}\n{printed}"
+        known = found.groupdict().get("id") or known
     assert replayed == len(re.findall(r"^\$ ", text, re.M))
 
 
 def test_a_transcript_that_does_not_fit_is_noticed() -> None:
     assert fits("a <any> c\n<lines>\nz\n", "a b c\nd\ne\nz\n")
+    assert fits("a <id> c <id>\n", "a b c b\n")
+    assert not fits("a <id> c <id>\n", "a b c d\n")
     assert not fits("a <any> c\n", "a b\nc\n")
     assert not fits("a\n", "a\nb\n")

@@ -53,7 +53,11 @@ def make(note: Note, request: TextRequest, *, version: Callable[[str], bytes | N
     if old is None or isinstance(request, Rewrite):
         raise stale(note, base)
     made = _resolve(snapshots.take(old), request, anchored=True)
-    moved = tuple(splices.rebase(splice, old, note.raw) for splice in made.splices)
+    try:
+        moved = tuple(splices.rebase(splice, old, note.raw) for splice in made.splices)
+    except ConflictError as error:
+        error.details |= {"current_hash": note.hash, "path": note.path}
+        raise
     notice = f"{note.path} changed since {base[:15]}…; the change was moved to where the same text stands now"
     return Made(splices=moved, needs=made.needs, anchored=True, notices=(*made.notices, notice))
 

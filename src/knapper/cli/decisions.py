@@ -1,8 +1,7 @@
 """Carry out what a person decided in a review."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Sequence
 
 import click
 
@@ -60,11 +59,6 @@ def carry_out(context: Context, shown: Row, made: Decisions) -> list[str]:
     counts = {"accepted": len(made.accepted), "rejected": len(made.rejected), "left waiting": made.skipped}
     lines.append(", ".join(f"{number} {what}" for what, number in counts.items() if number))
     return lines
-
-
-def summaries(answer: Mapping[str, object]) -> Sequence[Row]:
-    """Give the proposals of a list."""
-    return cast("Sequence[Row]", answer["results"])
 
 
 def _named(parts: Sequence[Part]) -> tuple[list[str], list[str]]:

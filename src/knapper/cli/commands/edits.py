@@ -7,7 +7,7 @@ import click
 from knapper.cli import asking, decisions, options, output, session, writing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
-from knapper.cli.render import waiting
+from knapper.cli.render import outcomes, waiting
 from knapper.errors import BadInput
 from knapper.tools import answers, pending, proposals
 from knapper.tools.context import Context
@@ -217,8 +217,7 @@ def blocks(said: Options, path: str, accepted: tuple[str, ...], rejected: tuple[
 def _list(said: Options, path: str, number: int, *, every: bool) -> ExitCode:
     with session.vault(said) as context:
         answer = proposals.list_proposals(context, "", path, number) if every else _waiting(context, path, number)
-    found = decisions.summaries(answer)
-    return output.listing(said, answer, waiting.listing(found), nothing="nothing waits")
+    return output.listing(said, answer, waiting.listing(answer), nothing="nothing waits")
 
 
 def _waiting(context: Context, path: str, number: int) -> dict[str, JSONValue]:
@@ -230,7 +229,7 @@ def _waiting(context: Context, path: str, number: int) -> dict[str, JSONValue]:
 
 
 def _newest(context: Context) -> str:
-    found = decisions.summaries(_waiting(context, "", 1))
+    found = outcomes.rows(_waiting(context, "", 1), "results")
     return str(found[0]["id"]) if found else ""
 
 

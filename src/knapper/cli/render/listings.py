@@ -19,35 +19,35 @@ def tags(answer: Row) -> str:
     """Give each tag a line: how many notes have it, and its name."""
     found = outcomes.rows(answer, "results")
     width = max((len(str(row["notes"])) for row in found), default=0)
-    return _more(
+    return more(
         [f"{row['notes']:>{width}}  {click.style(plain('#' + str(row['tag'])), fg='green')}" for row in found], answer
     )
 
 
 def links_in(answer: Row) -> str:
     """Give each link that leads to a note a line: ``Plan.md:7  [[Garden]]``."""
-    return _more([f"{_place(row)}  {_written(row)}" for row in outcomes.rows(answer, "links")], answer)
+    return more([f"{_place(row)}  {_written(row)}" for row in outcomes.rows(answer, "links")], answer)
 
 
 def links_out(answer: Row) -> str:
     """Give each link of a note a line: where it stands, what it says, where it leads."""
     lines = [f"{row['line']}  {_written(row)} -> {_end(row)}" for row in outcomes.rows(answer, "links")]
-    return _more(lines, answer)
+    return more(lines, answer)
 
 
 def broken(answer: Row) -> str:
     """Give each broken link a line."""
-    return _more([f"{_place(row)}  {_written(row)}" for row in outcomes.rows(answer, "results")], answer)
+    return more([f"{_place(row)}  {_written(row)}" for row in outcomes.rows(answer, "results")], answer)
 
 
 def paths(answer: Row) -> str:
     """Give each path a line."""
-    return _more([plain(path) for path in outcomes.names(answer, "results")], answer)
+    return more([plain(path) for path in outcomes.names(answer, "results")], answer)
 
 
 def changes(answer: Row) -> str:
     """Give each change its id, time and client, its files below, and why."""
-    return _more([_change(row) for row in outcomes.rows(answer, "results")], answer)
+    return more([_change(row) for row in outcomes.rows(answer, "results")], answer)
 
 
 def moment(text: str) -> str:
@@ -55,7 +55,8 @@ def moment(text: str) -> str:
     return f"{dt.datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}"
 
 
-def _more(lines: Sequence[str], answer: Row) -> str:
+def more(lines: Sequence[str], answer: Row) -> str:
+    """Join the lines of a list, and say how many more there are."""
     left = _number(answer, "total") - _number(answer, "offset") - len(outcomes.rows(answer, "results"))
     return "\n".join([*lines, *([f"and {left} more: -n shows them"] if left > 0 else [])])
 

@@ -11,9 +11,9 @@ from knapper.cli.render.amounts import count
 from knapper.cli.render.outcomes import Row
 
 
-def listing(found: Sequence[Row]) -> str:
+def listing(answer: Row) -> str:
     """Give each proposal its id, time and client, what it is about, and why it waits."""
-    return "\n".join(line for row in found for line in _summary(row))
+    return listings.more(["\n".join(_summary(row)) for row in outcomes.rows(answer, "results")], answer)
 
 
 def _summary(row: Row) -> Iterator[str]:

@@ -1,0 +1,249 @@
+"""Making notes, changing their text, and the trash: shapes, and each documented error."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knapper.changes.writer import Asked
+from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
+from knapper.tools import files, reading, sections
+from knapper.tools.context import Context
+from tests.tools import opened
+from tests.tools.opened import Opener
+
+Call = Callable[[Context, str], dict[str, Any]]
+
+WRITERS: dict[str, Call] = {
+    "append_to_file": lambda context, path: files.append_to_file(context, path, "x"),
+    "prepend_to_file": lambda context, path: files.prepend_to_file(context, path, "x"),
+    "replace_section": lambda context, path: sections.replace_section(context, path, "## A", "x"),
+    "append_to_section": lambda context, path: sections.append_to_section(context, path, "## A", "x"),
+    "edit_file": lambda context, path: files.edit_file(context, path, "a", "b"),
+    "edit_at": lambda context, path: files.edit_at(context, path, "end", "b"),
+    "delete_file": files.delete_file,
+    "write_file": lambda context, path: files.write_file(context, path, "x", "sha256:0"),
+}
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Opener:
+    return opened.vault(
+        tmp_path,
+        {
+            "Garden.md": "---\nstatus: open\n---\n# Garden\n\n## Watering\n\nEvery evening.\n\n## Tasks\n\n- weed\n",
+            "Secret/Plan.md": "## A\n",
+            ".obsidian/app.json": '{"trashOption": "local"}',
+        },
+        hidden=("Secret/",),
+    )
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_missing_file_is_not_found(vault: Opener, name: str) -> None:
+    with vault.open() as context, pytest.raises(NotFound, match=r"Gardn\.md") as caught:
+        WRITERS[name](context, "Gardn.md")
+
+    assert "Garden.md" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("path", ["../outside.md", "/etc/passwd"])
+def test_a_path_out_of_the_vault_is_refused(vault: Opener, name: str, path: str) -> None:
+    with vault.open() as context, pytest.raises(RefusedError) as caught:
+        WRITERS[name](context, path)
+
+    assert caught.value.code == "outside_vault"
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("path", [".obsidian/app.json", "Secret/Plan.md"])
+def test_excluded_and_hidden_folders_look_as_if_nothing_were_there(vault: Opener, name: str, path: str) -> None:
+    before = vault.text(path)
+
+    with vault.open() as context, pytest.raises(NotFound):
+        WRITERS[name](context, path)
+
+    assert vault.text(path) == before
+
+
+def test_an_applied_change_tells_path_status_hash_and_id(vault: Opener) -> None:
+    with vault.open() as context:
+        done = files.append_to_file(context, "garden.md", "More.")
+        read = reading.read_file(context, "Garden.md")
+
+    assert (done["success"], done["status"], done["path"]) == (True, "applied", "Garden.md")
+    assert done["hash"] == read["hash"]
+    assert done["change_id"]
+    assert vault.text("Garden.md").endswith("- weed\nMore.\n")
+
+
+def test_text_at_the_beginning_comes_after_the_properties(vault: Opener) -> None:
+    with vault.open() as context:
+        files.prepend_to_file(context, "Garden.md", "First.")
+
+    assert vault.text("Garden.md").startswith("---\nstatus: open\n---\n\nFirst.\n\n# Garden\n")
+
+
+def test_a_proposal_tells_the_hash_that_the_note_still_has(vault: Opener) -> None:
+    before = vault.text("Garden.md")
+
+    with vault.open(asked=Asked(propose=True)) as context:
+        hash_ = reading.read_file(context, "Garden.md")["hash"]
+        done = files.append_to_file(context, "Garden.md", "More.")
+
+    assert (done["status"], done["path"], done["hash"]) == ("proposed", "Garden.md", hash_)
+    assert done["proposal_id"]
+    assert vault.text("Garden.md") == before
+
+
+def test_a_dry_run_changes_nothing_and_shows_the_difference(vault: Opener) -> None:
+    before = vault.text("Garden.md")
+
+    with vault.open(asked=Asked(dry_run=True)) as context:
+        done: dict[str, Any] = files.append_to_file(context, "Garden.md", "More.")
+
+    assert done["status"] == "planned"
+    assert "+More." in done["files"][0]["diff"]
+    assert vault.text("Garden.md") == before
+
+
+def test_an_agent_only_proposes(vault: Opener) -> None:
+    with vault.open("agent") as context:
+        done = files.append_to_file(context, "Garden.md", "More.")
+
+    assert done["status"] == "proposed"
+
+
+def test_a_program_applies_a_small_change_and_proposes_the_trash(vault: Opener) -> None:
+    with vault.open("mcp") as context:
+        small = files.edit_file(context, "Garden.md", "Every evening", "Twice a day")
+        large = files.delete_file(context, "Garden.md")
+
+    assert (small["status"], large["status"]) == ("applied", "proposed")
+
+
+def test_a_new_note_gets_its_properties_and_folders(vault: Opener) -> None:
+    with vault.open() as context:
+        done = files.create_file(context, "Plans/Week.md", "# Week\n", '{"tags": ["meeting"], "open": true}')
+
+    assert done["path"] == "Plans/Week.md"
+    assert vault.text("Plans/Week.md") == "---\ntags:\n  - meeting\nopen: true\n---\n# Week\n"
+
+
+def test_a_new_note_never_overwrites(vault: Opener) -> None:
+    with vault.open() as context, pytest.raises(ConflictError) as caught:
+        files.create_file(context, "Garden.md", "x")
+
+    assert caught.value.code == "exists"
+
+
+@pytest.mark.parametrize("given", ["{", "[1]", '"text"'])
+def test_properties_that_are_no_object_are_refused(vault: Opener, given: str) -> None:
+    with vault.open() as context, pytest.raises(BadInput) as caught:
+        files.create_file(context, "New.md", "", given)
+
+    assert caught.value.code == "invalid_json"
+    assert not (vault.root / "New.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "code"), [("../New.md", "outside_vault"), (".obsidian/x.md", "hidden"), ("Secret/x.md", "hidden")]
+)
+def test_a_new_note_lies_where_it_can_be_seen(vault: Opener, path: str, code: str) -> None:
+    with vault.open() as context, pytest.raises(RefusedError) as caught:
+        files.create_file(context, path, "x")
+
+    assert caught.value.code == code
+
+
+def test_old_text_that_is_missing_shows_what_is_most_like_it(vault: Opener) -> None:
+    with vault.open() as context, pytest.raises(NotFound) as caught:
+        files.edit_file(context, "Garden.md", "Every morning.", "x")
+
+    assert caught.value.code == "text_not_found"
+    assert "line 8" in caught.value.hint
+
+
+def test_old_text_that_stands_several_times_lists_the_lines(vault: Opener) -> None:
+    with vault.open() as context, pytest.raises(KnapError) as caught:
+        files.edit_file(context, "Garden.md", "## ", "# ")
+
+    assert (caught.value.code, caught.value.details["lines"]) == ("text_ambiguous", [6, 10])
+
+
+def test_a_match_in_another_spelling_is_reported(vault: Opener) -> None:
+    (vault.root / "Quote.md").write_text("It\u2019s \u201clate\u201d\n", encoding="utf-8")
+
+    with vault.open() as context:
+        done: dict[str, Any] = files.edit_file(context, "Quote.md", 'It\'s "late"', "It is late")
+
+    assert "quotes" in done["notes"][0]
+
+
+def test_a_change_made_against_an_older_note_moves_along_or_is_refused(vault: Opener) -> None:
+    with vault.open() as context:
+        old = str(reading.read_file(context, "Garden.md")["hash"])
+        files.edit_file(context, "Garden.md", "Every evening.", "Every night.")
+        moved: dict[str, Any] = files.edit_file(context, "Garden.md", "weed", "mow", 1, old)
+        with pytest.raises(ConflictError) as caught:
+            files.edit_file(context, "Garden.md", "Every evening.", "Never.", 1, old)
+
+    assert moved["status"] == "applied"
+    assert moved["notes"]
+    assert caught.value.details["current_hash"] == moved["hash"]
+
+
+def test_a_whole_note_is_replaced_only_with_its_hash(vault: Opener) -> None:
+    (vault.root / "Dos.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+
+    with vault.open() as context:
+        hash_ = str(reading.read_file(context, "Dos.md")["hash"])
+        with pytest.raises(ConflictError) as stale:
+            files.write_file(context, "Dos.md", "three\n", "sha256:0")
+        with pytest.raises(BadInput) as missing:
+            files.write_file(context, "Dos.md", "three\n", "")
+        files.write_file(context, "Dos.md", "three\nfour\n", hash_)
+
+    assert (stale.value.code, missing.value.code) == ("stale", "hash_needed")
+    assert (vault.root / "Dos.md").read_bytes() == b"\xef\xbb\xbfthree\r\nfour\r\n"
+
+
+def test_a_whole_note_with_mixed_endings_keeps_those_of_lines_that_stay(vault: Opener) -> None:
+    (vault.root / "Mixed.md").write_bytes(b"one\r\ntwo\nthree\n")
+
+    with vault.open() as context:
+        hash_ = str(reading.read_file(context, "Mixed.md")["hash"])
+        files.write_file(context, "Mixed.md", "one\r\ntwo\nfour\n", hash_)
+
+    assert (vault.root / "Mixed.md").read_bytes().startswith(b"one\r\ntwo\nfour")
+
+
+def test_positions_are_read_as_documented(vault: Opener) -> None:
+    with vault.open() as context:
+        files.edit_at(context, "Garden.md", "after:## Tasks", "- [ ] first")
+        files.edit_at(context, "Garden.md", "delete:8")
+        with pytest.raises(BadInput) as caught:
+            files.edit_at(context, "Garden.md", "replace:99", "x")
+
+    assert "- [ ] first\n\n- weed" in vault.text("Garden.md")
+    assert "Every evening" not in vault.text("Garden.md")
+    assert caught.value.code == "no_such_line"
+
+
+def test_a_deleted_file_is_in_the_trash(vault: Opener) -> None:
+    before = vault.text("Garden.md")
+
+    with vault.open() as context:
+        done: dict[str, Any] = files.delete_file(context, "Garden.md")
+
+    assert done["files"][0]["action"] == "trashed"
+    assert vault.text(".trash/Garden.md") == before
+
+
+def test_a_file_is_not_deleted_if_it_changed_since_it_was_read(vault: Opener) -> None:
+    with vault.open() as context, pytest.raises(ConflictError):
+        files.delete_file(context, "Garden.md", "sha256:0")
+
+    assert (vault.root / "Garden.md").exists()

@@ -1,0 +1,213 @@
+"""Links, tags and moves: shapes, order, stretches, and what a client doesn't see."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
+from knapper.tools import links, moves, tags
+from tests.tools import opened
+from tests.tools.opened import Opener
+
+NOTES = {
+    "Garden.md": "# Garden\n\nSee [[Shed|the shed]] and [[shed#Paint]], ![[Shed^b1]], [x](Shed.md), [[Gone]].\n",
+    "Plan.md": "---\nrelated: '[[Garden]]'\n---\n`[[Shed]]` #home #Home/Yard\n",
+    "Shed.md": "# Shed\n\n## Paint\n\nGreen. ^b1\n\n[self](#Paint) https://example.com\n",
+    "Alone.md": "#home\n",
+    "Secret/Diary.md": "[[Garden]] [[Alone]] #secret\n",
+}
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Opener:
+    return opened.vault(tmp_path, NOTES)
+
+
+@pytest.fixture
+def partly(tmp_path: Path) -> Opener:
+    return opened.vault(tmp_path, NOTES, hidden=("Secret/",))
+
+
+def test_backlinks_of_every_form_count_and_those_in_code_do_not(vault: Opener) -> None:
+    with vault.open() as context:
+        found: dict[str, Any] = links.find_backlinks(context, "shed")
+
+    assert (found["results"], found["total"], found["exists"]) == (["Garden.md"], 1, True)
+    assert [(row["kind"], row["line"]) for row in found["links"]] == [
+        ("wikilink", 3),
+        ("wikilink", 3),
+        ("embed", 3),
+        ("markdown", 3),
+    ]
+    assert found["links"][1]["headings"] == ["Paint"]
+
+
+@pytest.mark.parametrize("name", ["Garden", "garden.md", "[[Garden]]", "GARDEN#x"])
+def test_a_note_is_named_in_any_way(vault: Opener, name: str) -> None:
+    with vault.open() as context:
+        assert links.find_backlinks(context, name)["results"] == ["Plan.md", "Secret/Diary.md"]
+
+
+def test_a_name_without_note_finds_the_links_that_want_it(vault: Opener) -> None:
+    with vault.open() as context:
+        found = links.find_backlinks(context, "gone")
+
+    assert (found["results"], found["exists"]) == (["Garden.md"], False)
+
+
+def test_a_list_comes_in_stretches(vault: Opener) -> None:
+    with vault.open() as context:
+        first = links.find_backlinks(context, "Garden", 1)
+        second = links.find_backlinks(context, "Garden", 1, 1)
+
+    assert (first["results"], first["total"], first["next_offset"]) == (["Plan.md"], 2, 1)
+    assert (second["results"], second.get("next_offset")) == (["Secret/Diary.md"], None)
+
+
+@pytest.mark.parametrize(("limit", "offset"), [(0, 0), (1, -1), (100_000, 0)])
+def test_a_stretch_that_cannot_be_one_is_refused(vault: Opener, limit: int, offset: int) -> None:
+    with vault.open() as context, pytest.raises(BadInput):
+        links.find_backlinks(context, "Garden", limit, offset)
+
+
+def test_a_name_is_needed(vault: Opener) -> None:
+    with vault.open() as context, pytest.raises(BadInput):
+        links.find_backlinks(context, "[[]]")
+
+
+def test_outlinks_are_names_each_once_with_where_they_lead(vault: Opener) -> None:
+    with vault.open() as context:
+        found: dict[str, Any] = links.find_outlinks(context, "garden.md")
+        itself = links.find_outlinks(context, "Shed.md")
+
+    assert (found["path"], found["results"]) == ("Garden.md", ["Gone", "Shed", "shed", "Shed.md"])
+    assert {row["target"]: row["leads_to"] for row in found["links"]}["Gone"] is None
+    assert itself["results"] == []
+
+
+@pytest.mark.parametrize(("path", "error"), [("No.md", NotFound), ("../a.md", RefusedError)])
+def test_outlinks_of_what_is_not_there_are_an_error(vault: Opener, path: str, error: type[Exception]) -> None:
+    with vault.open() as context, pytest.raises(error):
+        links.find_outlinks(context, path)
+
+
+def test_broken_links_and_orphans_are_listed(vault: Opener) -> None:
+    (vault.root / "Lost.md").write_text("text\n", encoding="utf-8")
+
+    with vault.open() as context:
+        broken: dict[str, Any] = links.broken_links(context)
+        elsewhere = links.broken_links(context, "Secret")
+        alone = links.orphans(context)
+
+    assert [(row["path"], row["line"], row["target"]) for row in broken["results"]] == [("Garden.md", 3, "Gone")]
+    assert elsewhere["total"] == 0
+    assert alone["results"] == ["Lost.md"]
+
+
+def test_hidden_files_show_through_nowhere(partly: Opener) -> None:
+    (partly.root / "Ask.md").write_text("[[Diary]]\n", encoding="utf-8")
+
+    with partly.open() as context:
+        assert links.find_backlinks(context, "Garden")["results"] == ["Plan.md"]
+        assert links.find_backlinks(context, "Diary")["exists"] is False
+        broken: Any = links.broken_links(context)["results"]
+        assert [row["target"] for row in broken] == ["Diary", "Gone"]
+        assert links.orphans(context)["results"] == ["Alone.md", "Ask.md"]
+        assert [row["tag"] for row in tags.list_tags(context)["results"]] == ["home", "Home/Yard"]  # type: ignore[union-attr, call-overload, index]
+        with pytest.raises(NotFound):
+            links.find_outlinks(context, "Secret/Diary.md")
+
+
+def test_tags_are_counted_by_note(vault: Opener) -> None:
+    with vault.open() as context:
+        every = tags.list_tags(context)
+        some = tags.list_tags(context, "#home/")
+
+    assert every["results"] == [
+        {"tag": "home", "notes": 2},
+        {"tag": "Home/Yard", "notes": 1},
+        {"tag": "secret", "notes": 1},
+    ]
+    assert some["results"] == [{"tag": "Home/Yard", "notes": 1}]
+
+
+def test_a_renamed_tag_waits_as_a_proposal_unless_its_notes_are_named(vault: Opener) -> None:
+    with vault.open() as context:
+        named = tags.rename_tag(context, "#home", "house", ["Plan.md"])
+        every = tags.rename_tag(context, "home", "house")
+        with pytest.raises(NotFound):
+            tags.rename_tag(context, "nothing", "house")
+        with pytest.raises(BadInput):
+            tags.rename_tag(context, "secret", "not a tag")
+
+    assert (named["status"], every["status"]) == ("applied", "proposed")
+    assert "#house #house/Yard" in vault.text("Plan.md")
+
+
+def test_a_move_lists_the_links_that_follow(vault: Opener) -> None:
+    with vault.open() as context:
+        done: dict[str, Any] = moves.move_file(context, "Shed.md", "Buildings/Garden shed.md")
+
+    assert (done["status"], done["path"]) == ("applied", "Buildings/Garden shed.md")
+    assert {row["path"] for row in done["links_rewritten"]} == {"Garden.md"}
+    assert "[[Garden shed|the shed]] and [[Garden shed#Paint]], ![[Garden shed^b1]]" in vault.text("Garden.md")
+    assert "`[[Shed]]`" in vault.text("Plan.md")
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "code"),
+    [
+        ("No.md", "X.md", "not_found"),
+        ("Shed.md", "Garden.md", "exists"),
+        ("Shed.md", "../X.md", "outside_vault"),
+        ("../X.md", "Y.md", "outside_vault"),
+        ("Shed.md", ".git/X.md", "hidden"),
+        ("Secret", "Secret/Inner", "into_itself"),
+        ("Shed.md", "Shed.md", "no_change"),
+    ],
+)
+def test_a_move_that_cannot_be_made_is_refused(vault: Opener, source: str, destination: str, code: str) -> None:
+    with vault.open() as context, pytest.raises(KnapError) as caught:
+        moves.move_file(context, source, destination)
+
+    assert caught.value.code == code
+    assert vault.text("Shed.md") == NOTES["Shed.md"]
+
+
+def test_several_moves_go_on_after_a_failure(vault: Opener) -> None:
+    wanted = [
+        {"source": "Shed.md", "destination": "B/Shed.md"},
+        {"source": "No.md", "destination": "B/No.md"},
+        {"source": "Alone.md", "destination": "Garden.md"},
+    ]
+
+    with vault.open() as context:
+        done: dict[str, Any] = moves.batch_move_files(context, wanted)
+
+    assert (done["status"], done["message"]) == ("applied", "applied: 1 of 3")
+    assert [(row["path"], row["code"]) for row in done["failures"]] == [("No.md", "not_found"), ("Alone.md", "exists")]
+    assert vault.text("Alone.md") == NOTES["Alone.md"]
+
+
+@pytest.mark.parametrize("item", [{"source": "Shed.md"}, {"from": "a", "to": "b"}, {}])
+def test_an_item_that_is_no_move_is_refused(vault: Opener, item: dict[str, str]) -> None:
+    with vault.open() as context, pytest.raises(BadInput):
+        moves.batch_move_files(context, [item])
+
+
+def test_several_files_go_to_the_trash_as_one_change(vault: Opener) -> None:
+    (vault.root / ".obsidian").mkdir()
+    (vault.root / ".obsidian/app.json").write_text('{"trashOption": "local"}', encoding="utf-8")
+
+    with vault.open() as context:
+        done: dict[str, Any] = moves.delete_files(context, ["Shed.md", "Alone.md", "No.md"])
+
+    assert [row["action"] for row in done["files"]] == ["trashed", "trashed"]
+    assert [row["path"] for row in done["failures"]] == ["No.md"]
+    assert not (vault.root / "Shed.md").exists()
+
+
+def test_nothing_is_overwritten_by_a_restored_name(vault: Opener) -> None:
+    with vault.open() as context, pytest.raises(ConflictError):
+        moves.move_file(context, "Shed.md", "Alone.md")

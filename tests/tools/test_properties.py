@@ -1,0 +1,138 @@
+"""Properties: of one note, of several, and what can go wrong."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from knapper.errors import BadInput, KnapError, NotFound
+from knapper.tools import properties
+from knapper.vault.outline import JSONValue
+from tests.tools import opened
+from tests.tools.opened import Opener
+
+NOTE = "---\n# kept\ntags: [a]  # mine\nid: 007\ndone: no\n---\nText.\n"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Opener:
+    names = {f"N{number}.md": NOTE for number in range(7)}
+    return opened.vault(tmp_path, {**names, "Bad.md": "---\ntitle: [open\n---\nKept.\n", "Plain.md": "Text.\n"})
+
+
+@pytest.mark.parametrize(
+    ("value", "operation", "line"),
+    [
+        ("b", "append", "tags: [a, b]  # mine"),
+        ("a", "append", "tags: [a]  # mine"),
+        ('["p", "q"]', "set", "tags: [p, q]  # mine"),
+        (["p", "q"], "set", "tags: [p, q]  # mine"),
+        ("labels", "rename", "labels: [a]  # mine"),
+    ],
+)
+def test_one_line_changes_and_the_rest_stays(
+    vault: Opener, value: JSONValue, operation: properties.Operation, line: str
+) -> None:
+    with vault.open() as context:
+        done = properties.update_frontmatter(context, "N0.md", "tags", value, operation)
+
+    assert (done["success"], done["path"]) == (True, "N0.md")
+    assert vault.text("N0.md") == NOTE.replace("tags: [a]  # mine", line)
+
+
+def test_what_is_there_already_is_a_success_without_a_change(vault: Opener) -> None:
+    with vault.open() as context:
+        done = properties.update_frontmatter(context, "N0.md", "tags", "a", "append")
+
+    assert (done["success"], done["message"]) == (True, "nothing had to change")
+    assert "change_id" not in done
+
+
+def test_a_property_is_removed_with_its_line(vault: Opener) -> None:
+    with vault.open() as context:
+        properties.update_frontmatter(context, "N0.md", "done", operation="remove")
+
+    assert vault.text("N0.md") == NOTE.replace("done: no\n", "")
+
+
+def test_appending_makes_the_list(vault: Opener) -> None:
+    with vault.open() as context:
+        properties.update_frontmatter(context, "Plain.md", "aliases", "Other", "append")
+
+    assert vault.text("Plain.md") == "---\naliases:\n  - Other\n---\nText.\n"
+
+
+def test_invalid_yaml_is_refused_and_left_alone(vault: Opener) -> None:
+    before = vault.text("Bad.md")
+
+    with vault.open() as context:
+        with pytest.raises(KnapError) as caught:
+            properties.update_frontmatter(context, "Bad.md", "x", "1")
+        with pytest.raises(BadInput):
+            properties.read_properties(context, "Bad.md")
+
+    assert caught.value.code == "invalid_yaml"
+    assert vault.text("Bad.md") == before
+
+
+@pytest.mark.parametrize(
+    ("value", "operation", "code"),
+    [
+        (None, "set", "bad_input"),
+        ("[1", "set", "invalid_json"),
+        ("x", cast("properties.Operation", "add"), "bad_input"),
+    ],
+)
+def test_a_value_or_operation_that_makes_no_sense_is_refused(
+    vault: Opener, value: JSONValue, operation: properties.Operation, code: str
+) -> None:
+    with vault.open() as context, pytest.raises(BadInput) as caught:
+        properties.update_frontmatter(context, "N0.md", "tags", value, operation)
+
+    assert caught.value.code == code
+
+
+def test_a_property_that_is_missing_cannot_be_removed(vault: Opener) -> None:
+    with vault.open() as context, pytest.raises(NotFound):
+        properties.update_frontmatter(context, "N0.md", "nothing", operation="remove")
+
+
+def test_a_batch_goes_on_after_a_failure_and_lists_it(vault: Opener) -> None:
+    with vault.open() as context:
+        done: dict[str, Any] = properties.batch_update_frontmatter(
+            context, ["N0.md", "Missing.md", "Bad.md", "N1.md", "N0.md"], "status", "x"
+        )
+
+    assert (done["status"], done["message"]) == ("applied", "applied: 2 of 4")
+    assert [row["path"] for row in done["files"]] == ["N0.md", "N1.md"]
+    assert [(row["path"], row["code"]) for row in done["failures"]] == [
+        ("Missing.md", "not_found"),
+        ("Bad.md", "invalid_yaml"),
+    ]
+    assert "status: x\n" in vault.text("N1.md")
+
+
+def test_more_than_five_notes_are_a_proposal(vault: Opener) -> None:
+    with vault.open() as context:
+        done = properties.batch_update_frontmatter(context, [f"N{n}.md" for n in range(6)], "status", "x")
+
+    assert done["status"] == "proposed"
+    assert vault.text("N0.md") == NOTE
+
+
+def test_a_batch_of_nothing_is_refused(vault: Opener) -> None:
+    with vault.open() as context, pytest.raises(BadInput):
+        properties.batch_update_frontmatter(context, [], "status", "x")
+
+
+def test_notes_are_chosen_by_folder_and_tag(tmp_path: Path) -> None:
+    vault = opened.vault(
+        tmp_path,
+        {"A/one.md": "#x/y\n", "a/two.md": "text\n", "B/three.md": "#x\n", "Hidden/four.md": "#x\n"},
+        hidden=("Hidden/",),
+    )
+
+    with vault.open() as context:
+        assert properties.choose(context, tags=["x"]) == ["A/one.md", "B/three.md"]
+        assert properties.choose(context, folders=["A"], tags=["x"]) == ["A/one.md"]
+        assert set(properties.choose(context, folders=["a/"])) == {"A/one.md", "a/two.md"}
