@@ -183,9 +183,9 @@ def _told(refusals: tuple[Refusal, ...]) -> str:
 def _many(draft: Draft) -> str:
     if draft.named > MOST_FILES:
         return f"it changes {draft.named} files; more than {MOST_FILES} are always a proposal"
-    if draft.by_query:
-        return "its files were chosen by a query"
-    return "it moves a whole folder" if draft.folders else ""
+    if draft.folders:
+        return "it moves a whole folder"
+    return "its files were chosen by a query" if draft.by_query else ""
 
 
 def _wary(draft: Draft, grants: Grants, ground: Ground) -> str:
