@@ -1,6 +1,7 @@
 """Run `knap` at a terminal of its own, as a person does."""
 
 import os
+import select
 import subprocess
 import sys
 import time
@@ -10,6 +11,9 @@ from typing import Any
 
 import pytest
 
+INTERRUPT = "\x03"
+AGAIN_S = 1.0
+"""After this Ctrl-C is pressed again: a signal that comes just before a read begins doesn't end the read."""
 KNAP = [sys.executable, "-m", "knapper.cli"]
 
 
@@ -81,6 +85,8 @@ class _Conversation:
                 case Line(after=after, text=text):
                     self._wait_for(after)
                     os.write(self._terminal, text.encode())
+                    if text == INTERRUPT:
+                        self._insist()
         while self._read():
             pass
         return self._printed.decode()
@@ -89,6 +95,13 @@ class _Conversation:
         while not any(end.encode() in self._printed[self._seen :] for end in endings):
             assert self._read(), f"it ended before it asked:\n{self._printed.decode()}"
         self._seen = len(self._printed)
+
+    def _insist(self) -> None:
+        while True:
+            if not select.select([self._terminal], [], [], AGAIN_S)[0]:
+                os.write(self._terminal, INTERRUPT.encode())
+            elif not self._read():
+                return
 
     def _read(self) -> bool:
         try:
