@@ -267,3 +267,12 @@ def test_a_link_by_a_symbolic_name_is_rewritten_in_the_file_itself(tmp_path: Pat
     draft = world.draft(("sub/C.md", "new/C.md"))
 
     assert [file.path for file in draft.files if file.cause == "link"] == ["A.md"]
+
+
+def test_another_unicode_form_of_a_name_is_no_other_name(tmp_path: Path) -> None:
+    world = relinking.make(tmp_path, {"A.md": "[[e\u0301]] [[x/\u00e9]]\n", "x/e\u0301.md": ""})
+
+    draft = world.move(("x/e\u0301.md", "x/\u00e9.md"))
+
+    assert [file.path for file in draft.files] == ["x/e\u0301.md"]
+    assert world.meanings()["A.md"] == [("e\u0301", "x/\u00e9.md"), ("x/\u00e9", "x/\u00e9.md")]

@@ -102,6 +102,18 @@ def test_several_moves_go_back_one_by_one_or_together(tmp_path: Path) -> None:
         assert world.files() == before
 
 
+def test_a_link_that_was_rewritten_twice_goes_all_the_way_back(tmp_path: Path) -> None:
+    world = relinking.make(tmp_path, SEVERAL)
+
+    world.remember(("bb/T.md", "T.md"))
+    world.remember(("bb/N.md", "long/er/N.md"))
+    away = world.text("T.md")
+    world.remember(("T.md", "bb/T.md"), ("long/er/N.md", "bb/N.md"))
+
+    assert away == "[[long/er/N]] [[S]]\n"
+    assert world.text("bb/T.md") == SEVERAL["bb/T.md"]
+
+
 def test_a_rename_and_back_keeps_the_case_of_links(tmp_path: Path) -> None:
     world = relinking.make(tmp_path, {"S.md": "[[n]] [[N]] ![[n#H]]\n", "N.md": ""})
 

@@ -113,6 +113,11 @@ class Forms:
             scalar=scalar,
         )
 
+    @cached_property
+    def are_dotted(self) -> bool:
+        """Tell whether the file's links to what lies below its folder begin with ``./``."""
+        return any(link.target.startswith("./") for link in self._outline.links)
+
     def _scalar(self, at: int) -> Scalar | None:
         return next((scalar for scalar in self._scalars if scalar.start <= at < scalar.stop), None)
 

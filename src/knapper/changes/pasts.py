@@ -25,10 +25,18 @@ _REPLACED = """SELECT s.target, s.before, s.after FROM steps s JOIN changes c ON
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """Hold what an earlier change made of one file."""
+    """Hold what an earlier change made of one file, by hashes."""
 
-    before: bytes
-    after: bytes
+    journal: Journal
+    before: str
+    after: str
+
+    def read(self) -> tuple[bytes, bytes] | None:
+        """Give what the file held before and after; None where the journal has forgotten."""
+        try:
+            return self.journal.content(self.before), self.journal.content(self.after)
+        except NotFound:
+            return None  # contents are kept for a while only
 
 
 class Pasts:
@@ -39,26 +47,22 @@ class Pasts:
         self._journal: Journal = journal
 
     def of(self, moves: Iterable[tuple[NotePath, NotePath]]) -> Mapping[NotePath, list[Past]]:
-        """Give what was rewritten when files went the other way, by the path that each rewritten file has now.
+        """Give what was rewritten when files went the other way, the oldest first.
 
         Args:
             moves: Old and new path of each file or folder that moves now.
+
+        Returns:
+            By the path that each rewritten file has now.
         """
         found: dict[NotePath, list[Past]] = {}
         with self._journal.reading() as database:
             departures = {number for old, new in moves for number in _departure(database, old, new)}
             for number in sorted(departures):
                 for target, before, after in database.execute(_REPLACED, (number,)).fetchall():
-                    past = self._past(before, after)
-                    if past is not None:
-                        found.setdefault(_now(database, target, number), []).append(past)
+                    past = Past(journal=self._journal, before=before, after=after)
+                    found.setdefault(_now(database, target, number), []).append(past)
         return found
-
-    def _past(self, before: str, after: str) -> Past | None:
-        try:
-            return Past(before=self._journal.content(before), after=self._journal.content(after))
-        except NotFound:
-            return None  # the journal keeps contents for a while only
 
 
 def _departure(database: sqlite3.Connection, old: NotePath, new: NotePath) -> Iterator[int]:

@@ -52,9 +52,10 @@ class Referrers:
             relocation: What moves.
             pasts: Files of which the journal has something to tell.
         """
-        touched = {one.source for one in self._graph.naming(relocation.keys) if self._may_change(one, relocation)}
-        noted = {path for path in pasts if walk.kind_of(path) != "attachment"}
-        yield from self._pages((touched | noted).difference(relocation.files))
+        named = [one for one in self._graph.naming(relocation.keys) if one.source not in relocation.files]
+        yield from self._pages(
+            {one.source for one in named if one.source in pasts or self._may_change(one, relocation)}
+        )
 
     def linking(self, path: NotePath, matters: Callable[[Edge], bool]) -> Iterator[Page]:
         """Read the files that link to a note, without the note itself.

@@ -38,14 +38,14 @@ def rewrite(page: Page, relocation: Relocation, habit: Habit, pasts: Sequence[Pa
         if stays and number not in earlier and not relocation.concerns(link.target):
             continue
         aim = _aim(page, forms, link, relocation, habit, is_sure=number in earlier)
-        found = _home(aim, earlier.get(number), relocation) if aim else None
+        found = _home(aim, earlier.get(number, ()), relocation) if aim else None
         if aim is None or (found is None and link_styles.is_right(aim, link.target, relocation.after)):
             healed += _heals(page, link, relocation)
             continue
         found = found or next(link_styles.choose(aim, habit, relocation.after), None)
         if found is None or not page.takes(found[1]):
             broken.append(link_edits.broken(page, link, aim.new))
-        else:
+        elif found[1] != _written(page.raw, link):
             span = (link.target_start, link.target_stop)
             splice = Splice(start=span[0], stop=span[1], new=found[1])
             edits[span] = Edit(
@@ -55,17 +55,19 @@ def rewrite(page: Page, relocation: Relocation, habit: Habit, pasts: Sequence[Pa
     return replace(made, broken=(*broken, *made.broken), healed=healed)
 
 
-def _earlier(page: Page, pasts: Sequence[Past]) -> dict[int, tuple[str, bytes]]:
-    """Find the links that still say what an earlier move made them say, and what they said before it."""
-    found: dict[int, tuple[str, bytes]] = {}
-    for past in pasts:
-        old, new = page.reread(past.before).links, page.reread(past.after).links
-        if not len(old) == len(new) == len(page.outline.links):
+def _earlier(page: Page, pasts: Sequence[Past]) -> dict[int, list[tuple[str, bytes]]]:
+    """Find the links that still say what earlier moves made them say, and what they said before, the oldest first."""
+    found: dict[int, list[tuple[str, bytes]]] = {}
+    says = [_written(page.raw, link) for link in page.outline.links]
+    for before, after in filter(None, (past.read() for past in reversed(pasts))):
+        old, new = page.reread(before).links, page.reread(after).links
+        if not len(old) == len(new) == len(says):
             continue
         for number, (one, other, link) in enumerate(zip(old, new, page.outline.links, strict=True)):
-            said, says = _written(past.before, one), _written(past.after, other)
-            if said != says == _written(page.raw, link) and _shape(one) == _shape(other) == _shape(link):
-                found[number] = (one.target, said)
+            said = _written(before, one)
+            if said != says[number] == _written(after, other) and _shape(one) == _shape(other) == _shape(link):
+                found.setdefault(number, []).insert(0, (one.target, said))
+                says[number] = said
     return found
 
 
@@ -77,12 +79,10 @@ def _shape(link: Link) -> tuple[str, tuple[str, ...], str, str | None]:
     return link.kind, link.headings, link.block, link.alias
 
 
-def _home(aim: Aim, earlier: tuple[str, bytes] | None, relocation: Relocation) -> tuple[str, bytes] | None:
-    """Give what a link said before an earlier move, if that leads where it is to lead now."""
-    if earlier is None:
-        return None
-    style = "card" if aim.style == "card" else "name"
-    return earlier if link_styles.is_right(replace(aim, style=style), earlier[0], relocation.after) else None
+def _home(aim: Aim, earlier: Sequence[tuple[str, bytes]], relocation: Relocation) -> tuple[str, bytes] | None:
+    """Give the first of what a link said before earlier moves that leads where it is to lead now."""
+    asked = aim if aim.style == "card" else replace(aim, style="name")
+    return next((said for said in earlier if link_styles.is_right(asked, said[0], relocation.after)), None)
 
 
 def _heals(page: Page, link: Link, relocation: Relocation) -> bool:
@@ -107,7 +107,7 @@ def _aim(page: Page, forms: Forms, link: Link, relocation: Relocation, habit: Ha
         new=relocation.place(old),
         is_file=found.path is not None,
         ambiguous=bool(found.ambiguous),
-        dotted=any(other.target.startswith("./") for other in page.outline.links),
+        dotted=forms.are_dotted,
     )
 
 
