@@ -4,17 +4,12 @@ import argparse
 import time
 from pathlib import Path
 
-import numpy as np
-
 from bench import frame, peer, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.index import reading
 from knapper.index.filters import Filter
 
 SUMMARY = "full index of the real notes, against chromadb"
-_BATCH = 64
-"""Files in a transaction, as the indexer has it."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +25,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
         rounds = [frame.in_child(measure, vault, work / f"index-{n}") for n in range(options.rounds)]
         rows = _rows(rounds)
         if not options.no_peer:
-            store = frame.in_child(store_alone, vault, work / "index-0", work / "stored")
-            rows += _peer_rows(places, work, [one["total"] for one in rounds], store)
+            rows += _peer_rows(places, work, [one["total"] for one in rounds])
     first = rounds[0]
     about = (
         f"A vault of {first['notes']:,.0f} notes is indexed from nothing, {options.rounds} times, "
@@ -63,30 +57,6 @@ def measure(vault: Path, folder: Path) -> dict[str, float]:
     }
 
 
-def store_alone(vault: Path, finished: Path, folder: Path) -> float:
-    """Store what is already read, split and embedded; gives seconds."""
-    with vaults.opened(vault, finished) as engine:
-        model = engine.model
-        known = dict(
-            engine.store.database.reader().execute(
-                "SELECT c.digest, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id"
-            )
-        )
-        read = [reading.read(engine.view, stat) for stat in engine.view.files()]
-    with vaults.opened(vault, folder) as engine:
-        begin = time.perf_counter()
-        for at in range(0, len(read), _BATCH):
-            with engine.store.batch():
-                for record, chunks in read[at : at + _BATCH]:
-                    engine.store.apply(record, chunks)
-        ids, digests = zip(
-            *engine.store.database.reader().execute("SELECT id, digest FROM chunks ORDER BY id"), strict=True
-        )
-        vectors = np.frombuffer(b"".join(known[digest] for digest in digests), np.float16).reshape(len(ids), -1)
-        engine.store.add_vectors(model, ids, vectors.astype(np.float32))
-        return time.perf_counter() - begin
-
-
 def _rows(rounds: list[dict[str, float]]) -> list[Row]:
     def all_of(name: str) -> list[float]:
         return [one[name] for one in rounds]
@@ -105,7 +75,7 @@ def _rows(rounds: list[dict[str, float]]) -> list[Row]:
     ]
 
 
-def _peer_rows(places: Places, work: Path, totals: list[float], store: float) -> list[Row]:
+def _peer_rows(places: Places, work: Path, totals: list[float]) -> list[Row]:
     peer.export(work / "index-0", work)
     frame.say(f"indexing the same with {peer.NAME}, in large batches")
     batches = peer.run(places.cache, "batches", work, work / "peer-batches")
@@ -129,8 +99,6 @@ def _peer_rows(places: Places, work: Path, totals: list[float], store: float) ->
             unit="x",
             goal=Goal(limit=10, sense="at least"),
         ),
-        Row(what="storing alone, chunks and vectors given", values=[store], unit="s"),
-        Row(what="storing alone, times faster than largest batches", values=[batches["seconds"] / store], unit="x"),
     ]
 
 
