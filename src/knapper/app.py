@@ -35,7 +35,8 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
         StorageError: The index can't be opened.
     """
     vault = settings.vault
-    owner = View.open(vault.path, Policy(client="owner"))
+    # what the owner hides from everybody is kept out of the index too, and so from an embedder elsewhere
+    owner = View.open(vault.path, Policy(client="owner", read=vault.read, hidden=vault.hidden))
     allowed = settings.client(client)
     policy = Policy(
         client=client,

@@ -108,6 +108,7 @@ def test_a_client_neither_finds_nor_counts_what_it_may_not_see(tmp_path: Path) -
         ("tags~idea", ("tags", "contains", "idea")),
         ("tags!~idea", ("tags", "not_contains", "idea")),
         ("a=b=c", ("a", "equals", "b=c")),
+        ("url=https://a.example/~me", ("url", "equals", "https://a.example/~me")),
     ],
 )
 def test_tests_of_properties_are_read(text: str, test: tuple[str, str, str]) -> None:

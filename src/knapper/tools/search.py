@@ -1,7 +1,9 @@
 """Search the vault's notes."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from knapper.errors import BadInput
 from knapper.index.engine import Freshness
@@ -12,6 +14,7 @@ from knapper.vault.outline import JSONValue
 
 MAX_RESULTS = 200
 MODES: tuple[Mode, ...] = ("hybrid", "semantic", "keyword")
+_SIGN: Final = re.compile(r"!~|!=|~|=")
 _OPS: Mapping[str, PropertyOp] = {"!~": "not_contains", "!=": "not_equals", "~": "contains", "=": "equals"}
 
 
@@ -108,10 +111,10 @@ def property_test(text: str) -> PropertyTest:
     Raises:
         BadInput: There is no name.
     """
-    for sign, op in _OPS.items():
-        name, found, value = text.partition(sign)
-        if found and name.strip():
-            return PropertyTest(name=name.strip(), op=op, value=value.strip())
+    sign = _SIGN.search(text, 1)  # the first one: a value may hold others
+    if sign is not None and text[: sign.start()].strip():
+        name, value = text[: sign.start()].strip(), text[sign.end() :].strip()
+        return PropertyTest(name=name, op=_OPS[sign.group()], value=value)
     name = text.removeprefix("!").strip()
     if not name:
         raise BadInput(
