@@ -10,6 +10,7 @@ hypothesis.settings.register_profile("knapper", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("knapper")
 
 SLOW_TIMEOUT_S = 120
+PROPERTY_TIMEOUT_S = 90
 OTHERS_SETTINGS = (
     *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"),
     *("API_PORT", "FIREWORKS_API_KEY", "FIREWORKS_MODEL", "INDEX_INTERVAL", "LLM_MODEL", "VAULT_PATH", "WHISPER_MODEL"),
@@ -19,8 +20,12 @@ OTHERS_SETTINGS = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+        if item.get_closest_marker("timeout"):
+            continue
+        if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
+        elif item.get_closest_marker("hypothesis"):  # a hundred cases in one test, on a machine that may be busy
+            item.add_marker(pytest.mark.timeout(PROPERTY_TIMEOUT_S))
 
 
 @pytest.fixture(autouse=True)
