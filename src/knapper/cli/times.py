@@ -20,10 +20,10 @@ def moment(text: str, *, now: dt.datetime | None = None) -> dt.datetime:
     Raises:
         BadInput: It is none.
     """
-    if ago := _AGO.fullmatch(text.strip()):
-        return (now or dt.datetime.now(dt.UTC)) - dt.timedelta(**{_UNITS[ago["unit"]]: int(ago["number"])})
     try:
+        if ago := _AGO.fullmatch(text.strip()):
+            return (now or dt.datetime.now(dt.UTC)) - dt.timedelta(**{_UNITS[ago["unit"]]: int(ago["number"])})
         return dt.datetime.fromisoformat(text.strip()).astimezone()
-    except ValueError:
+    except (ValueError, OverflowError):
         hint = "write it like 2026-01-31, 2026-01-31T18:30, or 2h for two hours ago"
         raise BadInput(f"'{text}' is no time", hint=hint, code="invalid_time") from None

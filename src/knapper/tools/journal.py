@@ -107,8 +107,8 @@ def moment(text: str) -> datetime:
         BadInput: It is none.
     """
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
         hint = "write it like 2026-01-31 or 2026-01-31T18:30"
         raise BadInput(f"'{text}' is no day or time", hint=hint, code="invalid_time") from None
 

@@ -96,7 +96,7 @@ def choose(context: Context, *, folders: Sequence[str] = (), tags: Sequence[str]
 
     What is chosen so is a target by query: the caller lets it wait as a proposal.
     """
-    below = [spelling.key(folder).strip("/") for folder in folders]
+    below = ["" if folder == "." else spelling.key(folder).removeprefix("./").strip("/") for folder in folders]
     found = {
         file.path
         for file in context.view.files()

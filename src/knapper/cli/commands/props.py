@@ -79,8 +79,7 @@ def command(said: Options, words: tuple[str, ...], **own: Unpack[Said]) -> ExitC
             found = properties.choose(context, folders=own["folder"], tags=own["tag"])
             wanted = replace(wanted, paths=(*wanted.paths, *found))
         if not wanted.paths:
-            output.note(said, "nothing found")
-            return ExitCode.NOTHING
+            return output.answer(said, {"success": True, "results": []}, "")
         if wanted.word is None:
             return _show(said, context, wanted.paths)
         return writing.tell(said, _change(context, wanted, own, by_query=by_query))
