@@ -115,7 +115,7 @@ def moves(draw: st.DrawFn, files: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())
 def test_every_link_leads_where_it_led_and_the_way_back_gives_every_byte(data: st.DataObject) -> None:
     files = data.draw(vaults())
