@@ -63,7 +63,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
         Row(what="slowest draft", values=[1000 * max(found.drafting)], unit="ms"),
     ]
     remarks = [
-        "The slowest drafts are those of notes whose name others have too: each of the files that link there says the path.",
+        "The slowest drafts are of notes whose name others have too: every file that links there says the path then.",
         *found.strayed[:_SHOWN],
         *found.differing,
     ]
