@@ -291,6 +291,6 @@ def _without(draft: Draft, verdict: Verdict) -> Draft | None:
     kept = tuple(file for file in draft.files if not file.requests & hit)
     if not kept:
         return None
-    paths = {file.place for file in kept}
+    paths = {file.path for file in kept}
     rewritten = tuple(one for one in draft.rewritten if one.path in paths)
     return replace(draft, files=kept, rewritten=rewritten)
