@@ -11,7 +11,7 @@ from bench import vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper import app, config
-from knapper.changes import selection
+from knapper.changes.disk import selection
 from knapper.changes.requests import AddText, EditProperty, Request
 from knapper.changes.submissions import Submission
 from knapper.changes.writer import Writer

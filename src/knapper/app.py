@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from knapper.changes.state import State
+    from knapper.changes.disk.state import State
     from knapper.changes.writer import Writer
     from knapper.vault.grants import Grants
 
@@ -91,9 +91,11 @@ class _Writing:
         self._grants = grants
 
     def open(self, folder: Path, stack: contextlib.ExitStack) -> Writer:
-        from knapper.changes import proposals, recover, taint, writer  # noqa: PLC0415 - searching needn't pay for it
+        from knapper.changes import writer  # noqa: PLC0415 - searching needn't pay for it
+        from knapper.changes.disk import recover  # noqa: PLC0415 - searching needn't pay for it
         from knapper.changes.drafting import Desk  # noqa: PLC0415 - the same
-        from knapper.changes.pasts import Pasts  # noqa: PLC0415 - the same
+        from knapper.changes.linking.pasts import Pasts  # noqa: PLC0415 - the same
+        from knapper.changes.review import proposals, taint  # noqa: PLC0415 - searching needn't pay for it
 
         state, recovered = recover.open_state(self._view.root, folder)
         stack.callback(state.journal.shut)
@@ -130,7 +132,7 @@ def _untold(_: str) -> tuple[str, ...]:
 
 
 def _committer(state: State) -> Callable[[str], tuple[str, ...]]:
-    from knapper.changes import git  # noqa: PLC0415 - only where the owner wants it
+    from knapper.changes.disk import git  # noqa: PLC0415 - only where the owner wants it
 
     def commit(change_id: str) -> tuple[str, ...]:
         if not change_id:

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from knapper.changes import proposals, recover, taint
+from knapper.changes.disk import recover
 from knapper.changes.drafting import Desk
 from knapper.changes.requests import Request
+from knapper.changes.review import proposals, taint
 from knapper.changes.submissions import Submission
 from knapper.changes.writer import Asked, Writer
 from knapper.errors import NotFound

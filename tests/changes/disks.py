@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from knapper.changes import files, recover
-from knapper.changes.effects import Meta
-from knapper.changes.files import Files
-from knapper.changes.state import State
+from knapper.changes.disk import files, recover
+from knapper.changes.disk.effects import Meta
+from knapper.changes.disk.files import Files
+from knapper.changes.disk.state import State
 
 Hook = Callable[[Literal["before", "after"], str, Path], None]
 """Is told of each operation that changes the disk: when, which, and on what."""

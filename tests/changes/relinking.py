@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from knapper.changes import apply, moving, recover
+from knapper.changes.disk import apply, recover
+from knapper.changes.disk.effects import Meta
+from knapper.changes.disk.state import State
 from knapper.changes.drafts import Draft
-from knapper.changes.effects import Meta
-from knapper.changes.pages import PARSERS
-from knapper.changes.pasts import Pasts
+from knapper.changes.linking import moving
+from knapper.changes.linking.pages import PARSERS
+from knapper.changes.linking.pasts import Pasts
 from knapper.changes.requests import Move
-from knapper.changes.state import State
 from knapper.index.engine import Engine
 from knapper.vault import links, walk
 from knapper.vault.paths import NotePath

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes import alignment
-from knapper.changes.alignment import Run
+from knapper.changes.text import alignment
+from knapper.changes.text.alignment import Run
 
 letters = st.lists(st.sampled_from("abcd"), max_size=20)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from knapper.changes import anchors
+from knapper.changes.text import anchors
 from knapper.errors import Ambiguous, BadInput, NotFound
 from knapper.vault import parse
 from tests.changes import writing

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import apply as changes
-from knapper.changes import history
-from knapper.changes.effects import Effect, MakeFolder, Remove, RemoveFolder, Rename, Trash, Write
-from knapper.changes.files import hash_of
-from knapper.changes.state import State
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk import history
+from knapper.changes.disk.effects import Effect, MakeFolder, Remove, RemoveFolder, Rename, Trash, Write
+from knapper.changes.disk.files import hash_of
+from knapper.changes.disk.state import State
 from knapper.errors import BadInput, ConflictError, RefusedError, StorageError
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, HookedDisk, Nth, nothing, opened, picture, write

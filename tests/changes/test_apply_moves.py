@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import apply as changes
-from knapper.changes import files, recover, selection, undo
-from knapper.changes.effects import Effect, Remove, RemoveFolder, Rename, Write
-from knapper.changes.files import Files, Stamp, hash_of
-from knapper.changes.state import State
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk import files, recover, selection, undo
+from knapper.changes.disk.effects import Effect, Remove, RemoveFolder, Rename, Write
+from knapper.changes.disk.files import Files, Stamp, hash_of
+from knapper.changes.disk.state import State
 from knapper.errors import BadInput, ConflictError, StorageError
 from knapper.vault import notes
 from knapper.vault.paths import NotePath

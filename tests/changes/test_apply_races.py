@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import apply as changes
-from knapper.changes import history
-from knapper.changes.effects import Effect, Remove, Rename, Trash, Write
-from knapper.changes.files import Files, hash_of
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk import history
+from knapper.changes.disk.effects import Effect, Remove, Rename, Trash, Write
+from knapper.changes.disk.files import Files, hash_of
 from knapper.errors import ConflictError, KnapError
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, HookedDisk, Nth, opened, save_over, write

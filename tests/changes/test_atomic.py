@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import atomic, writers
+from knapper.changes.disk import atomic, writers
 
 
 def test_a_temp_file_holds_all_of_the_content(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes import blocks, diff, snapshots, splices
-from knapper.changes.blocks import Choice, Rendered
-from knapper.changes.splices import Splice
+from knapper.changes.text import blocks, diff, snapshots, splices
+from knapper.changes.text.blocks import Choice, Rendered
+from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.vault import parse
 from tests.changes import generated

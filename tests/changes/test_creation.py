@@ -1,6 +1,6 @@
 import pytest
 
-from knapper.changes import creation
+from knapper.changes.text import creation
 from knapper.errors import BadInput
 
 

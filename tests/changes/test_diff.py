@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes import diff, words
+from knapper.changes.text import diff, words
 from knapper.errors import BadInput, NotFound
 from tests.changes import generated
 

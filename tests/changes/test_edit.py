@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes import edit, snapshots, splices
+from knapper.changes.text import edit, snapshots, splices
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound
 from tests.changes import generated
 

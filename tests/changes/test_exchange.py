@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import exchange
-from knapper.changes.exchange import Native
+from knapper.changes.disk import exchange
+from knapper.changes.disk.exchange import Native
 
 NAMES = ("one", "two")
 

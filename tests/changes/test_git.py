@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import apply as changes
-from knapper.changes import git, recover
-from knapper.changes.effects import Effect, Meta, Rename, Trash, Write
-from knapper.changes.files import hash_of
-from knapper.changes.git import Outcome
-from knapper.changes.state import State
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk import git, recover
+from knapper.changes.disk.effects import Effect, Meta, Rename, Trash, Write
+from knapper.changes.disk.files import hash_of
+from knapper.changes.disk.git import Outcome
+from knapper.changes.disk.state import State
 from knapper.vault.paths import NotePath
 from tests.changes.disks import opened, write
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import apply as changes
-from knapper.changes import files, history, ids, journal
-from knapper.changes.effects import Meta, Rename, Write
-from knapper.changes.history import Wanted
-from knapper.changes.journal import Journal
-from knapper.changes.state import State
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk import files, history, ids, journal
+from knapper.changes.disk.effects import Meta, Rename, Write
+from knapper.changes.disk.history import Wanted
+from knapper.changes.disk.journal import Journal
+from knapper.changes.disk.state import State
 from knapper.errors import NotFound, StorageError
 from knapper.vault.paths import NotePath
 from tests.changes.disks import opened, write

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import lock
+from knapper.changes.disk import lock
 from knapper.errors import ConflictError, StorageError
 
 SPAWN = multiprocessing.get_context("spawn")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from knapper.changes import positions, properties, sections, snapshots, splices
+from knapper.changes.text import positions, properties, sections, snapshots, splices
 from knapper.errors import BadInput
 from knapper.vault import parse
 from tests.changes import writing

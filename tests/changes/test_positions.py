@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes import positions, snapshots, splices
-from knapper.changes.positions import After, Before, Mark, Position, Span
-from knapper.changes.snapshots import Snapshot
-from knapper.changes.splices import Splice
+from knapper.changes.text import positions, snapshots, splices
+from knapper.changes.text.positions import After, Before, Mark, Position, Span
+from knapper.changes.text.snapshots import Snapshot
+from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, KnapError
 from tests.changes import generated, writing
 from tests.vault import cases

@@ -5,8 +5,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes import properties, property_values, snapshots, splices
-from knapper.changes.properties import Operation
+from knapper.changes.text import properties, property_values, snapshots, splices
+from knapper.changes.text.properties import Operation
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound
 from knapper.vault import parse
 from knapper.vault.outline import JSONValue

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knapper.changes import proposals
+from knapper.changes.disk.files import hash_of
+from knapper.changes.disk.state import State
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.files import hash_of
-from knapper.changes.proposal_list import Wanted
-from knapper.changes.proposals import Note, Proposals
-from knapper.changes.state import State
+from knapper.changes.review import proposals
+from knapper.changes.review.proposal_list import Wanted
+from knapper.changes.review.proposals import Note, Proposals
 from knapper.errors import BadInput, ConflictError, NotFound
 from knapper.vault.paths import NotePath
 from tests.changes import generated, waiting

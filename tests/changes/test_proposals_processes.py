@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import proposals, rules
+from knapper.changes import rules
+from knapper.changes.disk.state import State
 from knapper.changes.drafts import Draft
-from knapper.changes.proposals import Proposals
-from knapper.changes.state import State
+from knapper.changes.review import proposals
+from knapper.changes.review.proposals import Proposals
 from knapper.errors import ConflictError, KnapError, RefusedError, StorageError
 from knapper.vault import grants
 from knapper.vault.paths import NotePath

@@ -5,11 +5,11 @@ from typing import Literal
 
 import pytest
 
-from knapper.changes import apply as changes
-from knapper.changes import atomic, history, lock, recover, selection, undo
-from knapper.changes.effects import Effect, MakeFolder, Remove, RemoveFolder, Rename, Trash, Write
-from knapper.changes.files import hash_of
-from knapper.changes.state import State
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk import atomic, history, lock, recover, selection, undo
+from knapper.changes.disk.effects import Effect, MakeFolder, Remove, RemoveFolder, Rename, Trash, Write
+from knapper.changes.disk.files import hash_of
+from knapper.changes.disk.state import State
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, Death, Fate, HookedDisk, nothing, opened, picture, save_over, write
 
@@ -123,7 +123,7 @@ def test_a_kill_between_the_journals_steps_leaves_all_or_none(
 
             monkeypatch.setattr(type(state.journal), phase, die_here)
             monkeypatch.setattr(type(state.journal), "forget", die_here)
-            monkeypatch.setattr("knapper.changes.transaction.roll_back", die_here)
+            monkeypatch.setattr("knapper.changes.disk.transaction.roll_back", die_here)
             with pytest.raises(Death):
                 changes.apply(state, SCENES["several notes"], META)
             monkeypatch.undo()

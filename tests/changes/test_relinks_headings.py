@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import headings, renaming
 from knapper.changes.drafts import Draft
+from knapper.changes.linking import headings, renaming
 from knapper.changes.requests import RenameBlock, RenameHeading
 from knapper.vault import parse
 from knapper.vault.policy import Policy

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import selection
+from knapper.changes.disk import selection
 from knapper.changes.requests import RenameBlock, RenameHeading
 from knapper.errors import Ambiguous, ConflictError, NotFound
 from tests.changes import desks

@@ -5,13 +5,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knapper.changes import acceptance, blocks, proposals, rendering, snapshots, splices
-from knapper.changes import apply as changes
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk.effects import Meta
+from knapper.changes.disk.state import State
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.effects import Meta
-from knapper.changes.proposal_records import Proposal
-from knapper.changes.proposals import Proposals
-from knapper.changes.state import State
+from knapper.changes.review import acceptance, proposals, rendering
+from knapper.changes.review.proposal_records import Proposal
+from knapper.changes.review.proposals import Proposals
+from knapper.changes.text import blocks, snapshots, splices
 from knapper.errors import BadInput, ConflictError, NotFound
 from knapper.vault.paths import NotePath
 from knapper.vault.policy import Policy

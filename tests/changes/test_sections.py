@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes import sections, snapshots, splices
-from knapper.changes.snapshots import Snapshot
-from knapper.changes.splices import Splice
+from knapper.changes.text import sections, snapshots, splices
+from knapper.changes.text.snapshots import Snapshot
+from knapper.changes.text.splices import Splice
 from knapper.errors import Ambiguous, KnapError, NotFound
 from knapper.vault import parse
 from tests.changes import generated, writing

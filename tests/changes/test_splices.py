@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes import splices
-from knapper.changes.splices import Splice
+from knapper.changes.text import splices
+from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, ConflictError
 
 

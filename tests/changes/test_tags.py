@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given
 
-from knapper.changes import snapshots, splices, tags
-from knapper.changes.splices import Splice
+from knapper.changes.text import snapshots, splices, tags
+from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.vault import parse
 from tests.changes import generated, writing

@@ -4,12 +4,12 @@ from typing import cast
 
 import pytest
 
-from knapper.changes import apply as changes
-from knapper.changes import undo as undoing
-from knapper.changes.effects import Effect, MakeFolder, Meta, RemoveFolder, Rename, Trash, Write
-from knapper.changes.files import hash_of
-from knapper.changes.selection import Last, OfProposal, OfRun, One, Selector, Since
-from knapper.changes.state import State
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk import undo as undoing
+from knapper.changes.disk.effects import Effect, MakeFolder, Meta, RemoveFolder, Rename, Trash, Write
+from knapper.changes.disk.files import hash_of
+from knapper.changes.disk.selection import Last, OfProposal, OfRun, One, Selector, Since
+from knapper.changes.disk.state import State
 from knapper.errors import BadInput, ConflictError, NotFound
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, HookedDisk, nothing, opened, picture, write

@@ -10,12 +10,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from knapper.changes import apply as changes
-from knapper.changes import undo
-from knapper.changes.effects import Effect, MakeFolder, Remove, RemoveFolder, Rename, Trash, Write
-from knapper.changes.files import hash_of
-from knapper.changes.selection import One, Since
-from knapper.changes.state import State
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk import undo
+from knapper.changes.disk.effects import Effect, MakeFolder, Remove, RemoveFolder, Rename, Trash, Write
+from knapper.changes.disk.files import hash_of
+from knapper.changes.disk.selection import One, Since
+from knapper.changes.disk.state import State
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, opened, picture
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import selection
+from knapper.changes.disk import selection
 from knapper.changes.requests import (
     AddText,
     AtPosition,

@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from knapper.changes import apply as changes
-from knapper.changes.choices import Selection
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk.effects import Meta
+from knapper.changes.disk.files import hash_of
+from knapper.changes.disk.state import State
 from knapper.changes.drafts import Cause, Draft, FileDraft
-from knapper.changes.effects import Meta
-from knapper.changes.files import hash_of
-from knapper.changes.proposal_records import Proposal
-from knapper.changes.proposals import Proposals
-from knapper.changes.state import State
+from knapper.changes.review.choices import Selection
+from knapper.changes.review.proposal_records import Proposal
+from knapper.changes.review.proposals import Proposals
 from knapper.vault.paths import NotePath
 
 META = Meta(client="agent", run="run-1", reason="tidy up")

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable
 
-from knapper.changes import snapshots, splices
-from knapper.changes.snapshots import Snapshot
-from knapper.changes.splices import Splice
+from knapper.changes.text import snapshots, splices
+from knapper.changes.text.snapshots import Snapshot
+from knapper.changes.text.splices import Splice
 from knapper.errors import KnapError
 from tests.vault import cases
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from knapper.changes import recover
-from knapper.changes.records import Change
-from knapper.changes.state import State
+from knapper.changes.disk import recover
+from knapper.changes.disk.records import Change
+from knapper.changes.disk.state import State
 from tests.stress import writer
 
 PROJECT = Path(__file__).parents[2]

@@ -5,10 +5,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from knapper.changes import apply as changes
-from knapper.changes import atomic, files, recover
-from knapper.changes.effects import Meta, Write
-from knapper.changes.state import State
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk import atomic, files, recover
+from knapper.changes.disk.effects import Meta, Write
+from knapper.changes.disk.state import State
 from knapper.errors import ConflictError
 from knapper.vault.paths import NotePath
 from tests.stress import editor

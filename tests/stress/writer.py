@@ -8,10 +8,10 @@ import random
 import sys
 from pathlib import Path
 
-from knapper.changes import apply as changes
-from knapper.changes import files, recover
-from knapper.changes.effects import Effect, Meta, Rename, Trash, Write
-from knapper.changes.state import State
+from knapper.changes.disk import apply as changes
+from knapper.changes.disk import files, recover
+from knapper.changes.disk.effects import Effect, Meta, Rename, Trash, Write
+from knapper.changes.disk.state import State
 from knapper.errors import ConflictError
 from knapper.vault.paths import NotePath
 

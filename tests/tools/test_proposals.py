@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from knapper.changes.history import Wanted
+from knapper.changes.disk.history import Wanted
 from knapper.changes.writer import Asked
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.tools import files, journal, moves, pending, proposals

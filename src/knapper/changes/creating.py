@@ -1,8 +1,8 @@
 """Draft new notes."""
 
-from knapper.changes import creation
 from knapper.changes.drafts import FileDraft
 from knapper.changes.requests import Create
+from knapper.changes.text import creation
 from knapper.vault import paths
 from knapper.vault.view import View
 

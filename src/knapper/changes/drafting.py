@@ -3,9 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from knapper.changes import creating, moving, positions, renaming, tagging, text_edits, trashing
+from knapper.changes import creating, tagging, text_edits, trashing
 from knapper.changes.drafts import Capability, Draft, FileDraft, Rewritten
-from knapper.changes.pasts import Pasts
+from knapper.changes.linking import moving, renaming
+from knapper.changes.linking.pasts import Pasts
 from knapper.changes.requests import (
     AtPosition,
     Create,
@@ -18,6 +19,7 @@ from knapper.changes.requests import (
     TextRequest,
     Trash,
 )
+from knapper.changes.text import positions
 from knapper.changes.text_edits import Made
 from knapper.errors import BadInput, KnapError
 from knapper.index.graph import Graph

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from knapper.changes.effects import Effect, Rename, Trash, TrashPlace, Write
+from knapper.changes.disk.effects import Effect, Rename, Trash, TrashPlace, Write
 from knapper.vault import notes
 from knapper.vault.paths import NotePath
 

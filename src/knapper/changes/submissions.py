@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from knapper.changes import diff
 from knapper.changes.drafting import Failure
 from knapper.changes.drafts import Draft, FileDraft, Rewritten
 from knapper.changes.rules import Refusal
+from knapper.changes.text import diff
 from knapper.vault import notes
 from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath

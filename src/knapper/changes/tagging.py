@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from knapper.changes import snapshots, splices, tags
 from knapper.changes.drafts import Capability, FileDraft
 from knapper.changes.requests import RenameTag
+from knapper.changes.text import snapshots, splices, tags
 from knapper.errors import NotFound
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from knapper.changes import blocks, edit, positions, properties, property_values, sections, snapshots, splices
 from knapper.changes.drafts import Capability
 from knapper.changes.requests import AddText, AtPosition, EditProperty, EditSection, EditText, Rewrite, TextRequest
-from knapper.changes.snapshots import Snapshot
-from knapper.changes.splices import Splice
+from knapper.changes.text import blocks, edit, positions, properties, property_values, sections, snapshots, splices
+from knapper.changes.text.snapshots import Snapshot
+from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, ConflictError
 from knapper.vault import notes
 from knapper.vault.notes import Note

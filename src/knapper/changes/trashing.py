@@ -1,7 +1,7 @@
 """Draft what goes to the trash, and what comes back from it."""
 
+from knapper.changes.disk.effects import TrashPlace
 from knapper.changes.drafts import FileDraft
-from knapper.changes.effects import TrashPlace
 from knapper.changes.requests import Restore, Trash
 from knapper.errors import ConflictError, NotFound
 from knapper.vault import notes, paths, walk

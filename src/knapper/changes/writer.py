@@ -4,33 +4,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from knapper.changes import (
-    acceptance,
-    blocks,
-    drafting,
-    rendering,
-    rules,
-    snapshots,
-    splices,
-    submissions,
-    undo,
-)
-from knapper.changes import apply as applying
-from knapper.changes.blocks import Choice
+from knapper.changes import drafting, rules, submissions
+from knapper.changes.disk import apply as applying
+from knapper.changes.disk import undo
+from knapper.changes.disk.effects import Meta
+from knapper.changes.disk.selection import Selector
+from knapper.changes.disk.state import State
+from knapper.changes.disk.undo import Undone
 from knapper.changes.drafting import Desk
 from knapper.changes.drafts import Capability, Draft, FileDraft
-from knapper.changes.effects import Meta
-from knapper.changes.proposal_list import Wanted
-from knapper.changes.proposal_records import Proposal
-from knapper.changes.proposals import DAYS, Proposals, seen
-from knapper.changes.proposals import Note as Waiting
 from knapper.changes.requests import Request
+from knapper.changes.review import acceptance, rendering
+from knapper.changes.review.proposal_list import Wanted
+from knapper.changes.review.proposal_records import Proposal
+from knapper.changes.review.proposals import DAYS, Proposals, seen
+from knapper.changes.review.proposals import Note as Waiting
+from knapper.changes.review.taint import Taints
 from knapper.changes.rules import Verdict
-from knapper.changes.selection import Selector
-from knapper.changes.state import State
 from knapper.changes.submissions import Submission
-from knapper.changes.taint import Taints
-from knapper.changes.undo import Undone
+from knapper.changes.text import blocks, snapshots, splices
+from knapper.changes.text.blocks import Choice
 from knapper.errors import BadInput, KnapError, RefusedError
 from knapper.vault import grants as granted
 from knapper.vault.grants import Grants, Scope

@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import cast
 
-from knapper.changes import diff, text_edits
+from knapper.changes import text_edits
 from knapper.changes.requests import AddText, AtPosition, Create, EditText, Rewrite, Trash
+from knapper.changes.text import diff
 from knapper.errors import BadInput
 from knapper.tools import answers
 from knapper.tools.context import Context

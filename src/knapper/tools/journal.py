@@ -3,13 +3,14 @@
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
-from knapper.changes import apply as applying
-from knapper.changes import diff, history, selection, steps, undo
-from knapper.changes.history import Wanted
-from knapper.changes.plan import Conflict
-from knapper.changes.records import Change
-from knapper.changes.selection import Last, OfProposal, OfRun, One, Selector, Since
-from knapper.changes.steps import FileResult
+from knapper.changes.disk import apply as applying
+from knapper.changes.disk import history, selection, steps, undo
+from knapper.changes.disk.history import Wanted
+from knapper.changes.disk.plan import Conflict
+from knapper.changes.disk.records import Change
+from knapper.changes.disk.selection import Last, OfProposal, OfRun, One, Selector, Since
+from knapper.changes.disk.steps import FileResult
+from knapper.changes.text import diff
 from knapper.errors import BadInput
 from knapper.tools import answers
 from knapper.tools.context import Context

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from knapper.changes import blocks
-from knapper.changes.blocks import Choice
+from knapper.changes.text import blocks
+from knapper.changes.text.blocks import Choice
 from knapper.errors import BadInput, NotFound
 from knapper.tools.context import Context
 from knapper.vault import pending

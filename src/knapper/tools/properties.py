@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Final, Literal, get_args
 
-from knapper.changes import property_values, snapshots
 from knapper.changes.requests import EditProperty
+from knapper.changes.text import property_values, snapshots
 from knapper.errors import BadInput
 from knapper.tools import answers
 from knapper.tools import tags as tagging

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final, get_args
 
-from knapper.changes import proposals
-from knapper.changes.proposal_list import Wanted
-from knapper.changes.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale, Status, Summary
+from knapper.changes.review import proposals
+from knapper.changes.review.proposal_list import Wanted
+from knapper.changes.review.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale, Status, Summary
 from knapper.errors import BadInput, RefusedError
 from knapper.tools import answers
 from knapper.tools.context import Context

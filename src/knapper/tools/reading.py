@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from knapper.changes import blocks, sections
-from knapper.changes.snapshots import Snapshot
+from knapper.changes.text import blocks, sections
+from knapper.changes.text.snapshots import Snapshot
 from knapper.errors import BadInput
 from knapper.tools import foreign
 from knapper.tools.context import Context

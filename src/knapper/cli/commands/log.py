@@ -4,7 +4,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from knapper.changes.history import Wanted
+from knapper.changes.disk.history import Wanted
 from knapper.cli import options, output, session, times
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options

@@ -1,0 +1,254 @@
+"""Commit what changes touched, and nothing else, where the vault lies in a git repository.
+
+A commit is put together in an index of its own, so that what a person has staged stays staged as it is; no hook runs.
+Where a commit could surprise (a merge under way, a detached HEAD), there is none, and the outcome says why.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from knapper.changes.disk.records import Change
+from knapper.changes.disk.steps import FileResult
+
+TIMEOUT_S = 60.0
+SUBJECT_LENGTH = 72
+LISTED = 20
+
+_FOREIGN = frozenset(
+    {
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_COMMON_DIR",
+        "GIT_NAMESPACE",
+        "GIT_PREFIX",
+    }
+)
+_UNDER_WAY = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "BISECT_LOG": "a bisection",
+}
+_LITERAL = frozenset({"add", "ls-files"})
+"""Commands that would read a path such as ``a [b].md`` as a pattern."""
+_ABSENT = ("000000", "0" * 40)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Say what became of a commit."""
+
+    commit: str
+    """Its id; empty if there is none."""
+    reason: str
+    """Why there is none, or what to know about the one there is; empty if all went well."""
+
+
+class _NoCommitError(Exception):
+    """Carry the reason why there is no commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Git:
+    program: str
+    at: Path
+    env: Mapping[str, str]
+
+    def run(self, *arguments: str, given: bytes = b"", index: Path | None = None) -> bytes:
+        """Run a command; what git says is the reason where it fails."""
+        done = self.tried(*arguments, given=given, index=index)
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().splitlines() or [f"git {arguments[0]} failed"]
+            raise _NoCommitError(said[0].removeprefix("fatal: "))
+        return done.stdout
+
+    def tried(
+        self, *arguments: str, given: bytes = b"", index: Path | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command that may fail."""
+        fixed = ["-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false"]
+        if arguments[0] in _LITERAL:
+            fixed.append("--literal-pathspecs")
+        env = {**self.env, **({"GIT_INDEX_FILE": str(index)} if index else {})}
+        try:
+            return subprocess.run(  # noqa: S603 (git with constant commands; paths go through standard input)
+                [self.program, *fixed, *arguments],
+                cwd=self.at,
+                env=env,
+                input=given,
+                capture_output=True,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise _NoCommitError(f"git can't be run: {error}") from error
+
+    def line(self, *arguments: str) -> str:
+        """Run a command that answers with a line."""
+        return os.fsdecode(self.run(*arguments)).rstrip("\n")
+
+
+def commit(root: Path, changes: Sequence[Change], *, env: Mapping[str, str]) -> Outcome:
+    """Commit the files that some changes touched, as they lie on disk now.
+
+    Args:
+        root: The vault's real folder.
+        changes: Of one run, or a single one; oldest first.
+        env: The process's environment: git finds itself and its owner's settings there.
+    """
+    try:
+        repository, prefix = _opened(root, {name: value for name, value in env.items() if name not in _FOREIGN})
+        touched = sorted({prefix + path for change in changes for one in change.files for path in _paths(one)})
+        return _commit(repository, touched, message(changes))
+    except _NoCommitError as error:
+        return Outcome(commit="", reason=str(error))
+
+
+def message(changes: Sequence[Change]) -> str:
+    """Write a commit's message: what and why in a line, the files, and by whom.
+
+    ``Edit Ideas/Trees.md`` with ``Knap-Change: 0gpx4k2e9-7h2mq9xw`` at its end.
+    """
+    files = [one for change in changes for one in change.files]
+    reasons = dict.fromkeys(change.reason for change in changes if change.reason)
+    subject = next(iter(reasons)).split("\n")[0] if len(reasons) == 1 else _summary(files)
+    if len(subject) > SUBJECT_LENGTH:
+        subject = subject[: SUBJECT_LENGTH - 1].rstrip() + "…"
+    listed = [f"- {_told(one)}" for one in files[:LISTED]]
+    more = [f"- and {len(files) - LISTED} more"] if len(files) > LISTED else []
+    trailers = [f"Knap-Change: {change.id}" for change in changes]
+    trailers += [f"Knap-Client: {client}" for client in dict.fromkeys(change.client for change in changes)]
+    trailers += [f"Knap-Run: {run}" for run in dict.fromkeys(change.run for change in changes) if run]
+    return "\n".join([subject, "", *listed, *more, "", *trailers, ""])
+
+
+def _opened(root: Path, env: Mapping[str, str]) -> tuple[_Git, str]:
+    program = shutil.which("git", path=env.get("PATH"))
+    if program is None:
+        raise _NoCommitError("git isn't installed")
+    here = _Git(program=program, at=root, env=env)
+    if here.tried("rev-parse", "--is-inside-work-tree").stdout.strip() != b"true":
+        raise _NoCommitError("the vault isn't in a git repository")
+    top = Path(here.line("rev-parse", "--show-toplevel"))
+    prefix = here.line("rev-parse", "--show-prefix")
+    return _Git(program=program, at=top, env=env), prefix
+
+
+def _commit(git: _Git, touched: Sequence[str], text: str) -> Outcome:
+    branch, parent = _tip(git)
+    with tempfile.TemporaryDirectory() as folder:
+        tree = _tree(git, touched, Path(folder) / "index")
+    if tree == git.line("rev-parse", f"{parent}^{{tree}}"):
+        raise _NoCommitError("git has nothing to commit: the files are as in the last commit, or ignored")
+    made = os.fsdecode(git.run("commit-tree", tree, "-p", parent, "-F", "-", given=text.encode())).strip()
+    git.run("update-ref", "-m", "commit: by knap", branch, made, parent)
+    try:
+        _follow(git, parent, made)
+    except _NoCommitError as error:
+        return Outcome(commit=made, reason=f"the commit is made, but git's index still has the old texts: {error}")
+    return Outcome(commit=made, reason="")
+
+
+def _tip(git: _Git) -> tuple[str, str]:
+    head = git.tried("symbolic-ref", "-q", "HEAD")
+    if head.returncode:
+        raise _NoCommitError("git's HEAD is detached: no branch is checked out")
+    tip = git.tried("rev-parse", "-q", "--verify", "HEAD^{commit}")
+    if tip.returncode:
+        raise _NoCommitError("the git repository has no commit yet")
+    places = git.run("rev-parse", *(word for name in _UNDER_WAY for word in ("--git-path", name)))
+    for name, place in zip(_UNDER_WAY, os.fsdecode(places).splitlines(), strict=True):
+        if (git.at / place).exists():
+            raise _NoCommitError(f"{_UNDER_WAY[name]} is under way in the git repository")
+    return os.fsdecode(head.stdout).strip(), os.fsdecode(tip.stdout).strip()
+
+
+def _tree(git: _Git, touched: Sequence[str], index: Path) -> str:
+    """Make a tree of the last commit's with the touched files as they are on disk."""
+    git.run("read-tree", "HEAD", index=index)
+    tracked = _split(git.run("ls-files", "-z", "--", *_short(touched), index=index))
+    tracked_folders = {path[:place] for path in tracked for place, sign in enumerate(path) if sign == "/"}
+    candidates = [path for path in touched if path not in tracked and path not in tracked_folders]
+    ignored = _split(git.tried("check-ignore", "-z", "--stdin", given=_joined(candidates)).stdout)
+    known = [path for path in touched if path not in candidates]
+    new = [path for path in candidates if path not in ignored and os.path.lexists(git.at / path)]
+    if known or new:
+        given = _joined([*known, *new])
+        git.run("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", given=given, index=index)
+    return os.fsdecode(git.run("write-tree", index=index)).strip()
+
+
+def _follow(git: _Git, old: str, new: str) -> None:
+    """Let the person's index have the new texts where it had the last commit's, and nowhere else."""
+    changed = _differences(git.run("diff-tree", "-r", "--no-renames", "--raw", "-z", old, new))
+    staged = _entries(git.run("ls-files", "-s", "-z"))
+    lines = [
+        f"{mode} {name}\t{path}"
+        for path, (before, (mode, name)) in changed.items()
+        if staged.get(path, [_ABSENT]) == [before]
+    ]
+    if lines:
+        git.run("update-index", "-z", "--index-info", given=_joined(lines))
+
+
+def _differences(raw: bytes) -> dict[str, tuple[tuple[str, str], tuple[str, str]]]:
+    """Read ``:100644 100755 OLD NEW M`` and the path after it."""
+    words = _split(raw)
+    found: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {}
+    for facts, path in zip(words[::2], words[1::2], strict=True):
+        old_mode, new_mode, old, new, _ = facts.removeprefix(":").split(" ")
+        found[path] = ((old_mode, old), (new_mode, new))
+    return found
+
+
+def _entries(raw: bytes) -> dict[str, list[tuple[str, str]]]:
+    """Read ``100644 NAME STAGE`` and the path after it; a path in conflict has several."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for line in _split(raw):
+        facts, _, path = line.partition("\t")
+        mode, name, stage = facts.split(" ")
+        found.setdefault(path, []).append((mode if stage == "0" else "conflict", name))
+    return found
+
+
+def _short(touched: Sequence[str]) -> tuple[str, ...]:
+    """Give few paths as they are; a command line can't take many, and none means all."""
+    return tuple(touched) if len(touched) <= LISTED else ()
+
+
+def _split(raw: bytes) -> list[str]:
+    return [os.fsdecode(word) for word in raw.split(b"\0") if word]
+
+
+def _joined(words: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(word) + b"\0" for word in words)
+
+
+def _paths(one: FileResult) -> list[str]:
+    return [path for path in (one.before_path, one.after_path) if path]
+
+
+def _told(one: FileResult) -> str:
+    if one.before_path is None:
+        return f"create {one.after_path}"
+    if one.after_path is None:
+        return f"remove {one.before_path}"
+    if one.before_path != one.after_path:
+        return f"move {one.before_path} to {one.after_path}"
+    return f"edit {one.after_path}"
+
+
+def _summary(files: Sequence[FileResult]) -> str:
+    if len(files) == 1:
+        told = _told(files[0])
+        return told[0].upper() + told[1:]
+    return f"Change {len(files)} files"

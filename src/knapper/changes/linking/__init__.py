@@ -1,0 +1,1 @@
+"""Rewrite the links that would lead elsewhere after a move or a rename, and only those."""

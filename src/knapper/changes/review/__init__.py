@@ -1,0 +1,1 @@
+"""Keep what waits for a person's word, and show it."""

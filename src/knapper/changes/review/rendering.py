@@ -1,0 +1,193 @@
+"""Show what a proposal still waits for inside its notes, as blocks, and read from a note what a person did to them.
+
+The state that a proposal's hunks fit is always the note without the proposal's own blocks.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from knapper.changes.drafts import Draft, FileDraft
+from knapper.changes.review import hunking
+from knapper.changes.review.choices import Blocks, Chosen
+from knapper.changes.review.proposal_records import ItemState, Proposal, ProposedFile, ProposedHunk
+from knapper.changes.text import blocks, diff, snapshots, splices
+from knapper.changes.text.diff import Hunk
+from knapper.errors import BadInput, ConflictError
+from knapper.vault import notes
+from knapper.vault.paths import NotePath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """Hold a note with blocks in it, as a draft."""
+
+    draft: Draft
+    blocks: Blocks
+    """For `Proposals.set_blocks`, once the draft is applied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Say what a person did to the blocks of a note."""
+
+    states: Mapping[str, ItemState]
+    """Hunk ids with what became of each; for `Proposals.mark_in_note`."""
+    blocks: Blocks
+    """Those that still wait."""
+    problems: tuple[str, ...]
+    """Blocks that were edited or half deleted, or whose outcome nobody can tell; never guessed."""
+
+
+def render(file: ProposedFile, raw: bytes, shown: Blocks) -> Rendering:
+    """Put all that waits of an edit into its note.
+
+    Args:
+        file: What is proposed, fitted to the note without blocks.
+        raw: What the note holds.
+        shown: Blocks of the proposal that it holds already; they are drawn anew.
+
+    Raises:
+        BadInput: Something can't be shown as a block, or nothing waits.
+        ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
+    """
+    plain = withdraw(raw, shown)
+    if file.kind != "edit" or plain != file.before:
+        what = "only edits are shown in their notes" if file.kind != "edit" else "the note changed meanwhile"
+        raise ConflictError(f"'{file.path}': {what}", hint="fit the proposal to the note first", code="stale")
+    drawn = blocks.insert(snapshots.take(plain), [one.hunk for one in file.waiting])
+    made = FileDraft(
+        path=file.path,
+        base=notes.hash_of(raw),
+        before=raw,
+        after=drawn.raw,
+        needs=frozenset({"add"}),
+        anchored=True,
+    )
+    return Rendering(draft=Draft(files=(made,)), blocks=_named(file, drawn))
+
+
+def removal(file: ProposedFile, raw: bytes, shown: Iterable[str]) -> FileDraft:
+    """Draft a note without blocks of a proposal: their old text stands in their place again, byte for byte.
+
+    Args:
+        file: What is proposed for it.
+        raw: What it holds.
+        shown: The blocks' ids.
+
+    Raises:
+        ConflictError: A block was edited by hand.
+    """
+    return FileDraft(
+        path=file.path,
+        base=notes.hash_of(raw),
+        before=raw,
+        after=withdraw(raw, shown),
+        needs=frozenset({"delete"}),
+        anchored=True,
+    )
+
+
+def withdraw(raw: bytes, shown: Iterable[str]) -> bytes:
+    """Take blocks out of a note; those that it doesn't hold any more are left alone.
+
+    Raises:
+        ConflictError: One was edited by hand.
+    """
+    wanted = set(shown)
+    if not wanted:
+        return raw
+    snapshot = snapshots.take(raw)
+    there = [block.id for block in blocks.find(snapshot) if block.id in wanted]
+    return splices.merge(raw, blocks.resolve_all(snapshot, dict.fromkeys(there, "reject")))
+
+
+def redrawn(
+    proposal: Proposal, chosen: Chosen, plain: Draft, noted: Mapping[NotePath, bytes]
+) -> tuple[Draft, dict[NotePath, Blocks]]:
+    """Put what still waits into notes again that held blocks, so that accepting one leaves the others standing.
+
+    Args:
+        proposal: What was chosen from.
+        chosen: What was.
+        plain: Its draft, made against the notes without blocks.
+        noted: What the notes with blocks hold.
+
+    Returns:
+        The draft against what the notes hold, and the blocks that they will hold.
+    """
+    files: list[FileDraft] = []
+    left: dict[NotePath, Blocks] = {}
+    for own in plain.files:
+        raw = noted.get(own.path)
+        if raw is None or own.before is None or own.after is None:
+            files.append(own)
+            continue
+        file = next(file for file in proposal.files if file.path == own.path)
+        rest = hunking.advanced(file, chosen[file.number], own)
+        after, left[own.path] = _again(rest, own.after)
+        files.append(replace(own, base=notes.hash_of(raw), before=raw, after=after))
+    return replace(plain, files=tuple(files)), left
+
+
+def _again(file: ProposedFile, content: bytes) -> tuple[bytes, Blocks]:
+    """Draw what waits; where that can't be shown, it waits outside of the note."""
+    if not file.waiting:
+        return content, {}
+    try:
+        drawn = blocks.insert(snapshots.take(content), [one.hunk for one in file.waiting])
+    except (BadInput, ConflictError):
+        return content, {}
+    return drawn.raw, _named(file, drawn)
+
+
+def _named(file: ProposedFile, drawn: blocks.Rendered) -> Blocks:
+    names = {one.hunk.id: one.id for one in file.hunks}
+    return {block: tuple(names[hunk] for hunk in held) for block, held in drawn.ids.items()}
+
+
+def read_back(file: ProposedFile, raw: bytes, shown: Blocks) -> Seen:
+    """Tell what a person did to the blocks of a note.
+
+    A block that is gone was accepted where its new text stands in its place, and rejected where its old text does.
+
+    Args:
+        file: What is proposed, as it was when the blocks were drawn.
+        raw: What the note holds.
+        shown: The blocks that were drawn.
+    """
+    snapshot = snapshots.take(raw)
+    found = {block.id: block for block in blocks.find(snapshot) if block.id in shown}
+    problems = [f"line {block.line}: {blocks.why(block)}" for block in found.values() if blocks.why(block)]
+    whole = [name for name, block in found.items() if not blocks.why(block)]
+    current = splices.merge(raw, blocks.resolve_all(snapshot, dict.fromkeys(whole, "reject")))
+    states: dict[str, ItemState] = {}
+    still = {one.id for one in file.hunks if one.state == "open"}
+    gone = [name for name, hunks in shown.items() if name not in found and not still.isdisjoint(hunks)]
+    for one in (hunking.find(file, int(name.partition(".")[2])) for block in gone for name in shown[block]):
+        state = _outcome(one, file, current, {name for block in gone for name in shown[block]})
+        if state is None:
+            problems.append(f"hunk {one.id}: its block is gone, and neither side stands in its place")
+        elif one.state == "open":
+            states[one.id] = state
+    return Seen(states=states, blocks={name: shown[name] for name in whole}, problems=tuple(problems))
+
+
+def _outcome(one: ProposedHunk, file: ProposedFile, current: bytes, gone: set[str]) -> ItemState | None:
+    if _stands(one.hunk, one.origin, current):
+        return "rejected"
+    others = [other.hunk for other in file.waiting if other.id in gone]
+    for chosen in (others, [one.hunk]):
+        after = diff.apply_hunks(one.origin, chosen)
+        shift = sum(len(other.new) - len(other.old) for other in chosen if other.start < one.hunk.start)
+        turned = replace(one.hunk, start=one.hunk.start + shift, old=one.hunk.new, new=one.hunk.old)
+        if _stands(turned, after, current):
+            return "accepted"
+    return None
+
+
+def _stands(hunk: Hunk, origin: bytes, current: bytes) -> bool:
+    try:
+        splices.rebase(hunk.splice, origin, current)
+    except ConflictError:
+        return False
+    return True

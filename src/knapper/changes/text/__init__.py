@@ -1,0 +1,1 @@
+"""Change a note's bytes, purely: bytes in, bytes or a typed refusal out."""
