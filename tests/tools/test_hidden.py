@@ -1,12 +1,20 @@
 """What the owner hides from everybody: it isn't even in the index."""
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from knapper import app, config
+from knapper.tools import links, tags
+from knapper.tools.context import Context
 from knapper.tools.search import search_vault
+from knapper.vault.policy import Policy
 from tests.index import worlds
+
+
+def no_writer() -> NoReturn:
+    raise AssertionError("asking opens nothing to write with")
 
 
 def test_what_the_owner_hides_from_everybody_is_not_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,3 +27,23 @@ def test_what_the_owner_hides_from_everybody_is_not_indexed(tmp_path: Path, monk
 
     assert known == {"a.md"}
     assert found["results"] == []
+
+
+def test_a_link_into_a_hidden_folder_shows_a_client_nothing_and_counts_nothing(tmp_path: Path) -> None:
+    notes = {"a.md": "alpha\n", "o.md": "alpha\n", "secret/b.md": "alpha [[o]] #hush\n", "open/x.md": "alpha\n"}
+    root = worlds.fill(tmp_path / "v", notes)
+    (root / "open/link.md").symlink_to("../secret/b.md")
+    index = worlds.engine(root, tmp_path / "s", worlds.WordEmbedder())
+    index.refresh()
+    guest = Policy(client="guest", hidden=("secret/",))
+    with Context(
+        vault="v", view=index.view.seen_by(guest), index=index, open_writer=no_writer, close=index.close
+    ) as context:
+        into = links.find_backlinks(context, "o")
+        (root / "secret/b.md").write_text("alpha beta\n")
+        pending = index.freshen(policy=guest)
+        tagged = tags.notes_with(context, "hush")
+
+    assert (into["results"], into["total"]) == ([], 0)
+    assert tagged == []
+    assert (pending.stale, pending.pending) == (0, 0)

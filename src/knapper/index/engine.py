@@ -20,6 +20,7 @@ from knapper.index.refresh import Outcome, Plan, Progress
 from knapper.index.search import Answer, Question, Searcher
 from knapper.index.status import Status
 from knapper.index.store import Store
+from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 
@@ -124,21 +125,24 @@ class Engine:
         with turn.take(self.folder, wait_s=0) as mine:
             return embedding.embed_pending(self.store, embedder, progress=progress, stop=stop) if mine else 0
 
-    def freshen(self, *, meaning: bool = True) -> Freshness:
+    def freshen(self, *, meaning: bool = True, policy: Policy | None = None) -> Freshness:
         """Take in what changed since the last look, where that is quick; say what is missing otherwise.
 
         Args:
             meaning: Vectors are wanted too.
+            policy: The asker's; files that it hides are taken in, and not counted.
         """
         watched = turn.is_watched(self.folder)
         plan, unchecked = (Plan(), False) if watched else self._look()
-        stale = plan.stale
-        due = stale + len(plan.doubtful)
+        stale = plan.stale if policy is None else plan.seen_by(policy)
+        due = plan.stale + len(plan.doubtful)
         complete = self.store.meta("complete") == "1"
         wanted = due or not complete or not self._knows_rules
         if not (watched or unchecked) and wanted and due <= _LOOK_FILES and self._take_in(plan):
             stale, complete = 0, True
         pending = self._few_pending() if meaning else 0
+        if pending and policy is not None and not policy.sees_all:
+            pending = self.status(Filter(policy=policy)).pending
         return Freshness(stale=stale, unchecked=unchecked, incomplete=not complete, pending=pending)
 
     def search(self, question: Question) -> Answer:

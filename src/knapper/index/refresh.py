@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from knapper.index.records import Known, Record
 from knapper.index.store import Store
 from knapper.vault.paths import NotePath
+from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat, Skipped
 
@@ -45,6 +46,11 @@ class Plan:
     def stale(self) -> int:
         """Count the files that the index has wrong or not at all."""
         return len(self.changed) + len(self.gone)
+
+    def seen_by(self, policy: Policy) -> int:
+        """Count those of them that a client may know of."""
+        ends = [(file.path, file.target or file.path) for file in self.changed] + [(path, path) for path in self.gone]
+        return sum(policy.visible(path) and policy.visible(target) for path, target in ends)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -124,6 +124,11 @@ class Store:
         rows = self.database.reader().execute(sql, limits)
         return {NotePath(p): Known(size=s, mtime_ns=m, racy=bool(r), failed_ns=f) for p, s, m, r, f in rows}
 
+    def target_of(self, path: NotePath) -> NotePath:
+        """Give the file that a symbolic link leads to; the path itself where it is none, or unknown."""
+        row = self.database.reader().execute("SELECT target FROM files WHERE path = ?", (path,)).fetchone()
+        return NotePath(row[0]) if row and row[0] else path
+
     def hash_of(self, path: NotePath) -> str:
         """Give the hash that the index holds of a file; empty where it has none."""
         row = self.database.reader().execute("SELECT hash FROM files WHERE path = ?", (path,)).fetchone()

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from knapper.index.engine import Engine
+from knapper.index.engine import Engine, Freshness
 from knapper.index.filters import Filter
+from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
 if TYPE_CHECKING:
@@ -33,6 +34,16 @@ class Context:
     def writer(self) -> "Writer":
         """Give the door through which the client writes; the journal is opened when it is first asked for."""
         return self.open_writer()
+
+    def sees(self, path: NotePath) -> bool:
+        """Tell whether the client may know of a file in the index, and of what it leads to if it is a link."""
+        if not self.view.visible(path):
+            return False
+        return self.view.policy.sees_all or self.view.visible(self.index.store.target_of(path))
+
+    def freshen(self, *, meaning: bool = True) -> Freshness:
+        """Bring the index up to date where that is quick, and say what the client's answers may miss."""
+        return self.index.freshen(meaning=meaning, policy=self.view.policy)
 
     def restrict(self, where: Filter) -> Filter:
         """Keep what the client may see out of what is asked for."""

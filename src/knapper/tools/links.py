@@ -30,12 +30,12 @@ def find_backlinks(context: Context, note_name: str, limit: int = _LIMIT, offset
     Raises:
         BadInput: The name is empty, or the stretch can't be one.
     """
-    freshness = context.index.freshen(meaning=False)
+    freshness = context.freshen(meaning=False)
     targets = _named(context, note_name)
     edges = [edge for target in targets for edge in context.index.graph.incoming(target)]
     if not targets:
         edges = [edge for edge in context.index.graph.broken() if _key(edge.target) == _key(_bare(note_name))]
-    seen = [edge for edge in edges if edge.source != edge.path and context.view.visible(edge.source)]
+    seen = [edge for edge in edges if edge.source != edge.path and context.sees(edge.source)]
     shown = answers.page(sorted({edge.source for edge in seen}), limit, offset)
     found: list[JSONValue] = [*targets]
     return {
@@ -64,7 +64,7 @@ def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int 
         NotFound: There is no such note.
         RefusedError: The path leads out of the vault.
     """
-    freshness = context.index.freshen(meaning=False)
+    freshness = context.freshen(meaning=False)
     source = context.view.path(path)
     edges = [edge for edge in context.index.graph.outgoing(source) if edge.kind != "external" and edge.target]
     names = sorted({edge.target for edge in edges}, key=lambda name: (paths.key(name), name))
@@ -83,7 +83,7 @@ def broken_links(context: Context, path: str = "", limit: int = _LIMIT, offset: 
         limit: How many at most.
         offset: How many are left out at the beginning.
     """
-    freshness = context.index.freshen(meaning=False)
+    freshness = context.freshen(meaning=False)
     below = paths.key(path).strip("/")
     edges = (edge for edge in _broken(context) if not below or _is_below(edge.source, below))
     rows: list[JSONValue] = [_shape(context, edge) for edge in edges]
@@ -98,7 +98,7 @@ def orphans(context: Context, limit: int = _LIMIT, offset: int = 0) -> dict[str,
         limit: How many at most.
         offset: How many are left out at the beginning.
     """
-    freshness = context.index.freshen(meaning=False)
+    freshness = context.freshen(meaning=False)
     found = _orphans(context) if context.view.policy.sees_all else _orphans_among_visible(context)
     rows: list[JSONValue] = [*found]
     return {**answers.page(rows, limit, offset), **search.missing(freshness)}
@@ -110,7 +110,7 @@ def _named(context: Context, note_name: str) -> list[NotePath]:
     if not name:
         raise BadInput("no note is named", hint="give its name, without brackets")
     last = name.rpartition("/")[2]
-    fits = (path for path in context.index.graph.lookup(last) if context.view.visible(path))
+    fits = (path for path in context.index.graph.lookup(last) if context.sees(path))
     return [path for path in fits if f"/{_key(path)}".endswith(f"/{name}")]
 
 
@@ -131,7 +131,7 @@ def _is_below(source: NotePath, folder: str) -> bool:
 
 def _broken(context: Context) -> Iterator[Edge]:
     """Give broken links as the client sees them: what is hidden isn't there."""
-    visible = context.view.visible
+    visible = context.sees
     if context.view.policy.sees_all:
         yield from (edge for edge in context.index.graph.broken() if visible(edge.source))
         return
@@ -141,14 +141,14 @@ def _broken(context: Context) -> Iterator[Edge]:
 
 
 def _orphans(context: Context) -> list[NotePath]:
-    return [path for path in context.index.graph.orphans() if context.view.visible(path)]
+    return [path for path in context.index.graph.orphans() if context.sees(path)]
 
 
 def _orphans_among_visible(context: Context) -> list[NotePath]:
     """Find orphans by the links that the client sees, so that hidden files don't show through."""
     alone = {file.path for file in context.view.files() if file.kind == "note"}
     for edge in _visible_edges(context):
-        if edge.path is not None and edge.path != edge.source and context.view.visible(edge.path):
+        if edge.path is not None and edge.path != edge.source and context.sees(edge.path):
             alone.discard(edge.path)
             alone.discard(edge.source)
     return sorted(alone)
@@ -169,7 +169,7 @@ def _of(context: Context, edges: Sequence[Edge], shown: JSONValue) -> list[JSONV
 
 def _shape(context: Context, edge: Edge) -> JSONValue:
     """Give a link as every surface shows it; empty parts are left out."""
-    visible = context.view.visible
+    visible = context.sees
     leads = edge.path if edge.path is not None and visible(edge.path) else None
     shown: dict[str, JSONValue] = {
         "path": edge.source,

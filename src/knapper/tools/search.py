@@ -54,7 +54,7 @@ def search_vault(
         BadInput: An argument is out of its range, or the query holds no word.
     """
     _check(query, n_results, mode, show.per_note)
-    freshness = context.index.freshen(meaning=mode != "keyword")
+    freshness = context.freshen(meaning=mode != "keyword")
     found = context.index.search(
         Question(
             text=query, mode=mode, limit=n_results, per_note=show.per_note, where=context.restrict(where or Filter())

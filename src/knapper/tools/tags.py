@@ -23,7 +23,7 @@ def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int 
     Returns:
         ``results`` with tag and notes.
     """
-    freshness = context.index.freshen(meaning=False)
+    freshness = context.freshen(meaning=False)
     wanted = paths.key(prefix).removeprefix("#")
     found = [one for one in tag_counts.count(context.index.store, context.view.visible) if one.key.startswith(wanted)]
     rows: list[JSONValue] = [{"tag": one.name, "notes": one.notes} for one in found]
@@ -45,11 +45,11 @@ def rename_tag(context: Context, old: str, new: str, paths: Sequence[str] = ()) 
         NotFound: No note has the tag.
         BadInput: The new name can't be a tag's, or nothing would change.
     """
-    context.index.freshen(meaning=False)
+    context.freshen(meaning=False)
     return answers.several(context, [RenameTag(old=old, new=new, paths=tuple(paths))])
 
 
 def notes_with(context: Context, tag: str) -> list[NotePath]:
     """Give the notes that have a tag, or one nested below it, and that the client sees; by path."""
-    context.index.freshen(meaning=False)
-    return [path for path in context.index.graph.tagged(tag) if context.view.visible(path)]
+    context.freshen(meaning=False)
+    return [path for path in context.index.graph.tagged(tag) if context.sees(path)]
