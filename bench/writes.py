@@ -13,6 +13,7 @@ from bench.places import Places
 from knapper import app, config
 from knapper.changes.disk import selection
 from knapper.changes.requests import AddText, EditProperty, Request
+from knapper.changes.reviewer import Reviewer
 from knapper.changes.submissions import Submission
 from knapper.changes.writer import Writer
 
@@ -105,8 +106,8 @@ def _timed(writer: Writer, requests: list[Request] | list[EditProperty]) -> tupl
     """Propose and accept a batch that is too large to be applied at once."""
     begin = time.perf_counter()
     proposed = writer.submit(requests)
-    shown = writer.refit(proposed.proposal_id)
-    accepted = writer.accept(proposed.proposal_id, shown.digest)
+    shown = Reviewer(writer=writer).refit(proposed.proposal_id)
+    accepted = Reviewer(writer=writer).accept(proposed.proposal_id, shown.digest)
     return time.perf_counter() - begin, replace(accepted, failures=proposed.failures)
 
 

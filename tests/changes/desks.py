@@ -9,6 +9,7 @@ from knapper.changes.disk import recover
 from knapper.changes.drafting import Desk
 from knapper.changes.requests import Request
 from knapper.changes.review import proposals, taint
+from knapper.changes.reviewer import Reviewer
 from knapper.changes.submissions import Submission
 from knapper.changes.writer import Asked, Writer
 from knapper.errors import NotFound
@@ -26,6 +27,10 @@ class World:
     root: Path
     index: Engine
     writer: Writer
+
+    @property
+    def reviewer(self) -> Reviewer:
+        return Reviewer(writer=self.writer)
 
     def submit(self, *requests: Request, asked: Asked | None = None) -> Submission:
         return self.writer.submit(requests, asked)

@@ -21,10 +21,11 @@ from knapper.changes.requests import (
     Rewrite,
     Trash,
 )
+from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import Asked
 from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.index.search import Question
-from knapper.vault import notes
+from knapper.vault import grants, notes
 from knapper.vault.grants import Scope
 from knapper.vault.policy import Policy
 from tests.changes import desks
@@ -228,9 +229,9 @@ def test_who_has_read_foreign_text_only_proposes_until_a_person_clears_it(tmp_pa
 def test_agents_and_scripts_neither_accept_nor_undo(tmp_path: Path, client: str) -> None:
     with desks.world(tmp_path, NOTES, client=client) as world:
         made = world.submit(Create(path="New.md", content="x"))
-        digest = world.writer.refit(made.proposal_id).digest
+        digest = world.reviewer.refit(made.proposal_id).digest
         with pytest.raises(RefusedError):
-            world.writer.accept(made.proposal_id, digest)
+            world.reviewer.accept(made.proposal_id, digest)
         with pytest.raises(RefusedError):
             world.writer.undo(selection.Last())
 
@@ -243,12 +244,12 @@ def test_a_proposal_is_accepted_by_hunk_and_the_rest_stays_open(tmp_path: Path) 
             EditText(path="L.md", old="line 25\n", new="twenty-five\n"),
             asked=Asked(propose=True),
         )
-        shown = world.writer.refit(made.proposal_id)
-        accepted = world.writer.accept(made.proposal_id, shown.digest, hunks=["1.2"])
+        shown = world.reviewer.refit(made.proposal_id)
+        accepted = world.reviewer.accept(made.proposal_id, shown.digest, hunks=["1.2"])
 
         assert accepted.status == "applied"
         assert world.text("L.md") == lines.replace("line 25\n", "twenty-five\n")
-        assert world.writer.refit(made.proposal_id).status in {"open", "partly_accepted"}
+        assert world.reviewer.refit(made.proposal_id).status in {"open", "partly_accepted"}
 
 
 def test_a_proposal_whose_note_changed_elsewhere_is_fitted_and_accepted(tmp_path: Path) -> None:
@@ -256,8 +257,8 @@ def test_a_proposal_whose_note_changed_elsewhere_is_fitted_and_accepted(tmp_path
     with desks.world(tmp_path, {"L.md": lines}) as world:
         made = world.submit(EditText(path="L.md", old="line 25\n", new="x\n"), asked=Asked(propose=True))
         (world.root / "L.md").write_text("first\n" + lines)
-        shown = world.writer.refit(made.proposal_id)
-        world.writer.accept(made.proposal_id, shown.digest)
+        shown = world.reviewer.refit(made.proposal_id)
+        world.reviewer.accept(made.proposal_id, shown.digest)
 
         assert world.text("L.md") == "first\n" + lines.replace("line 25\n", "x\n")
 
@@ -266,9 +267,9 @@ def test_a_proposal_whose_place_changed_is_stale_and_cannot_be_accepted(tmp_path
     with desks.world(tmp_path, NOTES) as world:
         made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=Asked(propose=True))
         (world.root / "B.md").write_text("entirely other\n")
-        shown = world.writer.refit(made.proposal_id)
+        shown = world.reviewer.refit(made.proposal_id)
         with pytest.raises(KnapError):
-            world.writer.accept(made.proposal_id, shown.digest)
+            world.reviewer.accept(made.proposal_id, shown.digest)
 
         assert shown.status == "stale"
         assert world.text("B.md") == "entirely other\n"
@@ -277,10 +278,10 @@ def test_a_proposal_whose_place_changed_is_stale_and_cannot_be_accepted(tmp_path
 def test_what_was_confirmed_cannot_be_swapped(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
         made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=Asked(propose=True))
-        shown = world.writer.refit(made.proposal_id)
+        shown = world.reviewer.refit(made.proposal_id)
         world.writer.proposals.edit_hunk(made.proposal_id, shown.digest, "1.1", "evil #x\n")
         with pytest.raises(ConflictError):
-            world.writer.accept(made.proposal_id, shown.digest)
+            world.reviewer.accept(made.proposal_id, shown.digest)
 
         assert world.text("B.md") == NOTES["B.md"]
 
@@ -327,3 +328,30 @@ def test_the_index_forgets_the_place_that_an_undone_move_had_led_to(tmp_path: Pa
         world.writer.undo(selection.Last())
 
         assert sorted(world.index.store.known()) == sorted(NOTES)
+
+
+def test_a_client_takes_back_only_its_own_changes_of_files_that_it_sees(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as person:
+        theirs = person.submit(EditText(path="A.md", old="alpha", new="x"))
+        other = replace(person.writer, grants=grants.usual("mcp"))
+        with pytest.raises(RefusedError, match="its own changes"):
+            other.undo(selection.One(change_id=theirs.change_id))
+        mine = other.submit([EditText(path="A.md", old="beta", new="y")])
+        hidden = replace(
+            other, desk=replace(other.desk, view=other.desk.view.seen_by(Policy(client="mcp", hidden=("A.md",))))
+        )
+        with pytest.raises(RefusedError, match="that it sees"):
+            hidden.undo(selection.One(change_id=mine.change_id))
+
+        other.undo(selection.One(change_id=mine.change_id))
+        assert "beta" in person.text("A.md")
+
+
+def test_blocks_go_into_no_note_that_the_rules_keep_from_the_client(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=Asked(propose=True))
+        keeper = Reviewer(writer=replace(world.writer, grants=replace(world.writer.grants, read_only=("B.md",))))
+        with pytest.raises(RefusedError):
+            keeper.draw(made.proposal_id)
+
+        assert world.text("B.md") == NOTES["B.md"]

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from knapper.index.embed import EmbedderAway
 from knapper.index.engine import Engine
@@ -182,3 +184,21 @@ def test_a_search_sees_what_another_process_wrote_meanwhile(engine: Engine, tmp_
 
     assert found(engine, "zeppelin", mode="semantic")[0] == "New.md"
     assert "Projects/Rocket.md" not in found(engine, "rocket kerosene")
+
+
+def test_it_is_said_where_no_note_holds_a_word_of_the_query(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "kerosene lamp\n"})
+
+    class Anything(worlds.WordEmbedder):
+        """Find everything near to anything."""
+
+        def query(self, text: str) -> NDArray[np.float32]:
+            return super().query(text.replace("qqqqzz", "kerosene"))
+
+    with worlds.engine(root, tmp_path / "s", Anything()) as engine:
+        engine.refresh()
+        engine.embed()
+        answer = engine.search(Question(text="qqqqzz"))
+
+        assert answer.hits[0].row.note == "a.md"
+        assert answer.remarks == ("no note holds any of these words: these are the nearest in meaning",)

@@ -1,36 +1,29 @@
 """The one door through which a vault is written: requests, drafts, rules, then the journal or a proposal."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from knapper.changes import drafting, rules, submissions
 from knapper.changes.disk import apply as applying
-from knapper.changes.disk import undo
+from knapper.changes.disk import selection, undo
 from knapper.changes.disk.effects import Meta
+from knapper.changes.disk.records import Change
 from knapper.changes.disk.selection import Selector
 from knapper.changes.disk.state import State
 from knapper.changes.disk.undo import Undone
 from knapper.changes.drafting import Desk
-from knapper.changes.drafts import Capability, Draft, FileDraft
+from knapper.changes.drafts import Draft
 from knapper.changes.requests import Request
-from knapper.changes.review import acceptance, rendering
-from knapper.changes.review.proposal_list import Wanted
-from knapper.changes.review.proposal_records import Proposal
-from knapper.changes.review.proposals import DAYS, Proposals, seen
+from knapper.changes.review.proposals import DAYS, Proposals
 from knapper.changes.review.proposals import Note as Waiting
 from knapper.changes.review.taint import Taints
 from knapper.changes.rules import Verdict
 from knapper.changes.submissions import Submission
-from knapper.changes.text import blocks, snapshots, splices
-from knapper.changes.text.blocks import Choice
-from knapper.errors import BadInput, KnapError, RefusedError
+from knapper.errors import RefusedError
 from knapper.vault import grants as granted
 from knapper.vault.grants import Grants, Scope
 from knapper.vault.paths import NotePath
-
-_READ_BACK = 50
-"""Proposals about one note that are told what became of their blocks in it."""
 
 
 def _nothing(_: str) -> tuple[str, ...]:
@@ -98,120 +91,6 @@ class Writer:
         done = self._carry_out(draft, asked, verdict)
         return replace(done, failures=failures, refusals=refused)
 
-    def accept(
-        self, proposal_id: str, digest: str, *, files: Sequence[str] = (), hunks: Sequence[str] = (), run: str = ""
-    ) -> Submission:
-        """Apply a proposal, or the named files or hunks of it, as it was shown.
-
-        Raises:
-            NotFound: There is no such proposal, file or hunk.
-            ConflictError: It isn't what was shown, or a place in a file has changed since.
-            RefusedError: The client may not accept it.
-        """
-        selection = acceptance.choose(self.proposals, self.desk.view, proposal_id, digest, files=files, hunks=hunks)
-        try:
-            ground, scope = rules.ground(self.desk.view), selection.scope
-            verdict = rules.acceptance(selection.draft, self._mine(run), ground, scope, tainted=selection.tainted)
-            verdict.raise_if_refused()
-            source = selection.source
-            meta = Meta(client=self.grants.client, run=source.run, reason=source.reason, proposal=proposal_id)
-            applied = self._apply(selection.draft, meta)
-        except KnapError:
-            self.proposals.abandon(selection)
-            raise
-        self.proposals.mark_accepted(selection, applied.change_id)
-        return replace(applied, proposal_id=proposal_id)
-
-    def refit(self, proposal_id: str) -> Proposal:
-        """Fit a proposal to the files as they are now, and give it as the client may see it.
-
-        Raises:
-            NotFound: There is none, or it is about a file that the client may not know of.
-            ConflictError: A block of it in a note was edited by hand.
-        """
-        found = self.proposals.show(proposal_id, visible=self.desk.view.visible)
-        if found.status not in {"open", "stale"}:
-            return found
-        fitted, _ = acceptance.fit(self.proposals, self.desk.view.root, proposal_id)
-        return seen(fitted, self.desk.view.visible)
-
-    def reject(
-        self, proposal_id: str, reason: str = "", *, files: Sequence[str] = (), hunks: Sequence[str] = ()
-    ) -> Proposal:
-        """Say no to a proposal, or to the named files or hunks of it; blocks of it leave the notes.
-
-        Raises:
-            NotFound: There is no such proposal, file or hunk.
-            ConflictError: It is closed, or a block of it was edited by hand.
-            RefusedError: It is another client's, and the client is no person.
-        """
-        found = self.proposals.show(proposal_id, visible=self.desk.view.visible)
-        if not self.grants.is_person and found.client != self.grants.client:
-            raise RefusedError(f"the proposal {proposal_id} is another client's", hint="a person can reject it")
-        rejected = self.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
-        cleared = acceptance.blocks_removed(self.proposals, self.desk.view.root, proposal_id)
-        if cleared.files:
-            _ = self._apply(cleared, Meta(client=self.grants.client, run=found.run, reason=f"rejected {proposal_id}"))
-        return rejected
-
-    def draw(self, proposal_id: str) -> Submission:
-        """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
-
-        Raises:
-            NotFound: There is none.
-            RefusedError: The client isn't a person.
-            BadInput: A part can't be shown in a note.
-            ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
-        """
-        self._check_person("put blocks into notes")
-        found, noted = acceptance.fit(self.proposals, self.desk.view.root, proposal_id)
-        held = self.proposals.blocks(proposal_id)
-        made = [
-            (file.path, rendering.render(file, noted.get(file.path, file.before or b""), held.get(file.path, {})))
-            for file in found.files
-            if file.kind == "edit" and file.state == "open"
-        ]
-        if not made:
-            raise BadInput(f"nothing of {proposal_id} can be shown in a note", hint="`knap edits show` shows it")
-        draft = Draft(files=tuple(file for _, one in made for file in one.draft.files))
-        done = self._apply(draft, Meta(client=self.grants.client, run=found.run, reason=f"shown: {proposal_id}"))
-        for path, one in made:
-            self.proposals.set_blocks(proposal_id, path, one.blocks)
-        return replace(done, proposal_id=proposal_id)
-
-    def resolve(self, path: str, choice: Choice | Mapping[str, Choice]) -> Submission:
-        """Accept or reject the edits that wait as blocks in a note: all of them, or each by its id.
-
-        Raises:
-            NotFound: There is no such note or block.
-            ConflictError: A block was edited by hand or half deleted.
-            RefusedError: The client isn't a person.
-        """
-        self._check_person("resolve blocks")
-        note = self.desk.view.read(path)
-        found = blocks.resolve_all(snapshots.take(note.raw, note.outline), choice)
-        after = splices.merge(note.raw, found)
-        needs = frozenset[Capability]({"add", "delete"})
-        file = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=True)
-        done = self._apply(Draft(files=(file,)), Meta(client=self.grants.client, reason="resolved waiting edits"))
-        self._read_back(note.path, after)
-        return done
-
-    def _read_back(self, path: NotePath, raw: bytes) -> None:
-        """Tell proposals what became of their blocks in a note."""
-        for one in self.proposals.find(Wanted(path=path), limit=_READ_BACK).proposals:
-            shown = self.proposals.blocks(one.id).get(path)
-            if not shown:
-                continue
-            file = next(file for file in self.proposals.show(one.id).files if file.path == path)
-            seen = rendering.read_back(file, raw, shown)
-            _ = self.proposals.mark_in_note(one.id, seen.states)
-            self.proposals.set_blocks(one.id, path, seen.blocks)
-
-    def _check_person(self, what: str) -> None:
-        if not self.grants.is_person:
-            raise RefusedError(f"only a person can {what}", hint="use `knap edits`, or accept the proposal itself")
-
     def undo(self, selector: Selector, *, reason: str = "", partial: bool = False, run: str = "") -> Undone:
         """Take changes back; the undo is a change itself.
 
@@ -220,21 +99,32 @@ class Writer:
             ConflictError: Files were changed since, and *partial* wasn't asked for.
             NotFound: There is nothing to take back.
         """
-        if not self._mine(run).may_undo:
+        if not self.mine(run).may_undo:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
+        if not self.grants.is_person:
+            self._check_own(selection.changes(self.state.journal, selector))
         undone = undo.undo(self.state, selector, Meta(client=self.grants.client, reason=reason), partial=partial)
         self._tell(path for file in undone.applied.files for path in (file.before_path, file.after_path) if path)
         _ = self.applied(undone.applied.change_id)
         return undone
 
-    def _mine(self, run: str = "") -> Grants:
+    def _check_own(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            ends = (path for file in change.files for path in (file.before_path, file.after_path) if path)
+            if change.client != self.grants.client or not all(self.desk.view.visible(NotePath(end)) for end in ends):
+                raise RefusedError(
+                    f"the client '{self.grants.client}' may only take back its own changes of files that it sees",
+                    hint="a person can take back others: `knap undo`",
+                )
+
+    def mine(self, run: str = "") -> Grants:
         """Give the client's rules as they hold right now: who has read foreign text only proposes."""
         return replace(self.grants, tainted=self.taints.is_tainted(self.grants.client, run))
 
     def _decide(self, draft: Draft, asked: Asked) -> Verdict:
         ground = rules.ground(self.desk.view)
         return rules.verdict(
-            draft, self._mine(asked.run), ground, asked.scope, person_word=asked.person_word, log=asked.log
+            draft, self.mine(asked.run), ground, asked.scope, person_word=asked.person_word, log=asked.log
         )
 
     def _carry_out(self, draft: Draft, asked: Asked, verdict: Verdict) -> Submission:
@@ -251,13 +141,18 @@ class Writer:
             return told
         meta = Meta(client=self.grants.client, run=asked.run, reason=asked.reason)
         if verdict.kind == "propose" or asked.propose:
-            tainted = self._mine(asked.run).tainted
+            tainted = self.mine(asked.run).tainted
             note = Waiting(why=verdict.reason, tainted=tainted, days=self.proposal_days, scope=asked.scope)
             saved = self.proposals.save(draft, meta, note)
             return replace(told, status="proposed", proposal_id=saved.id)
-        return replace(self._apply(draft, meta), reason="")
+        return replace(self.apply(draft, meta), reason="")
 
-    def _apply(self, draft: Draft, meta: Meta) -> Submission:
+    def apply(self, draft: Draft, meta: Meta) -> Submission:
+        """Do what was decided, and let the index follow; deciding is the caller's.
+
+        Raises:
+            KnapError: As for `knapper.changes.disk.apply.apply`; nothing was changed then.
+        """
         applied = applying.apply(self.state, list(draft.effects()), meta)
         self._tell(path for file in draft.files for path in (file.path, file.place))
         files, hidden = submissions.reports(draft)

@@ -93,6 +93,8 @@ class Searcher:
             if vector is not None and rankings.dense and fusion == "convex":
                 chunks = self._learn(look, rankings, chunks, vector)
             hits = self._hits(look, question, chunks, rankings.names)
+        if hits and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
+            remark = remark or "no note holds any of these words: these are the nearest in meaning"
         return Answer(hits=tuple(hits), remarks=tuple(filter(None, (corrected, remark))))
 
     def _read(self, question: Question) -> tuple[Query, str]:

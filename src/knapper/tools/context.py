@@ -11,6 +11,7 @@ from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
 if TYPE_CHECKING:
+    from knapper.changes.reviewer import Reviewer
     from knapper.changes.writer import Asked, Writer
 
 
@@ -34,6 +35,13 @@ class Context:
     def writer(self) -> "Writer":
         """Give the door through which the client writes; the journal is opened when it is first asked for."""
         return self.open_writer()
+
+    @property
+    def reviewer(self) -> "Reviewer":
+        """Give the one who decides on proposals on the client's behalf."""
+        from knapper.changes.reviewer import Reviewer  # noqa: PLC0415 - searching needn't pay for it
+
+        return Reviewer(writer=self.writer)
 
     def sees(self, path: NotePath) -> bool:
         """Tell whether the client may know of a file in the index, and of what it leads to if it is a link."""

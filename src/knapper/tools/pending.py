@@ -38,7 +38,7 @@ def draw_proposal(context: Context, proposal_id: str) -> dict[str, JSONValue]:
         BadInput: A part can't be shown in a note.
         ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
     """
-    return context.writer.draw(proposal_id).as_dict()
+    return context.reviewer.draw(proposal_id).as_dict()
 
 
 def resolve_blocks(
@@ -67,8 +67,8 @@ def resolve_blocks(
     if "all" in choice:
         if not list_blocks(context, path)["total"]:
             raise NotFound(f"no edit waits in '{path}'", hint="`knap edits` lists proposals", code="block_not_found")
-        return context.writer.resolve(path, choice["all"]).as_dict()
-    return context.writer.resolve(path, choice).as_dict()
+        return context.reviewer.resolve(path, choice["all"]).as_dict()
+    return context.reviewer.resolve(path, choice).as_dict()
 
 
 def _row(block: pending.PendingBlock) -> JSONValue:

@@ -6,7 +6,7 @@ from typing import Final, get_args
 from knapper.changes.review import proposals
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale, Status, Summary
-from knapper.errors import BadInput, RefusedError
+from knapper.errors import BadInput
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
@@ -52,7 +52,7 @@ def show_proposal(context: Context, proposal_id: str) -> dict[str, JSONValue]:
     Raises:
         NotFound: There is none, or it is about files that the client doesn't see.
     """
-    return shape(context.writer.refit(proposal_id))
+    return shape(context.reviewer.refit(proposal_id))
 
 
 def accept_proposal(
@@ -73,7 +73,7 @@ def accept_proposal(
         RefusedError: The client may not accept it; a person can.
     """
     run = context.asked.run if context.asked else ""
-    return context.writer.accept(proposal_id, digest, files=files, hunks=hunks, run=run).as_dict()
+    return context.reviewer.accept(proposal_id, digest, files=files, hunks=hunks, run=run).as_dict()
 
 
 def reject_proposal(
@@ -93,7 +93,7 @@ def reject_proposal(
         ConflictError: It is closed.
         RefusedError: It is another client's, and the client is no person.
     """
-    found = context.writer.reject(proposal_id, reason, files=files, hunks=hunks)
+    found = context.reviewer.reject(proposal_id, reason, files=files, hunks=hunks)
     return {"success": True, "id": found.id, "status": found.status, "reason": reason}
 
 
@@ -113,8 +113,7 @@ def edit_proposal(context: Context, proposal_id: str, digest: str, hunk: str, ne
         BadInput: The hunk isn't open, or would change nothing.
         RefusedError: It is another client's, and the client is no person.
     """
-    _check_mine(context, proposal_id)
-    return shape(context.writer.proposals.edit_hunk(proposal_id, digest, hunk, new_text))
+    return shape(context.reviewer.edit(proposal_id, digest, hunk, new_text))
 
 
 def shape(proposal: Proposal) -> dict[str, JSONValue]:
@@ -150,14 +149,6 @@ def shape(proposal: Proposal) -> dict[str, JSONValue]:
         "notes": notices,
     }
     return shown | _some(more)
-
-
-def _check_mine(context: Context, proposal_id: str) -> None:
-    writer = context.writer
-    found = writer.proposals.show(proposal_id, visible=context.view.visible)
-    if not writer.grants.is_person and found.client != writer.grants.client:
-        hint = "a person can decide on it"
-        raise RefusedError(f"the proposal {proposal_id} is of the client '{found.client}'", hint=hint)
 
 
 def _summary(one: Summary) -> JSONValue:

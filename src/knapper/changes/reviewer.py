@@ -1,0 +1,166 @@
+"""Decide on what waits: accept, reject, edit, and show it as blocks in its notes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from knapper.changes import rules
+from knapper.changes.disk.effects import Meta
+from knapper.changes.drafts import Capability, Draft, FileDraft
+from knapper.changes.review import acceptance, rendering
+from knapper.changes.review.proposal_list import Wanted
+from knapper.changes.review.proposal_records import Proposal
+from knapper.changes.review.proposals import seen
+from knapper.changes.submissions import Submission
+from knapper.changes.text import blocks, snapshots, splices
+from knapper.changes.text.blocks import Choice
+from knapper.changes.writer import Writer
+from knapper.errors import BadInput, KnapError, RefusedError
+from knapper.vault.paths import NotePath
+
+_READ_BACK = 50
+"""Proposals about one note that are told what became of their blocks in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reviewer:
+    """Decide on behalf of the client that a writer writes for."""
+
+    writer: Writer
+
+    def accept(
+        self, proposal_id: str, digest: str, *, files: Sequence[str] = (), hunks: Sequence[str] = (), run: str = ""
+    ) -> Submission:
+        """Apply a proposal, or the named files or hunks of it, as it was shown.
+
+        Raises:
+            NotFound: There is no such proposal, file or hunk.
+            ConflictError: It isn't what was shown, or a place in a file has changed since.
+            RefusedError: The client may not accept it.
+        """
+        selection = acceptance.choose(
+            self.writer.proposals, self.writer.desk.view, proposal_id, digest, files=files, hunks=hunks
+        )
+        try:
+            ground, scope = rules.ground(self.writer.desk.view), selection.scope
+            verdict = rules.acceptance(selection.draft, self.writer.mine(run), ground, scope, tainted=selection.tainted)
+            verdict.raise_if_refused()
+            source = selection.source
+            meta = Meta(client=self.writer.grants.client, run=source.run, reason=source.reason, proposal=proposal_id)
+            applied = self.writer.apply(selection.draft, meta)
+        except KnapError:
+            self.writer.proposals.abandon(selection)
+            raise
+        self.writer.proposals.mark_accepted(selection, applied.change_id)
+        return replace(applied, proposal_id=proposal_id)
+
+    def refit(self, proposal_id: str) -> Proposal:
+        """Fit a proposal to the files as they are now, and give it as the client may see it.
+
+        Raises:
+            NotFound: There is none, or it is about a file that the client may not know of.
+            ConflictError: A block of it in a note was edited by hand.
+        """
+        found = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
+        if found.status not in {"open", "stale"}:
+            return found
+        fitted, _ = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
+        return seen(fitted, self.writer.desk.view.visible)
+
+    def reject(
+        self, proposal_id: str, reason: str = "", *, files: Sequence[str] = (), hunks: Sequence[str] = ()
+    ) -> Proposal:
+        """Say no to a proposal, or to the named files or hunks of it; blocks of it leave the notes.
+
+        Raises:
+            NotFound: There is no such proposal, file or hunk.
+            ConflictError: It is closed, or a block of it was edited by hand.
+            RefusedError: It is another client's, and the client is no person.
+        """
+        found = self._own(proposal_id)
+        rejected = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
+        cleared = acceptance.blocks_removed(self.writer.proposals, self.writer.desk.view.root, proposal_id)
+        if cleared.files:
+            _ = self._apply(cleared, f"rejected {proposal_id}", found.run)
+        return rejected
+
+    def edit(self, proposal_id: str, digest: str, hunk: str, text: str) -> Proposal:
+        """Put another text in the place of a hunk's new side, before it is accepted; the digest changes with it.
+
+        Raises:
+            NotFound: There is no such proposal or hunk.
+            ConflictError: It isn't what was shown any more, or is closed.
+            BadInput: The hunk isn't open, or would change nothing.
+            RefusedError: It is another client's, and the client is no person.
+        """
+        _ = self._own(proposal_id)
+        return self.writer.proposals.edit_hunk(proposal_id, digest, hunk, text)
+
+    def draw(self, proposal_id: str) -> Submission:
+        """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
+
+        Raises:
+            NotFound: There is none.
+            RefusedError: The client isn't a person.
+            BadInput: A part can't be shown in a note.
+            ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
+        """
+        self._check_person("put blocks into notes")
+        found, noted = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
+        held = self.writer.proposals.blocks(proposal_id)
+        made = [
+            (file.path, rendering.render(file, noted.get(file.path, file.before or b""), held.get(file.path, {})))
+            for file in found.files
+            if file.kind == "edit" and file.state == "open"
+        ]
+        if not made:
+            raise BadInput(f"nothing of {proposal_id} can be shown in a note", hint="`knap edits show` shows it")
+        draft = Draft(files=tuple(file for _, one in made for file in one.draft.files))
+        done = self._apply(draft, f"shown: {proposal_id}", found.run)
+        for path, one in made:
+            self.writer.proposals.set_blocks(proposal_id, path, one.blocks)
+        return replace(done, proposal_id=proposal_id)
+
+    def resolve(self, path: str, choice: Choice | Mapping[str, Choice]) -> Submission:
+        """Accept or reject the edits that wait as blocks in a note: all of them, or each by its id.
+
+        Raises:
+            NotFound: There is no such note or block.
+            ConflictError: A block was edited by hand or half deleted.
+            RefusedError: The client isn't a person.
+        """
+        self._check_person("resolve blocks")
+        note = self.writer.desk.view.read(path)
+        found = blocks.resolve_all(snapshots.take(note.raw, note.outline), choice)
+        after = splices.merge(note.raw, found)
+        needs = frozenset[Capability]({"add", "delete"})
+        file = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=True)
+        done = self._apply(Draft(files=(file,)), "resolved waiting edits")
+        self._read_back(note.path, after)
+        return done
+
+    def _own(self, proposal_id: str) -> Proposal:
+        found = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
+        if not self.writer.grants.is_person and found.client != self.writer.grants.client:
+            raise RefusedError(f"the proposal {proposal_id} is another client's", hint="a person can decide on it")
+        return found
+
+    def _apply(self, draft: Draft, reason: str, run: str = "") -> Submission:
+        """Write what only concerns blocks in notes; the rules hold for that, too."""
+        grants, ground = self.writer.grants, rules.ground(self.writer.desk.view)
+        rules.verdict(draft, replace(grants, editable="all"), ground, person_word=True).raise_if_refused()
+        return self.writer.apply(draft, Meta(client=grants.client, run=run, reason=reason))
+
+    def _read_back(self, path: NotePath, raw: bytes) -> None:
+        """Tell proposals what became of their blocks in a note."""
+        for one in self.writer.proposals.find(Wanted(path=path), limit=_READ_BACK).proposals:
+            shown = self.writer.proposals.blocks(one.id).get(path)
+            if not shown:
+                continue
+            file = next(file for file in self.writer.proposals.show(one.id).files if file.path == path)
+            seen = rendering.read_back(file, raw, shown)
+            _ = self.writer.proposals.mark_in_note(one.id, seen.states)
+            self.writer.proposals.set_blocks(one.id, path, seen.blocks)
+
+    def _check_person(self, what: str) -> None:
+        if not self.writer.grants.is_person:
+            raise RefusedError(f"only a person can {what}", hint="use `knap edits`, or accept the proposal itself")
