@@ -10,7 +10,8 @@ from typing import Final
 import click
 
 from knapper.cli.main import COMMANDS, knap
-from knapper.config.table import CLIENT_SETTINGS, CONFIG_ENV, SETTINGS, VAULT_SETTINGS, Setting
+from knapper.config.setting import Setting
+from knapper.config.table import CLIENT_SETTINGS, CONFIG_ENV, SETTINGS, VAULT_SETTINGS
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "reference"

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from knapper import config
+from knapper.config.setting import Setting
 from knapper.config.settings import Origin, Settings
-from knapper.config.table import SETTINGS, Setting
+from knapper.config.table import SETTINGS
 
 LAYERS = ("default", "file", "env_file", "environment", "flag")
 FROM_ENV = [setting for setting in SETTINGS if setting.env]
@@ -111,7 +112,7 @@ def test_every_setting_has_an_origin_and_every_value_arrives(monkeypatch: pytest
     settings = config.load()
 
     assert [each.name for each in settings.origins] == ["vault", *(setting.name for setting in SETTINGS)]
-    assert (settings.port, settings.index_interval_minutes, settings.audio_model) == (9000, 5, "tiny")
+    assert (settings.server.port, settings.index_interval_minutes, settings.audio.model) == (9000, 5, "tiny")
     assert settings.embeddings == config.Embeddings(kind="endpoint", model="e5", base_url="http://localhost:1/v1")
     assert settings.search.fusion == "rrf"
 

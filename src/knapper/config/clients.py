@@ -5,8 +5,9 @@ from typing import cast
 
 from knapper.config import spelling, values
 from knapper.config.files import Document
+from knapper.config.setting import Value
 from knapper.config.settings import Client
-from knapper.config.table import CLIENT_SETTINGS, Value
+from knapper.config.table import CLIENT_SETTINGS
 from knapper.errors import SetupError
 from knapper.vault import grants
 from knapper.vault.grants import Capability, ClientKind, EditableScope, Grants, Outcome

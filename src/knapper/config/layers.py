@@ -8,8 +8,9 @@ from typing import cast
 
 from knapper.config import spelling, values
 from knapper.config.files import Document
+from knapper.config.setting import Setting, Value
 from knapper.config.settings import Origin
-from knapper.config.table import CLIENT_SETTINGS, SETTINGS, VAULT_SETTINGS, Setting, Value
+from knapper.config.table import CLIENT_SETTINGS, SETTINGS, VAULT_SETTINGS
 from knapper.errors import SetupError
 
 VAULTS = "vaults"

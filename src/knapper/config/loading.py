@@ -9,7 +9,9 @@ import platformdirs
 from knapper.config import clients, environment, files, layers, values, vaults
 from knapper.config.files import Document
 from knapper.config.layers import Found, Sources
-from knapper.config.settings import Embeddings, Journal, Model, Origin, Search, Settings, Vault
+from knapper.config.sections import audio, model, scripts, server, web
+from knapper.config.setting import count, text
+from knapper.config.settings import Embeddings, Journal, Origin, Search, Settings, Vault
 from knapper.config.table import CONFIG_ENV, SETTINGS
 from knapper.errors import SetupError
 
@@ -38,11 +40,11 @@ def load(
     where = _locate(config_file, environ, cwd)
     document = files.read_toml(where) if config_file or files.is_there(where) else None
     env_path = values.expand(env_file, cwd) if env_file else where.with_name(".env")
-    said = files.read_env(env_path) if env_file or files.is_there(env_path) else None
+    secrets = files.read_env(env_path) if env_file or files.is_there(env_path) else None
     sources = Sources(
         flags=flags,
         environment=environ,
-        env_file=said,
+        env_file=secrets,
         document=document,
         defaults={"state_dir": str(platformdirs.user_data_path(APP, appauthor=False))},
         cwd=cwd,
@@ -80,48 +82,38 @@ def _settings(sources: Sources, where: Path) -> Settings:
     document = sources.document
     sections = layers.sections(document) if document else {}
     found = layers.find(sources)
+    said = {name: each.value for name, each in found.items()}
     known = vaults.configured(document, sections[layers.VAULTS]) if document else ()
     allowed = clients.configured(document, sections[layers.CLIENTS]) if document else ()
     wanted = found["default_vault"]
-    choice, why = vaults.choose(_text(found, "default_vault"), base=wanted.base, vaults=known, config_file=where)
+    choice, why = vaults.choose(text(said, "default_vault"), base=wanted.base, vaults=known, config_file=where)
     _refuse_env_in_vault(sources.env_file, [*known, *([choice] if isinstance(choice, Vault) else [])])
     embeddings = Embeddings(
-        kind=cast("Literal['static', 'endpoint', 'onnx', 'none']", _text(found, "embeddings.kind")),
-        model=_text(found, "embeddings.model"),
-        base_url=_text(found, "embeddings.base_url"),
-        api_key=_text(found, "embeddings.api_key"),
+        kind=cast("Literal['static', 'endpoint', 'onnx', 'none']", text(said, "embeddings.kind")),
+        model=text(said, "embeddings.model"),
+        base_url=text(said, "embeddings.base_url"),
+        api_key=text(said, "embeddings.api_key"),
     )
     return Settings(
         choice=choice,
         vaults=known,
         clients=allowed,
-        state_dir=Path(_text(found, "state_dir")),
+        state_dir=Path(text(said, "state_dir")),
         embeddings=embeddings,
-        search=Search(fusion=cast("Literal['convex', 'rrf']", _text(found, "search.fusion"))),
-        model=Model(
-            name=_text(found, "model.name"),
-            base_url=_text(found, "model.base_url"),
-            api_key=_text(found, "model.api_key"),
-        ),
-        audio_model=_text(found, "audio.model"),
-        proposal_days=_count(found, "proposals.expire_days"),
-        journal=Journal(max_mb=_count(found, "journal.max_mb"), max_age_days=_count(found, "journal.max_age_days")),
-        commits_to_git=_text(found, "git.commit") == "yes",
-        port=_count(found, "server.port"),
-        index_interval_minutes=_count(found, "index.interval_minutes"),
+        search=Search(fusion=cast("Literal['convex', 'rrf']", text(said, "search.fusion"))),
+        model=model.read(said),
+        audio=audio.read(said),
+        web=web.read(said),
+        scripts=scripts.read(said),
+        proposal_days=count(said, "proposals.expire_days"),
+        journal=Journal(max_mb=count(said, "journal.max_mb"), max_age_days=count(said, "journal.max_age_days")),
+        commits_to_git=text(said, "git.commit") == "yes",
+        server=server.read(said),
+        index_interval_minutes=count(said, "index.interval_minutes"),
         config_file=where,
         env_file=sources.env_file.path if sources.env_file else None,
         origins=_origins(found, choice, why, layers.stated(document, sections) if document else ()),
     )
-
-
-def _text(found: Mapping[str, Found], name: str) -> str:
-    return str(found[name].value)
-
-
-def _count(found: Mapping[str, Found], name: str) -> int:
-    value = found[name].value
-    return value if isinstance(value, int) else 0
 
 
 def _origins(

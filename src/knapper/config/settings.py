@@ -4,6 +4,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from knapper.config.sections.audio import Audio
+from knapper.config.sections.model import Model
+from knapper.config.sections.scripts import Scripts
+from knapper.config.sections.server import Server
+from knapper.config.sections.web import Web
 from knapper.errors import SetupError
 from knapper.vault import grants
 from knapper.vault.grants import Grants
@@ -60,16 +65,6 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """Name the language model, if there is one."""
-
-    name: str = ""
-    """Empty where no model is set."""
-    base_url: str = ""
-    api_key: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
     """Say how much is kept for undo."""
 
@@ -102,14 +97,16 @@ class Settings:
     state_dir: Path
     embeddings: Embeddings = Embeddings()
     search: Search = Search()
-    model: Model = Model()
-    audio_model: str = "whisper-v3"
+    model: Model = field(default_factory=Model)
+    audio: Audio = field(default_factory=Audio)
+    web: Web = field(default_factory=Web)
+    scripts: Scripts = field(default_factory=Scripts)
     proposal_days: int = 30
     """How long a proposal waits."""
     journal: Journal = Journal()
     commits_to_git: bool = False
     """Each change is committed, where the vault is a git repository."""
-    port: int = 8000
+    server: Server = field(default_factory=Server)
     index_interval_minutes: int = 60
     config_file: Path
     """Where the configuration file is, or would be."""

@@ -1,29 +1,7 @@
-"""List every setting: its name in the configuration file, the variables that set it, its default, its purpose."""
+"""List every setting."""
 
-from dataclasses import dataclass
-from typing import Literal
-
-Kind = Literal["text", "path", "url", "count", "choice", "texts"]
-Value = str | int | tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """Describe one setting."""
-
-    name: str
-    """Dotted, as in the file: ``embeddings.kind`` is ``kind`` in the section ``[embeddings]``."""
-    doc: str
-    kind: Kind = "text"
-    default: Value = ""
-    env: tuple[str, ...] = ()
-    """Variables that set it; the first one that is set counts."""
-    flag: str = ""
-    choices: tuple[str, ...] = ()
-    least: int = 0
-    most: int = 0
-    secret: bool = False
-
+from knapper.config.sections import audio, model, scripts, server, web
+from knapper.config.setting import Setting
 
 SETTINGS = (
     Setting(
@@ -71,29 +49,10 @@ SETTINGS = (
         env=("KNAP_FUSION",),
         choices=("convex", "rrf"),
     ),
-    Setting(
-        name="model.name",
-        doc="The language model that writes and reasons; empty for none.",
-        env=("KNAP_MODEL", "FIREWORKS_MODEL", "LLM_MODEL"),
-    ),
-    Setting(
-        name="model.base_url",
-        doc="The address of an OpenAI-compatible endpoint for the model.",
-        kind="url",
-        env=("KNAP_BASE_URL",),
-    ),
-    Setting(
-        name="model.api_key",
-        doc="The key for the model.",
-        env=("KNAP_API_KEY", "FIREWORKS_API_KEY"),
-        secret=True,
-    ),
-    Setting(
-        name="audio.model",
-        doc="The model that transcribes audio.",
-        default="whisper-v3",
-        env=("WHISPER_MODEL",),
-    ),
+    *model.SETTINGS,
+    *audio.SETTINGS,
+    *web.SETTINGS,
+    *scripts.SETTINGS,
     Setting(
         name="proposals.expire_days",
         doc="How long a proposal waits for a person, in days.",
@@ -125,15 +84,7 @@ SETTINGS = (
         default="no",
         choices=("no", "yes"),
     ),
-    Setting(
-        name="server.port",
-        doc="The port of the HTTP server.",
-        kind="count",
-        default=8000,
-        env=("API_PORT",),
-        least=1,
-        most=65_535,
-    ),
+    *server.SETTINGS,
     Setting(
         name="index.interval_minutes",
         doc="How often the background service refreshes the index, in minutes.",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from knapper.config.files import Document
-from knapper.config.table import Setting, Value
+from knapper.config.setting import Setting, Value
 from knapper.errors import SetupError
 
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
