@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import cast
+from typing import Annotated, cast
 
 from knapper.changes import text_edits
 from knapper.changes.requests import AddText, AtPosition, Create, EditText, Rewrite, Trash
@@ -10,6 +10,8 @@ from knapper.changes.text import diff
 from knapper.errors import BadInput
 from knapper.tools import answers
 from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.written import Written
 from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
 
@@ -18,7 +20,7 @@ _PROPERTIES = 'give an object, such as {"tags": ["meeting"]}'
 
 def create_file(
     context: Context, path: str, content: str = "", frontmatter: str | Mapping[str, JSONValue] = ""
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Written]:
     """Create a new note; nothing is ever overwritten, and missing folders are made.
 
     Args:
@@ -35,7 +37,7 @@ def create_file(
     return answers.one(context, Create(path=path, content=content, properties=_properties(frontmatter)))
 
 
-def write_file(context: Context, path: str, content: str, expected_hash: str) -> dict[str, JSONValue]:
+def write_file(context: Context, path: str, content: str, expected_hash: str) -> Annotated[Answer, Written]:
     """Replace the whole text of a note; its line endings and byte-order mark stay.
 
     Args:
@@ -53,7 +55,7 @@ def write_file(context: Context, path: str, content: str, expected_hash: str) ->
     return answers.one(context, Rewrite(path=path, content=content, base=expected_hash))
 
 
-def append_to_file(context: Context, path: str, content: str, expected_hash: str = "") -> dict[str, JSONValue]:
+def append_to_file(context: Context, path: str, content: str, expected_hash: str = "") -> Annotated[Answer, Written]:
     """Append text to the end of a note, on lines of its own.
 
     Args:
@@ -70,7 +72,7 @@ def append_to_file(context: Context, path: str, content: str, expected_hash: str
     return answers.one(context, AddText(path=path, content=content, where="end", base=expected_hash))
 
 
-def prepend_to_file(context: Context, path: str, content: str, expected_hash: str = "") -> dict[str, JSONValue]:
+def prepend_to_file(context: Context, path: str, content: str, expected_hash: str = "") -> Annotated[Answer, Written]:
     """Insert text at the beginning of a note, after its properties and before a blank line.
 
     Args:
@@ -87,7 +89,7 @@ def prepend_to_file(context: Context, path: str, content: str, expected_hash: st
 
 def edit_file(
     context: Context, path: str, old_text: str, new_text: str, count: int = 1, expected_hash: str = ""
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Written]:
     """Replace text in a note by other text.
 
     Args:
@@ -108,7 +110,7 @@ def edit_file(
 
 def edit_at(
     context: Context, path: str, position: str, content: str = "", expected_hash: str = ""
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Written]:
     """Insert, replace or delete whole lines of a note at a position.
 
     Args:
@@ -125,7 +127,7 @@ def edit_at(
     return answers.one(context, AtPosition(path=path, position=position, content=content, base=expected_hash))
 
 
-def delete_file(context: Context, path: str, expected_hash: str = "") -> dict[str, JSONValue]:
+def delete_file(context: Context, path: str, expected_hash: str = "") -> Annotated[Answer, Written]:
     """Put a file into the trash that the vault's settings name; nothing is deleted for good.
 
     Args:

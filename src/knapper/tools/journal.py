@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from typing import Annotated
 
 from knapper.changes.disk import apply as applying
 from knapper.changes.disk import history, selection, steps, undo
@@ -14,6 +15,8 @@ from knapper.changes.text import diff
 from knapper.errors import BadInput
 from knapper.tools import answers
 from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.written import Changes, Undone
 from knapper.vault.outline import JSONValue
 
 _TRASH = ".trash/"
@@ -21,7 +24,7 @@ _TRASH = ".trash/"
 
 def list_changes(
     context: Context, limit: int = history.LIMIT, offset: int = 0, wanted: Wanted | None = None
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Changes]:
     """List what was changed in the vault, the newest first: who, when, why, and which files.
 
     Args:
@@ -46,7 +49,7 @@ def undo_change(
     since: str = "",
     *,
     partial: bool = False,
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Undone]:
     """Take back the last change, or the one that is named; the undo is a change itself, and can be undone.
 
     Args:

@@ -1,19 +1,20 @@
 """Move files and folders; every link that points there follows."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
 from knapper.changes.requests import Move, Request, Trash
 from knapper.errors import BadInput, KnapError
 from knapper.tools import answers
 from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.written import Written
 from knapper.vault import lookup, paths
-from knapper.vault.outline import JSONValue
 
 _FORM: Final = 'give {"source": "old/path.md", "destination": "new/path.md"}'
 
 
-def move_file(context: Context, source: str, destination: str) -> dict[str, JSONValue]:
+def move_file(context: Context, source: str, destination: str) -> Annotated[Answer, Written]:
     """Move a note, another file or a folder; every link to it is rewritten, and nothing is overwritten.
 
     Args:
@@ -33,7 +34,7 @@ def move_file(context: Context, source: str, destination: str) -> dict[str, JSON
     return answers.one(context, Move(source=source, destination=destination))
 
 
-def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> dict[str, JSONValue]:
+def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> Annotated[Answer, Written]:
     """Move several files or folders; those that can't be moved are listed, and the others go on together.
 
     More than 5 are always a proposal.
@@ -49,7 +50,7 @@ def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> di
     return answers.several(context, [_move(number, one) for number, one in enumerate(moves)])
 
 
-def delete_files(context: Context, names: Sequence[str]) -> dict[str, JSONValue]:
+def delete_files(context: Context, names: Sequence[str]) -> Annotated[Answer, Written]:
     """Put several files into the trash; those for which that fails are listed, and the others go on together.
 
     Raises:

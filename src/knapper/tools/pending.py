@@ -1,11 +1,14 @@
 """Show waiting edits inside their notes, and resolve them there."""
 
 from collections.abc import Collection
+from typing import Annotated
 
 from knapper.changes.text import blocks
 from knapper.changes.text.blocks import Choice
 from knapper.errors import BadInput, NotFound
 from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.written import Written
 from knapper.vault import pending
 from knapper.vault.outline import JSONValue
 
@@ -29,7 +32,7 @@ def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:
     return {"success": True, "path": note.path, "hash": note.hash, "results": rows, "total": len(rows)}
 
 
-def draw_proposal(context: Context, proposal_id: str) -> dict[str, JSONValue]:
+def draw_proposal(context: Context, proposal_id: str) -> Annotated[Answer, Written]:
     """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
 
     Raises:
@@ -43,7 +46,7 @@ def draw_proposal(context: Context, proposal_id: str) -> dict[str, JSONValue]:
 
 def resolve_blocks(
     context: Context, path: str, *, accept: Collection[str] = (), reject: Collection[str] = ()
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Written]:
     """Put the new or the old text of waiting edits in the place of their blocks in a note.
 
     Args:

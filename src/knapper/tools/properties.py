@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from knapper.changes.requests import EditProperty
 from knapper.changes.text import property_values, snapshots
@@ -10,6 +10,8 @@ from knapper.errors import BadInput
 from knapper.tools import answers
 from knapper.tools import tags as tagging
 from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.written import Written
 from knapper.vault import paths as spelling
 from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
@@ -25,7 +27,7 @@ def update_frontmatter(
     value: JSONValue = None,
     operation: Operation = "set",
     expected_hash: str = "",
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Written]:
     """Set, remove, append to or rename one property of a note.
 
     Args:
@@ -48,7 +50,7 @@ def update_frontmatter(
 
 def batch_update_frontmatter(
     context: Context, paths: Sequence[str], field: str, value: JSONValue = None, operation: Operation = "set"
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Written]:
     """Change one property of several notes; those where that fails are listed, and the others go on together.
 
     More than 5 notes are always a proposal.

@@ -1,7 +1,7 @@
 """List, show, accept and reject what waits for a person's word."""
 
 from collections.abc import Sequence
-from typing import Final, get_args
+from typing import Annotated, Final, get_args
 
 from knapper.changes.review import proposals
 from knapper.changes.review.proposal_list import Wanted
@@ -9,6 +9,8 @@ from knapper.changes.review.proposal_records import Proposal, ProposedFile, Prop
 from knapper.errors import BadInput
 from knapper.tools import answers
 from knapper.tools.context import Context
+from knapper.tools.shapes import Answer, proposed
+from knapper.tools.shapes.written import Written
 from knapper.vault.outline import JSONValue
 
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
@@ -16,7 +18,7 @@ STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
 def list_proposals(
     context: Context, status: str = "", path: str = "", limit: int = proposals.LIMIT, offset: int = 0
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, proposed.Proposals]:
     """List changes that wait for a person's word, and what became of earlier ones; the newest first.
 
     Args:
@@ -39,7 +41,7 @@ def list_proposals(
     return answers.stretch([_summary(one) for one in found.proposals], found.total, limit, offset)
 
 
-def show_proposal(context: Context, proposal_id: str) -> dict[str, JSONValue]:
+def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, proposed.Proposal]:
     """Show a proposal, fitted to the files as they are now: its files, hunks and word-level differences.
 
     Args:
@@ -57,7 +59,7 @@ def show_proposal(context: Context, proposal_id: str) -> dict[str, JSONValue]:
 
 def accept_proposal(
     context: Context, proposal_id: str, digest: str, files: Sequence[str] = (), hunks: Sequence[str] = ()
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Written]:
     """Apply a proposal, or the named files or hunks of it, exactly as it was shown.
 
     Args:
@@ -78,7 +80,7 @@ def accept_proposal(
 
 def reject_proposal(
     context: Context, proposal_id: str, reason: str = "", files: Sequence[str] = (), hunks: Sequence[str] = ()
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, proposed.Rejected]:
     """Say no to a proposal, or to the named files or hunks of it; it stays visible, with the reason.
 
     Args:
@@ -97,7 +99,9 @@ def reject_proposal(
     return {"success": True, "id": found.id, "status": found.status, "reason": reason}
 
 
-def edit_proposal(context: Context, proposal_id: str, digest: str, hunk: str, new_text: str) -> dict[str, JSONValue]:
+def edit_proposal(
+    context: Context, proposal_id: str, digest: str, hunk: str, new_text: str
+) -> Annotated[Answer, proposed.Proposal]:
     """Put another text in the place of a hunk's new lines, before it is accepted; its digest changes with that.
 
     Args:

@@ -1,10 +1,12 @@
 """Change what a heading of a note owns."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from knapper.changes.requests import EditSection, RenameBlock, RenameHeading
 from knapper.tools import answers
 from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.written import Written
 from knapper.vault.outline import JSONValue
 
 How = Literal["replace", "replace_body", "append", "prepend"]
@@ -12,7 +14,7 @@ How = Literal["replace", "replace_body", "append", "prepend"]
 
 def replace_section(
     context: Context, path: str, heading: str, content: str, expected_hash: str = ""
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Written]:
     """Replace a heading and all below it, down to the next heading of its level or above.
 
     Args:
@@ -35,7 +37,7 @@ def replace_section(
 
 def append_to_section(
     context: Context, path: str, heading: str, content: str, expected_hash: str = ""
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Written]:
     """Append text at the end of a section, after a blank line; the heading and its text stay.
 
     Args:
@@ -52,7 +54,9 @@ def append_to_section(
     return answers.one(context, request)
 
 
-def rename_anchor(context: Context, path: str, anchor: str, name: str, expected_hash: str = "") -> dict[str, JSONValue]:
+def rename_anchor(
+    context: Context, path: str, anchor: str, name: str, expected_hash: str = ""
+) -> Annotated[Answer, Written]:
     """Rename a heading or a block id; links that lead there say the new name.
 
     Args:

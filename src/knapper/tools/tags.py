@@ -1,11 +1,14 @@
 """List and rename tags."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from knapper.changes.requests import RenameTag
 from knapper.index import tag_counts
 from knapper.tools import answers, search
 from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.written import Written
 from knapper.vault import paths
 from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
@@ -30,7 +33,7 @@ def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int 
     return {**answers.page(rows, limit, offset), **search.missing(freshness)}
 
 
-def rename_tag(context: Context, old: str, new: str, paths: Sequence[str] = ()) -> dict[str, JSONValue]:
+def rename_tag(context: Context, old: str, new: str, paths: Sequence[str] = ()) -> Annotated[Answer, Written]:
     """Rename a tag, and those nested below it, in text and properties.
 
     All notes that have it are a target by query, and so a proposal.

@@ -1,0 +1,111 @@
+"""Call tools by name, with arguments as programs and models send them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, cast
+
+from pydantic import ValidationError
+
+from knapper.errors import BadInput, KnapError
+from knapper.tools import schema
+from knapper.tools.context import Context
+from knapper.tools.rows import Row
+from knapper.tools.shapes import Answer
+
+ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "query": ("q", "search", "search_query", "text"),
+    "path": ("file", "file_path", "filepath", "filename", "note", "note_path"),
+    "paths": ("files", "file_paths", "notes"),
+    "content": ("new_content", "body", "markdown"),
+    "old_text": ("old", "old_str", "old_string", "find"),
+    "new_text": ("new", "new_str", "new_string", "replace", "replacement"),
+    "n_results": ("limit", "top_k", "k", "max_results", "num_results"),
+    "limit": ("n_results", "max_results", "top_k"),
+    "folder": ("directory", "dir", "folder_path"),
+    "source": ("from", "src", "old_path", "source_path"),
+    "destination": ("to", "dest", "dst", "new_path", "destination_path"),
+    "heading": ("section", "section_heading"),
+    "field": ("property", "key"),
+    "note_name": ("note", "name", "path"),
+    "proposal_id": ("proposal", "id"),
+    "change_id": ("change", "id"),
+    "url": ("uri", "link", "address"),
+    "expected_hash": ("hash", "base_hash"),
+}
+"""Names that are often guessed for a parameter; one counts only where the tool has no parameter of that name."""
+
+
+def call(row: Row, context: Context, arguments: Mapping[str, object]) -> Answer:
+    """Call a tool.
+
+    Args:
+        row: Which.
+        context: The vault, as the client sees it.
+        arguments: By name; names that are often guessed are understood.
+
+    Raises:
+        BadInput: An argument is missing, unknown or of another type.
+        KnapError: As the tool says.
+    """
+    given = check(row, arguments)
+    asked = {name: given.pop(name) for name in schema.taken(row).asked}
+    if any(asked.values()):
+        from knapper.changes.writer import Asked  # noqa: PLC0415 - reading needn't pay for it
+
+        context = replace(context, asked=replace(context.asked or Asked(), **asked))
+    return row.function(context, **given)
+
+
+def answer(row: Row, context: Context, arguments: Mapping[str, object]) -> Answer:
+    """Call a tool; an error is an answer too."""
+    try:
+        return call(row, context, arguments)
+    except KnapError as error:
+        return cast("Answer", error.as_dict())
+
+
+def check(row: Row, arguments: Mapping[str, object]) -> dict[str, object]:
+    """Check a tool's arguments, and give all that its function takes.
+
+    Raises:
+        BadInput: One is missing, unknown or of another type.
+    """
+    taken = schema.taken(row)
+    try:
+        model = taken.model.model_validate(_renamed(taken.model.model_fields, arguments))
+    except ValidationError as error:
+        raise _refusal(row, error) from None
+    left_out = taken.optional - model.model_fields_set
+    return {name: getattr(model, name) for name in type(model).model_fields if name not in left_out}
+
+
+def _renamed(known: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
+    """Give arguments their right names; what is given under its right name wins."""
+    given = {str(name): value for name, value in arguments.items()}
+    for name in known:
+        if name in given:
+            continue
+        guess = next((one for one in ALIASES.get(name, ()) if one in given and one not in known), None)
+        if guess is not None:
+            given[name] = given.pop(guess)
+    return given
+
+
+def _refusal(row: Row, error: ValidationError) -> BadInput:
+    problems = [
+        {"parameter": ".".join(map(str, one["loc"])), "problem": _problem(one["type"], one["msg"])}
+        for one in error.errors(include_url=False, include_input=False, include_context=False)
+    ]
+    first = problems[0]
+    known = ", ".join(row_name for row_name in schema.taken(row).model.model_fields)
+    return BadInput(
+        f"{row.name} can't be called so: {first['parameter'] or 'arguments'}: {first['problem']}",
+        hint=f"it takes {known}" if known else "it takes no arguments",
+        code="bad_arguments",
+        details={"problems": problems},
+    )
+
+
+def _problem(kind: str, message: str) -> str:
+    named = {"missing": "it is needed", "extra_forbidden": "there is no such parameter"}
+    return named.get(kind) or f"{message[:1].lower()}{message[1:]}"
