@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
+from knapper.errors import SetupError
 from knapper.index.engine import Engine, Freshness
 from knapper.index.filters import Filter
 from knapper.vault.paths import NotePath
@@ -13,6 +15,16 @@ from knapper.vault.view import View
 if TYPE_CHECKING:
     from knapper.changes.reviewer import Reviewer
     from knapper.changes.writer import Asked, Writer
+    from knapper.net.speech import Transcriber
+    from knapper.net.web import Web
+
+
+def _local_time() -> datetime:
+    return datetime.now().astimezone()
+
+
+def _closed() -> NoReturn:
+    raise SetupError("this isn't set up here", hint="`knap config` shows the settings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +42,12 @@ class Context:
     """Closes what the context holds open."""
     asked: "Asked | None" = None
     """How what is written is meant: why, in which run, only to be told; None for the usual."""
+    open_web: "Callable[[], Web]" = _closed
+    """Opens what searches the web and fetches pages, where the owner allows that."""
+    open_transcriber: "Callable[[], Transcriber]" = _closed
+    """Opens what turns audio into text, where the owner allows that."""
+    now: Callable[[], datetime] = _local_time
+    """Tells the time, with its zone."""
 
     @property
     def writer(self) -> "Writer":

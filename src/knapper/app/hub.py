@@ -1,0 +1,117 @@
+"""Hold several vaults open for as long as a server runs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Self
+
+from knapper.app.opened import OpenedVault
+from knapper.config import Vault, spelling
+from knapper.errors import NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from knapper.changes.writer import Asked
+    from knapper.config import Settings
+    from knapper.tools.context import Context
+    from knapper.tools.tables import Table
+
+
+class Hub:
+    """Give any client any of the vaults.
+
+    Any thread may use it. A vault is opened when it is first asked for.
+    """
+
+    def __init__(self, settings: Settings, *, only: bool = False) -> None:
+        """Take the vaults of the configuration.
+
+        Args:
+            settings: What the configuration says.
+            only: Leave out all vaults but the chosen one.
+
+        Raises:
+            SetupError: There is no vault, or none could be chosen.
+        """
+        choice = settings.choice
+        known = () if only else settings.vaults
+        if isinstance(choice, Vault):
+            known = (choice, *(vault for vault in known if vault.path != choice.path))
+        elif not known:
+            raise choice
+        self.settings = settings
+        self._vaults = {vault.name: vault for vault in reversed(known)}
+        self._names = tuple(reversed(self._vaults))
+        self._opened: dict[str, OpenedVault] = {}
+        self._stack = contextlib.ExitStack()
+        self._lock = threading.Lock()
+        self._table: Table | None = None
+
+    @property
+    def vaults(self) -> Sequence[str]:
+        """Name the vaults; the first is the one that is meant where none is named."""
+        return self._names
+
+    @property
+    def table(self) -> Table:
+        """Give the tools of all layers."""
+        if self._table is None:
+            from knapper.app import tables  # noqa: PLC0415 - schemas are made only where tools are called by name
+
+            self._table = tables.whole(self._names)
+        return self._table
+
+    def open(self, vault: str = "") -> OpenedVault:
+        """Open a vault, or give the one that is open.
+
+        Args:
+            vault: Its name; empty for the first.
+
+        Raises:
+            NotFound: There is no vault of that name.
+            SetupError: Its state folder lies inside it.
+            StorageError: Its index can't be opened.
+        """
+        name = vault or self._names[0]
+        chosen = self._vaults.get(name)
+        if chosen is None:
+            hint = spelling.did_you_mean(name, self._names, f"there are: {', '.join(self._names)}")
+            raise NotFound(f"there is no vault '{name}'", hint=hint, code="no_vault")
+        with self._lock:
+            opened = self._opened.get(name)
+            if opened is None:
+                opened = self._opened[name] = OpenedVault(self.settings, chosen)
+                self._stack.callback(opened.close)
+        return opened
+
+    def context(self, *, client: str, vault: str = "", asked: Asked | None = None) -> Context:
+        """Give a vault as *client* sees it; closing it closes nothing.
+
+        Args:
+            client: Whose policy holds.
+            vault: Its name; empty for the first.
+            asked: How what is written is meant.
+
+        Raises:
+            KnapError: As for `open`.
+        """
+        return self.open(vault).context(client, asked=asked)
+
+    def close(self) -> None:
+        """Close all vaults."""
+        with self._lock:
+            self._stack.close()
+            self._opened.clear()
+
+    def __enter__(self) -> Self:
+        """Use the hub in a block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()

@@ -1,0 +1,19 @@
+"""Join the tools of all layers into one table."""
+
+from collections.abc import Sequence
+
+from knapper.tools import table
+from knapper.tools.finder import Finder
+from knapper.tools.rows import Row
+from knapper.tools.tables import Table
+
+
+def whole(vaults: Sequence[str] = ()) -> Table:
+    """Make the table.
+
+    Args:
+        vaults: Names of the vaults that a server holds.
+    """
+    rows = table.ROWS
+    finder = Finder(Table(rows))
+    return Table((*rows, Row(function=finder.find_tool)), vaults)

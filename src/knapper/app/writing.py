@@ -1,0 +1,118 @@
+"""Open what writing to one vault needs, and make the writers of its clients."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from knapper import config
+from knapper.changes.disk import recover
+from knapper.changes.drafting import Desk
+from knapper.changes.linking.pasts import Pasts
+from knapper.changes.review import proposals, taint
+from knapper.changes.writer import Writer
+from knapper.errors import ConflictError, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from knapper.changes.disk.state import State
+    from knapper.changes.review.proposals import Proposals
+    from knapper.changes.review.taint import Taints
+    from knapper.config import Settings
+    from knapper.index.engine import Engine
+    from knapper.vault.grants import Grants
+    from knapper.vault.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desks:
+    """Hold what the writers of one vault share."""
+
+    settings: Settings
+    engine: Engine
+    state: State
+    proposals: Proposals
+    taints: Taints
+    recovered: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def open(cls, settings: Settings, engine: Engine, folder: Path, stack: contextlib.ExitStack) -> Self:
+        """Open the journal and what waits, and bring to an end what a kill cut short.
+
+        Args:
+            settings: What the configuration says.
+            engine: The vault's index.
+            folder: The vault's state folder.
+            stack: Closes what is opened.
+
+        Raises:
+            StorageError: The state can't be opened.
+        """
+        state, recovered = recover.open_state(engine.view.root, folder)
+        stack.callback(state.journal.shut)
+        waiting = proposals.open_proposals(folder)
+        stack.callback(waiting.shut)
+        taints = taint.open_taints(folder)
+        stack.callback(taints.shut)
+        _ = waiting.reconcile(state.journal)
+        kept = settings.journal
+        state.journal.prune(max_bytes=kept.max_mb * 1_000_000, max_age_days=kept.max_age_days)
+        told = [f"a change that was cut short was {one.outcome}: {', '.join(one.paths)}" for one in recovered]
+        return cls(settings=settings, engine=engine, state=state, proposals=waiting, taints=taints, recovered=told)
+
+    def writer(self, view: View, grants: Grants) -> Writer:
+        """Make the writer of one client."""
+        engine, state = self.engine, self.state
+        return Writer(
+            desk=Desk(
+                view=view,
+                owner=engine.view,
+                graph=engine.graph,
+                version=_versions(state),
+                catch_up=engine.catch_up,
+                pasts=Pasts(state.journal),
+            ),
+            state=state,
+            proposals=self.proposals,
+            taints=self.taints,
+            grants=grants,
+            touched=lambda paths: _follow(engine, paths),
+            proposal_days=self.settings.proposal_days,
+            applied=_committer(state) if self.settings.commits_to_git else _untold,
+            recovered=self.recovered,
+        )
+
+
+def _untold(_: str) -> tuple[str, ...]:
+    return ()
+
+
+def _committer(state: State) -> Callable[[str], tuple[str, ...]]:
+    from knapper.changes.disk import git  # noqa: PLC0415 - only where the owner wants it
+
+    def commit(change_id: str) -> tuple[str, ...]:
+        if not change_id:
+            return ()
+        outcome = git.commit(state.root, [state.journal.show(change_id)], env=config.environment_variables())
+        return (f"git: {outcome.reason}",) if outcome.reason else ()
+
+    return commit
+
+
+def _versions(state: State) -> Callable[[str], bytes | None]:
+    def version(name: str) -> bytes | None:
+        try:
+            return state.journal.content(name)
+        except NotFound:
+            return None
+
+    return version
+
+
+def _follow(engine: Engine, paths: Sequence[Path]) -> None:
+    """Let the index follow a write; where another process writes it right now, the next look takes it in."""
+    with contextlib.suppress(ConflictError):
+        _ = engine.refresh_paths(paths)

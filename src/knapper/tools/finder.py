@@ -1,0 +1,92 @@
+"""Find tools by what they do, and call those that aren't listed."""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Final, NotRequired
+
+from typing_extensions import TypedDict
+
+from knapper.errors import BadInput
+from knapper.tools import schema
+from knapper.tools.context import Context
+from knapper.tools.rows import Row
+from knapper.tools.shapes import Answer
+from knapper.tools.tables import Table
+from knapper.vault.outline import JSONValue
+
+_WORD: Final = re.compile(r"[a-z]{2,}")
+_NAME: Final = 3
+"""What a word in a tool's name counts more than one in its description."""
+
+
+class Found(TypedDict):
+    """Describe a tool."""
+
+    name: str
+    description: str
+    effect: str
+    parameters: dict[str, object]
+
+
+class FoundTools(TypedDict):
+    """List tools, the likeliest first."""
+
+    success: bool
+    results: list[Found]
+    total: int
+    message: NotRequired[str]
+
+
+class Finder:
+    """Hold the table in which tools are found."""
+
+    def __init__(self, table: Table) -> None:
+        """Take the table."""
+        self._table = table
+
+    def find_tool(self, context: Context, query: str, limit: int = 5) -> Annotated[Answer, FoundTools]:
+        """Find tools by what they do, with their parameters; call one with call_tool.
+
+        Args:
+            context: The vault, as the client sees it.
+            query: What is to be done, in a few words, or a tool's name.
+            limit: How many at most, 1 to 50.
+
+        Raises:
+            BadInput: The limit is out of its range.
+        """
+        del context
+        if not 1 <= limit <= 50:
+            raise BadInput(f"limit is {limit}", hint="give 1 to 50")
+        found = ranked(query, self._table.rows)
+        rows: list[JSONValue] = [
+            {
+                "name": row.name,
+                "description": schema.description(row),
+                "effect": row.effect,
+                "parameters": self._table.parameters(row),
+            }
+            for row in found[:limit]
+        ]
+        shown: Answer = {"success": True, "results": rows, "total": len(found)}
+        return shown if rows else {**shown, "message": "no tool fits; other words may help"}
+
+
+def ranked(query: str, rows: Iterable[Row]) -> list[Row]:
+    """Give the tools that share words with a question, the likeliest first."""
+    wanted = _words(query)
+    scored = [(_score(wanted, row), -number, row) for number, row in enumerate(rows)]
+    return [row for score, _, row in sorted(scored, key=lambda one: one[:2], reverse=True) if score]
+
+
+def _score(wanted: set[str], row: Row) -> float:
+    named, told = _words(row.name), _words(schema.description(row))
+    return sum(_NAME * _has(word, named) + _has(word, told) for word in wanted) / (1 + len(named) / 10)
+
+
+def _has(word: str, words: set[str]) -> bool:
+    return any(one.startswith(word) or word.startswith(one) for one in words if min(len(one), len(word)) > 2)
+
+
+def _words(text: str) -> set[str]:
+    return {word.removesuffix("s") for word in _WORD.findall(text.casefold())}

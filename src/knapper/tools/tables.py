@@ -1,0 +1,102 @@
+"""Find and call the tools of a table by name, in any of several vaults."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal, cast, get_args
+
+from knapper.errors import BadInput, KnapError, NotFound
+from knapper.tools import calls, schema
+from knapper.tools.context import Context
+from knapper.tools.rows import Row
+from knapper.tools.shapes import Answer
+from knapper.vault.outline import JSONValue
+
+Choice = Literal["essential", "full", "read-only"]
+"""Which tools are shown: the few that most work needs, all, or all that change nothing."""
+CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
+Open = Callable[[str], Context]
+"""Opens a vault by name for whoever calls; empty for the usual one."""
+_VAULT: Final = "vault"
+
+
+class Table:
+    """Hold the tools of all layers; what every surface offers is derived from here."""
+
+    def __init__(self, rows: Iterable[Row], vaults: Sequence[str] = ()) -> None:
+        """Take the rows.
+
+        Args:
+            rows: In the order in which they're shown.
+            vaults: Names of the vaults; where there are several, every tool takes one.
+
+        Raises:
+            ValueError: Two rows have one name.
+        """
+        given = tuple(rows)
+        self._rows = {row.name: row for row in given}
+        if len(self._rows) != len(given):
+            raise ValueError("two tools have one name")
+        self._vaults = tuple(vaults)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Give every row."""
+        return tuple(self._rows.values())
+
+    def chosen(self, choice: Choice) -> tuple[Row, ...]:
+        """Give the rows of a choice."""
+        if choice == "read-only":
+            return tuple(row for row in self.rows if row.effect == "read")
+        return tuple(row for row in self.rows if row.profile == "essential" or choice == "full")
+
+    def find(self, name: str) -> Row:
+        """Give a tool's row.
+
+        Raises:
+            NotFound: There is no such tool; the hint tells the nearest.
+        """
+        row = self._rows.get(name)
+        if row is None:
+            raise NotFound(f"there is no tool '{name}'", hint=_nearest(name, self._rows), code="no_tool")
+        return row
+
+    def parameters(self, row: Row) -> dict[str, JSONValue]:
+        """Give the JSON Schema of a tool's arguments, the vault's name among them where there are several."""
+        shown = schema.parameters(row)
+        if len(self._vaults) < 2:
+            return shown
+        names: list[JSONValue] = [*self._vaults]
+        vault: dict[str, JSONValue] = {
+            "type": "string",
+            "enum": names,
+            "default": self._vaults[0],
+            "description": "Which vault.",
+        }
+        properties: dict[str, JSONValue] = {**cast("dict[str, JSONValue]", shown["properties"]), _VAULT: vault}
+        return {**shown, "properties": properties}
+
+    def call(self, name: str, arguments: Mapping[str, object], open_vault: Open) -> Answer:
+        """Call a tool.
+
+        Raises:
+            KnapError: There is no such tool or vault, an argument can't be used, or the tool fails.
+        """
+        row = self.find(name)
+        given = dict(arguments)
+        vault = given.pop(_VAULT, "") if self._vaults else ""
+        if not isinstance(vault, str):
+            raise BadInput(f"{name} can't be called so: vault: it should be a text", code="bad_arguments")
+        return calls.call(row, open_vault(vault), given)
+
+    def answer(self, name: str, arguments: Mapping[str, object], open_vault: Open) -> Answer:
+        """Call a tool; an error is an answer too."""
+        try:
+            return self.call(name, arguments, open_vault)
+        except KnapError as error:
+            return cast("Answer", error.as_dict())
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    from rapidfuzz import process  # noqa: PLC0415 - only a mistyped name costs it
+
+    found = process.extractOne(name, list(known), score_cutoff=60)
+    return f"did you mean '{found[0]}'?" if found else "find_tool finds tools by what they do"
