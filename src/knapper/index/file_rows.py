@@ -9,6 +9,9 @@ from knapper.index.records import Record
 from knapper.index.segment import segment
 from knapper.vault import links, paths
 
+_SEARCHED = "file_id = ? AND shape != 'list' AND item IS NOT NULL"
+"""Properties that are asked for by a part of their text."""
+
 
 def insert(connection: sqlite3.Connection, record: Record) -> int:
     """Make an empty row for a file that the index doesn't know, and give its id."""
@@ -54,8 +57,7 @@ def write(connection: sqlite3.Connection, file_id: int, record: Record, *, next_
 def remove(connection: sqlite3.Connection, file_id: int) -> None:
     """Forget a file, all but its chunks."""
     _remove_title(connection, file_id)
-    for table in schema.PER_FILE:
-        connection.execute(f"DELETE FROM {table} WHERE file_id = ?", (file_id,))
+    _remove_parts(connection, file_id)
     connection.execute("DELETE FROM files WHERE id = ?", (file_id,))
 
 
@@ -65,8 +67,7 @@ def link_key(target: str) -> str:
 
 
 def _replace_parts(connection: sqlite3.Connection, file_id: int, record: Record) -> None:
-    for table in schema.PER_FILE:
-        connection.execute(f"DELETE FROM {table} WHERE file_id = ?", (file_id,))
+    _remove_parts(connection, file_id)
     connection.executemany(
         "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -88,10 +89,24 @@ def _replace_parts(connection: sqlite3.Connection, file_id: int, record: Record)
         "INSERT INTO tags VALUES (?, ?, ?, ?)", [(file_id, paths.key(t.name), t.name, t.line) for t in record.tags]
     )
     connection.executemany(
-        "INSERT INTO properties VALUES (?, ?, ?, ?, ?)", [(file_id, *row) for row in records.items(record.properties)]
+        "INSERT INTO properties (file_id, key, name, shape, item, number) VALUES (?, ?, ?, ?, ?, ?)",
+        [(file_id, *row) for row in records.items(record.properties)],
+    )
+    connection.execute(
+        f"INSERT INTO property_grams (rowid, item) SELECT id, item FROM properties WHERE {_SEARCHED}", (file_id,)
     )
     connection.executemany("INSERT INTO aliases VALUES (?, ?, ?)", [(file_id, a, paths.key(a)) for a in record.aliases])
     connection.executemany("INSERT INTO headings VALUES (?, ?, ?, ?)", [(file_id, *row) for row in record.headings])
+
+
+def _remove_parts(connection: sqlite3.Connection, file_id: int) -> None:
+    connection.execute(
+        "INSERT INTO property_grams (property_grams, rowid, item)"
+        f" SELECT 'delete', id, item FROM properties WHERE {_SEARCHED}",
+        (file_id,),
+    )
+    for table in schema.PER_FILE:
+        connection.execute(f"DELETE FROM {table} WHERE file_id = ?", (file_id,))
 
 
 def _replace_title(connection: sqlite3.Connection, file_id: int, record: Record) -> None:

@@ -1,12 +1,13 @@
 """Say which notes a question is about, as data that every engine can push into its query."""
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Final, Literal
 
 from knapper.vault.ignore import Ignore
 from knapper.vault.policy import Policy
 
-PropertyOp = Literal["contains", "equals", "exists", "missing", "not_contains", "not_equals"]
+_NOT_ABOUT_FILES: Final = frozenset({"include_log", "policy", "ignore"})
+PropertyOp = Literal["contains", "equals", "exists", "is", "missing", "not_contains", "not_equals"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +17,8 @@ class PropertyTest:
     name: str
     op: PropertyOp = "exists"
     value: str = ""
-    """A whole value for ``equals``; an element of a list or a part of a text for ``contains``."""
+    """A whole value or a list's element for ``equals``; the whole property for ``is``, a list of one element included;
+    an element of a list or a part of a text for ``contains``, with a link's brackets or without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,8 @@ class Filter:
     folders: tuple[str, ...] = ()
     """Any of these, with all below."""
     exclude_folders: tuple[str, ...] = ()
+    directly_in: tuple[str, ...] = ()
+    """Any of these folders, without those below."""
     paths: tuple[str, ...] = ()
     """Any of these files."""
     exclude_paths: tuple[str, ...] = ()
@@ -43,6 +47,8 @@ class Filter:
     created_to: str = ""
     kinds: tuple[str, ...] = ()
     """Kinds of file: note, canvas, base, attachment."""
+    include_log: bool = False
+    """Passages of the program's own log may be found too."""
     policy: Policy | None = None
     """The asker's; what it may not see isn't there."""
     ignore: Ignore | None = None
@@ -62,4 +68,4 @@ class Filter:
         return "|".join([*said, policy, self.ignore.fingerprint if self.ignore else ""])
 
     def _said(self) -> list[object]:
-        return [getattr(self, f.name) for f in fields(self) if f.name not in {"policy", "ignore"}]
+        return [getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ABOUT_FILES]

@@ -75,7 +75,7 @@ def of_note(stat: FileStat, note: Note, *, racy: bool) -> Record:
         aliases=_aliases(values),
         names=_names(values, outline),
         headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
-        created=_created(values) or day(min(stat.ctime_ns, stat.mtime_ns)),
+        created=_created(values) or _made(stat),
         modified=day(stat.mtime_ns),
         properties=values,
         tags=outline.tags,
@@ -94,7 +94,7 @@ def of_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> Record:
         aliases=(),
         names=(),
         headings=(),
-        created=day(min(stat.ctime_ns, stat.mtime_ns)),
+        created=_made(stat),
         modified=day(stat.mtime_ns),
         properties={},
         tags=(),
@@ -105,22 +105,34 @@ def of_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> Record:
     )
 
 
-def items(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None]]:
-    """Spread properties into rows of key, name, shape and text; a list gives one an element, or one of None."""
+def items(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None, float | None]]:
+    """Spread properties into rows of key, name, shape, text and number; a list gives one an element, or one of None."""
     for name, value in properties.items():
         key = paths.key(name)
-        if isinstance(value, list):
-            for element in value or [None]:
-                yield key, name, "list", None if element is None else fold(element)
-        else:
-            shape = "object" if isinstance(value, dict) else "scalar"
-            yield key, name, shape, None if value is None else fold(value)
+        shape = "list" if isinstance(value, list) else "object" if isinstance(value, dict) else "scalar"
+        for element in (value or [None]) if isinstance(value, list) else [value]:
+            yield key, name, shape, None if element is None else fold(element), _number(element)
 
 
 def fold(value: JSONValue) -> str:
     """Give a property's value as the text that filters compare: as written in YAML, without case."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return paths.key(text[:_MAX_ITEM])
+
+
+def _number(value: JSONValue) -> float | None:
+    """Give what a value is sorted by where it is a number; one too large for the index is sorted as text."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _made(stat: FileStat) -> str:
+    """Give the day on which a file was made, as far as the system tells; a file isn't younger than its text."""
+    return day(min(stat.born_ns or stat.mtime_ns, stat.mtime_ns))
 
 
 def _aliases(values: Mapping[str, JSONValue]) -> tuple[str, ...]:

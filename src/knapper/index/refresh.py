@@ -145,7 +145,7 @@ def carry_out(store: Store, view: View, plan: Plan, *, progress: Progress | None
 
 def _store(store: Store, record: Record, found: Sequence[Chunk], outcome: Outcome) -> None:
     if record.hash and record.hash == store.hash_of(record.path):
-        store.touch(record.path, mtime_ns=record.stat.mtime_ns, racy=record.racy)
+        store.touch(record)
         outcome.unchanged += 1
         return
     store.apply(record, found)

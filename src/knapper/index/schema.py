@@ -6,7 +6,7 @@ and a filter on notes is a filter on row ids.
 
 from knapper.index.segment import TOKENIZER
 
-VERSION = 4
+VERSION = 5
 """Part of what an index is built with; another version is dropped and built anew."""
 
 CHUNK_BITS = 20
@@ -40,9 +40,12 @@ CREATE TABLE files (
 );
 CREATE INDEX files_path_key ON files (path_key);
 CREATE INDEX files_name_key ON files (name_key);
-CREATE INDEX files_folder ON files (folder_key);
-CREATE INDEX files_modified ON files (modified);
-CREATE INDEX files_created ON files (created);
+CREATE INDEX files_folder ON files (folder_key, kind, path);
+CREATE INDEX files_kind ON files (kind, path);
+CREATE INDEX files_title ON files (kind, name_key, path);
+CREATE INDEX files_saved ON files (kind, mtime_ns);
+CREATE INDEX files_modified ON files (kind, modified, path);
+CREATE INDEX files_created ON files (kind, created, path);
 
 CREATE TABLE chunks (
   id INTEGER PRIMARY KEY,
@@ -58,6 +61,7 @@ CREATE TABLE chunks (
   text TEXT NOT NULL
 );
 CREATE INDEX chunks_digest ON chunks (digest);
+CREATE INDEX chunks_log ON chunks (id) WHERE kind = 'log';
 
 CREATE TABLE vectors (
   chunk_id INTEGER PRIMARY KEY, generation INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL
@@ -76,13 +80,14 @@ CREATE INDEX links_target ON links (target_key);
 
 CREATE TABLE tags (file_id INTEGER NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL, line INTEGER NOT NULL);
 CREATE INDEX tags_file ON tags (file_id);
-CREATE INDEX tags_key ON tags (key);
+CREATE INDEX tags_key ON tags (key, file_id, name);
 
 CREATE TABLE properties (
-  file_id INTEGER NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL, item TEXT
+  id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL,
+  item TEXT, number REAL
 );
-CREATE INDEX properties_file ON properties (file_id);
-CREATE INDEX properties_key ON properties (key, item);
+CREATE INDEX properties_file ON properties (file_id, key);
+CREATE INDEX properties_key ON properties (key, item, shape, file_id);
 
 CREATE TABLE aliases (file_id INTEGER NOT NULL, alias TEXT NOT NULL, key TEXT NOT NULL);
 CREATE INDEX aliases_file ON aliases (file_id);
@@ -94,7 +99,13 @@ CREATE INDEX headings_file ON headings (file_id);
 CREATE VIRTUAL TABLE chunk_words USING fts5(title, heading, body, content='', tokenize="{TOKENIZER}");
 CREATE VIRTUAL TABLE title_words USING fts5(title, aliases, headings, content='', tokenize="{TOKENIZER}");
 CREATE VIRTUAL TABLE name_grams USING fts5(names, content='', tokenize='trigram');
+CREATE VIRTUAL TABLE property_grams USING fts5(
+  item, content='properties', content_rowid='id', columnsize=0, tokenize='trigram'
+);
 """
+
+LOGGED = "SELECT id FROM chunks WHERE kind = 'log'"
+"""Gives the ids of what the program logged; answered by an index of its own."""
 
 PER_FILE = ("links", "tags", "properties", "aliases", "headings")
 """Tables that hold rows of one file under ``file_id``, replaced as a whole."""

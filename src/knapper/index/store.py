@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import chunk_rows, file_rows, records, schema, waiting
+from knapper.index import chunk_rows, file_rows, schema, waiting
 from knapper.index.database import Database
 from knapper.index.records import Known, Record
 from knapper.vault.paths import NotePath
@@ -95,12 +95,12 @@ class Store:
             )
             file_rows.write(connection, file_id, record, next_chunk=next_chunk)
 
-    def touch(self, path: NotePath, *, mtime_ns: int, racy: bool) -> None:
+    def touch(self, record: Record) -> None:
         """Note that a file was looked at again and still says the same."""
         with self.database.transaction() as connection:
             connection.execute(
-                "UPDATE files SET mtime_ns = ?, racy = ?, modified = ? WHERE path = ?",
-                (mtime_ns, racy, records.day(mtime_ns), path),
+                "UPDATE files SET mtime_ns = ?, racy = ?, modified = ?, created = ? WHERE path = ?",
+                (record.stat.mtime_ns, record.racy, record.modified, record.created, record.path),
             )
 
     def remove(self, gone: Iterable[NotePath]) -> None:
@@ -183,7 +183,7 @@ class Store:
             oldest = generation_of(connection) - REMEMBERED_GENERATIONS
             connection.execute("DELETE FROM removed WHERE generation < ?", (oldest,))
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('removed_since', ?)", (max(oldest, 0),))
-            for table in ("chunk_words", "title_words", "name_grams"):
+            for table in ("chunk_words", "title_words", "name_grams", "property_grams"):
                 connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
 

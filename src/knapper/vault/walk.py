@@ -31,6 +31,8 @@ class FileStat:
     inode: int
     target: NotePath | None = None
     """Where the bytes lie; None where that is ``path`` itself, so for all but symbolic links."""
+    born_ns: int = 0
+    """When the file was made; 0 where the system doesn't tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,4 +203,12 @@ def _told(status: os.stat_result, path: str, target: NotePath | None = None) -> 
         ctime_ns=status.st_ctime_ns,
         inode=status.st_ino,
         target=target,
+        born_ns=_born_ns(status),
     )
+
+
+def _born_ns(status: os.stat_result) -> int:
+    if sys.platform == "win32":
+        return status.st_ctime_ns
+    born: float = getattr(status, "st_birthtime", 0.0)
+    return int(born * 1e9)
