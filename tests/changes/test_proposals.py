@@ -11,9 +11,11 @@ from knapper.changes.disk.files import hash_of
 from knapper.changes.disk.state import State
 from knapper.changes.drafts import Draft, FileDraft
 from knapper.changes.review import proposals
+from knapper.changes.review.making import Note
 from knapper.changes.review.proposal_list import Wanted
-from knapper.changes.review.proposals import Note, Proposals
-from knapper.errors import BadInput, ConflictError, NotFound
+from knapper.changes.review.proposal_records import Proposal
+from knapper.changes.review.proposals import Proposals
+from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.vault.paths import NotePath
 from tests.changes import generated, waiting
 from tests.changes.disks import opened, picture, write
@@ -45,13 +47,22 @@ def store(state: State, clock: Clock) -> Iterator[Proposals]:
     own.shut()
 
 
-def test_a_proposal_is_shown_as_it_was_made(store: Proposals) -> None:
+def kept(state: State, proposal: Proposal) -> Proposal:
+    """Read a proposal as another process would."""
+    other = proposals.open_proposals(state.folder, clock=lambda: proposal.created)
+    try:
+        return other.show(proposal.id)
+    finally:
+        other.shut()
+
+
+def test_a_proposal_is_shown_as_it_was_made(state: State, store: Proposals) -> None:
     draft = Draft(files=(edit("a.md", BEFORE, AFTER), create("b.md", b"new\n")), notices=("look",), by_query=True)
 
     made = store.save(draft, META, Note(why="too many files", tainted=True))
     shown = store.show(made.id)
 
-    assert shown == made
+    assert shown == made == kept(state, made)
     assert (shown.client, shown.run, shown.reason, shown.why) == ("agent", "run-1", "tidy up", "too many files")
     assert (shown.status, shown.tainted, shown.by_query, shown.notices) == ("open", True, True, ("look",))
     assert [(file.number, file.kind, file.base) for file in shown.files] == [
@@ -144,8 +155,10 @@ def test_any_hunks_accepted_in_any_order_and_the_rest_rejected_give_the_exact_by
 
     for name in wanted:
         made = waiting.accept(state, own, made, hunks=[name])
+        assert kept(state, made) == made
     if len(wanted) < len(hunks):
         made = own.reject(made.id, "no")
+        assert kept(state, made) == made
 
     assert (root / "a.md").read_bytes() == b"".join([*pieces, before[at:]])
     assert made.status == ("accepted" if len(wanted) == len(hunks) else "partly_accepted" if wanted else "rejected")
@@ -339,6 +352,7 @@ def test_a_hunk_is_edited_before_it_is_accepted(root: Path, state: State, store:
 
     changed = store.edit_hunk(made.id, made.digest, "1.1", "uno\ndue")
 
+    assert kept(state, changed) == changed
     assert changed.files[0].hunks[0].edited
     assert [one.id for one in changed.files[0].hunks] == ["1.1", "1.2"]
     waiting.accept(state, store, changed)
@@ -352,6 +366,29 @@ def test_an_edit_that_would_change_nothing_is_a_rejection(store: Proposals) -> N
 
     with pytest.raises(BadInput, match="changes nothing"):
         store.edit_hunk(made.id, made.digest, "1.1", "one")
+
+
+def test_what_another_process_did_is_seen_at_once(state: State, store: Proposals, clock: Clock) -> None:
+    made = propose(store, edit("a.md", BEFORE, AFTER))
+    shown = store.show(made.id)
+    other = proposals.open_proposals(state.folder, clock=clock)
+
+    other.reject(made.id, "no", hunks=["1.1"])
+
+    assert store.show(made.id) == other.show(made.id) != shown
+    other.shut()
+
+
+def test_what_was_not_kept_after_all_is_not_remembered(state: State, store: Proposals) -> None:
+    made = propose(store, edit("a.md", BEFORE, AFTER))
+    with sqlite3.connect(state.folder / proposals.FILE) as database:
+        database.execute("CREATE TRIGGER no BEFORE UPDATE ON proposals BEGIN SELECT RAISE(ABORT, 'full'); END")
+    database.close()
+
+    with pytest.raises(StorageError, match="full"):
+        store.reject(made.id, "no")
+
+    assert store.show(made.id) == made
 
 
 def test_rejected_parts_stay_visible_with_the_reason(store: Proposals) -> None:

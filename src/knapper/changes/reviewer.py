@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from knapper.changes import rules
 from knapper.changes.disk.effects import Meta
 from knapper.changes.drafts import Capability, Draft, FileDraft
-from knapper.changes.review import acceptance, rendering
+from knapper.changes.review import acceptance, rendering, sight
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import Proposal
-from knapper.changes.review.proposals import seen
 from knapper.changes.submissions import Submission
 from knapper.changes.text import blocks, snapshots, splices
 from knapper.changes.text.blocks import Choice
@@ -64,7 +63,7 @@ class Reviewer:
         if found.status not in {"open", "stale"}:
             return found
         fitted, _ = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
-        return seen(fitted, self.writer.desk.view.visible)
+        return sight.seen(fitted, self.writer.desk.view.visible)
 
     def reject(
         self, proposal_id: str, reason: str = "", *, files: Sequence[str] = (), hunks: Sequence[str] = ()

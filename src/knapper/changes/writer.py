@@ -15,10 +15,11 @@ from knapper.changes.disk.undo import Undone
 from knapper.changes.drafting import Desk
 from knapper.changes.drafts import Draft
 from knapper.changes.requests import Request
-from knapper.changes.review.proposals import DAYS, Proposals
-from knapper.changes.review.proposals import Note as Waiting
+from knapper.changes.review.making import DAYS
+from knapper.changes.review.making import Note as Waiting
+from knapper.changes.review.proposals import Proposals
 from knapper.changes.review.taint import Taints
-from knapper.changes.rules import Verdict
+from knapper.changes.rules import LogPlace, Verdict
 from knapper.changes.submissions import Submission
 from knapper.errors import RefusedError
 from knapper.vault import grants as granted
@@ -43,8 +44,8 @@ class Asked:
     """Make a proposal even of what would be applied."""
     person_word: bool = False
     """A person has seen this very batch and said yes."""
-    log: bool = False
-    """An entry that the program adds to its own log."""
+    log: LogPlace | None = None
+    """Where the program adds an entry to its own log."""
     scope: Scope = granted.NOTHING_OPEN
 
 

@@ -5,11 +5,14 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 from knapper.changes.disk import lock
 from knapper.errors import StorageError
 
 BUSY_S = 10.0
+Stamp: TypeAlias = tuple[int, int]
+"""Another one after every write, be it by this process or by another."""
 
 
 class Ledger:
@@ -19,7 +22,14 @@ class Ledger:
         """Wrap an open database; `open_ledger` makes one."""
         self._database = database
         self._guard = threading.RLock()
+        self._begun = 0
         self.path = path
+
+    def stamp(self, database: sqlite3.Connection) -> Stamp | None:
+        """Identify the state that a lent database is in; None where the block has written to it itself."""
+        if database.total_changes != self._begun:
+            return None
+        return int(database.execute("PRAGMA data_version").fetchone()[0]), database.total_changes
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
@@ -32,7 +42,7 @@ class Ledger:
             if self._database.in_transaction:
                 yield self._database
                 return
-            self._database.execute("BEGIN")
+            self._begin("BEGIN")
             try:
                 yield self._database
             finally:
@@ -47,7 +57,7 @@ class Ledger:
             StorageError: The file can't be written.
         """
         with self._guard, _named(self.path):
-            self._database.execute("BEGIN IMMEDIATE")
+            self._begin("BEGIN IMMEDIATE")
             try:
                 yield self._database
                 self._database.execute("COMMIT")
@@ -60,6 +70,10 @@ class Ledger:
         """Close the file."""
         with self._guard:
             self._database.close()
+
+    def _begin(self, statement: str) -> None:
+        self._database.execute(statement)
+        self._begun = self._database.total_changes
 
 
 def open_ledger(path: Path, schema: str, version: int) -> Ledger:

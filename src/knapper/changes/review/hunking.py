@@ -88,6 +88,11 @@ def with_hunks(
     return replace(file, hunks=shown)
 
 
+def again(file: ProposedFile, proposal: str) -> ProposedFile:
+    """Bring a file's hunks, and its state, in line with what was changed of it."""
+    return with_hunks(file, proposal, file.hunks, edited=any(one.edited for one in file.hunks))
+
+
 def _new(content: bytes) -> Hunk:
     return Hunk(id="", start=0, old=b"", new=content, old_start_line=1, new_start_line=1)
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
 
@@ -214,6 +214,11 @@ class Page:
     total: int
     limit: int
     offset: int
+
+
+def sealed(proposal: Proposal) -> Proposal:
+    """Give a proposal the digest of what it is now."""
+    return replace(proposal, digest=digest(proposal))
 
 
 def digest(proposal: Proposal) -> str:

@@ -3,47 +3,42 @@
 One SQLite file a vault, outside of it; what is accepted goes through `select`, the journal, then `mark_accepted`.
 """
 
-import json
 import secrets
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from knapper.changes.disk import ids, ledger
+from knapper.changes.disk import ledger
 from knapper.changes.disk.effects import Meta
 from knapper.changes.disk.journal import Journal
 from knapper.changes.disk.ledger import Ledger
 from knapper.changes.drafts import Draft
-from knapper.changes.review import choices, hunking, proposal_list, proposal_rows, rendering, settling, staleness
+from knapper.changes.review import (
+    attempts,
+    choices,
+    expiry,
+    hunking,
+    making,
+    proposal_list,
+    proposal_rows,
+    rendering,
+    settling,
+    sight,
+    staleness,
+)
 from knapper.changes.review.choices import Blocks, Selection
+from knapper.changes.review.making import Note
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import ItemState, Page, Proposal
 from knapper.changes.review.proposal_schema import SCHEMA, VERSION
 from knapper.errors import BadInput
-from knapper.vault.grants import NOTHING_OPEN, Scope
 from knapper.vault.paths import NotePath
 
 FILE = "proposals.db"
-DAYS = 30
 LIMIT = 20
 _LOST_H = 24
 """Hours after which an attempt to accept, of which the journal knows nothing, was surely never made."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """Say why and how long a draft waits."""
-
-    why: str = ""
-    """What the rules said."""
-    tainted: bool = False
-    """Whether the client has read text that others wrote."""
-    days: float = DAYS
-    scope: Scope = NOTHING_OPEN
-    """The notes that the client's editable scope comes to."""
-    supersedes: str = ""
-    """The proposal that this one takes the place of."""
 
 
 class Proposals:
@@ -53,6 +48,7 @@ class Proposals:
         """Wrap an open file."""
         self._ledger = own
         self._clock = clock
+        self._reader = proposal_rows.Reader(own)
 
     def save(self, draft: Draft, meta: Meta, note: Note | None = None) -> Proposal:
         """Keep a draft until somebody says yes or no to it.
@@ -67,41 +63,18 @@ class Proposals:
             NotFound: The proposal that it is to take the place of isn't there.
         """
         note = note or Note()
-        proposal = self._made(draft, meta, note)
+        proposal = making.make(draft, meta, note, self._clock())
         if not proposal.files and not proposal.folders:
             raise BadInput("nothing would change", hint="nothing has to be done", code="no_change")
         with self._ledger.writing() as database:
             proposal_rows.add(database, proposal)
             if note.supersedes:
-                old = proposal_rows.get(database, note.supersedes)
+                old = self._reader.get(database, note.supersedes)
                 settling.check_open(old)
                 database.execute(
                     "UPDATE proposals SET status = 'superseded', superseded_by = ? WHERE id = ?", (proposal.id, old.id)
                 )
-            return proposal_rows.get(database, proposal.id)
-
-    def _made(self, draft: Draft, meta: Meta, note: Note) -> Proposal:
-        name, now = ids.make(), self._clock()
-        changed = [
-            one for one in draft.files if one.trash or one.target or one.before is None or one.before != one.after
-        ]
-        return Proposal(
-            id=name,
-            client=meta.client,
-            run=meta.run,
-            created=now,
-            expires=now + timedelta(days=note.days),
-            status="open",
-            reason=meta.reason,
-            why=note.why,
-            tainted=note.tainted,
-            by_query=draft.by_query,
-            files=tuple(hunking.cut(one, number, name) for number, one in enumerate(changed, start=1)),
-            folders=draft.folders,
-            notices=draft.notices,
-            rewritten=draft.rewritten,
-            scope=note.scope,
-        )
+        return proposal
 
     def find(self, wanted: Wanted | None = None, *, limit: int = LIMIT, offset: int = 0) -> Page:
         """List proposals, newest first.
@@ -127,8 +100,8 @@ class Proposals:
         """
         self._expire()
         with self._ledger.reading() as database:
-            found = proposal_rows.get(database, proposal_id)
-        return found if visible is None else seen(found, visible)
+            found = self._reader.get(database, proposal_id)
+        return found if visible is None else sight.seen(found, visible)
 
     def rebase(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> Proposal:
         """Fit what is open to the files as they are now, and note what is stale.
@@ -142,18 +115,9 @@ class Proposals:
             NotFound: There is none.
         """
         with self._ledger.writing() as database:
-            found = proposal_rows.get(database, proposal_id)
-            leaving = {file.path for file in found.files if file.target is not None or file.trash is not None}
-            moved = False
-            for file in found.files:
-                if file.path not in current:
-                    continue
-                taken = file.target not in {None, *leaving} and current.get(file.place) is not None
-                fitted = staleness.refit(file, current[file.path], target_taken=taken)
-                if fitted != file:
-                    proposal_rows.put_file(database, found.id, fitted)
-                    moved = True
-            return settling.settle(database, found.id) if moved else found
+            found = self._reader.get(database, proposal_id)
+            moved = staleness.moved(found, current)
+            return settling.keep(database, found, moved) if moved else found
 
     def select(
         self,
@@ -180,7 +144,7 @@ class Proposals:
         """
         self._expire()
         with self._ledger.writing() as database:
-            found = proposal_rows.get(database, proposal_id)
+            found = self._reader.get(database, proposal_id)
             settling.check_open(found)
             settling.check_shown(found, digest)
             part = bool(files or hunks)
@@ -192,7 +156,7 @@ class Proposals:
             selection = Selection(
                 token=secrets.token_hex(16), proposal=found.id, chosen=chosen, draft=draft, blocks=blocks, source=found
             )
-            settling.attempt(database, selection, plain, proposal_rows.moment(self._clock()))
+            attempts.note(database, selection, plain, proposal_rows.moment(self._clock()))
         return selection
 
     def mark_accepted(self, selection: Selection, change_id: str) -> Proposal:
@@ -206,12 +170,13 @@ class Proposals:
             NotFound: The proposal isn't there any more.
         """
         with self._ledger.writing() as database:
-            return settling.accept(database, selection.token, selection.proposal, selection.chosen, change_id)
+            found = self._reader.get(database, selection.proposal)
+            return settling.accept(database, selection.token, found, selection.chosen, change_id)
 
     def abandon(self, selection: Selection) -> None:
         """Note that a selection was refused or failed, so that nothing of it was applied."""
         with self._ledger.writing() as database:
-            database.execute("DELETE FROM acceptances WHERE token = ? AND change IS NULL", (selection.token,))
+            attempts.forget(database, selection.token)
 
     def reconcile(self, journal: Journal) -> list[str]:
         """Note what was applied and not marked, because the process was killed between the two.
@@ -219,22 +184,8 @@ class Proposals:
         Returns:
             Ids of the proposals that this was found of.
         """
-        with self._ledger.reading() as database:
-            left = database.execute("SELECT * FROM acceptances WHERE change IS NULL ORDER BY at").fetchall()
-        found: list[str] = []
-        for row in left:
-            made = journal.select(
-                "proposal = :id AND phase IN ('applied', 'done') ORDER BY seq", {"id": row["proposal"]}
-            )
-            with self._ledger.writing() as database:
-                if change := settling.match(database, row, made):
-                    chosen = {int(number): frozenset(part) for number, part in json.loads(row["chosen"]).items()}
-                    settling.accept(database, row["token"], row["proposal"], chosen, change.id)
-                    found.append(row["proposal"])
         lost = proposal_rows.moment(self._clock() - timedelta(hours=_LOST_H))
-        with self._ledger.writing() as database:
-            database.execute("DELETE FROM acceptances WHERE change IS NULL AND at < ?", (lost,))
-        return found
+        return attempts.reconcile(self._ledger, self._reader, journal, lost)
 
     def reject(
         self, proposal_id: str, reason: str, *, files: Collection[str] = (), hunks: Collection[str] = ()
@@ -254,17 +205,17 @@ class Proposals:
         """
         self._expire()
         with self._ledger.writing() as database:
-            found = proposal_rows.get(database, proposal_id)
+            found = self._reader.get(database, proposal_id)
             settling.check_open(found)
             part = bool(files or hunks)
             chosen = choices.named(found, files=files, hunks=hunks, accepting=False) if part else choices.opened(found)
-            settling.close(database, found, chosen, "rejected", reason)
-            settled = settling.settle(database, found.id)
+            settled = settling.close(database, found, chosen, "rejected", reason)
             if settled.status in {"rejected", "partly_accepted"} or not found.files:
                 status = settled.status if found.files else "rejected"
+                settled = replace(settled, status=status, rejection=reason)
                 said = (status, reason, found.id)
                 database.execute("UPDATE proposals SET status = ?, rejection = ? WHERE id = ?", said)
-            return proposal_rows.get(database, found.id)
+            return settled
 
     def edit_hunk(self, proposal_id: str, digest: str, hunk: str, text: str) -> Proposal:
         """Put another text in the place of a hunk's new side, before it is accepted; the digest changes with it.
@@ -276,20 +227,19 @@ class Proposals:
         """
         self._expire()
         with self._ledger.writing() as database:
-            found = proposal_rows.get(database, proposal_id)
+            found = self._reader.get(database, proposal_id)
             settling.check_open(found)
             settling.check_shown(found, digest)
-            for number, own in choices.hunks_of(found, [hunk]).items():
-                changed = hunking.edited(found.files[number - 1], min(own), text, found.id)
-                proposal_rows.put_file(database, found.id, changed)
-            return proposal_rows.get(database, found.id)
+            changed = [
+                hunking.edited(found.files[number - 1], min(own), text, found.id)
+                for number, own in choices.hunks_of(found, [hunk]).items()
+            ]
+            return settling.keep(database, found, changed)
 
-    def blocks(self, proposal_id: str) -> dict[NotePath, Blocks]:
+    def blocks(self, proposal_id: str) -> Mapping[NotePath, Blocks]:
         """Tell which notes hold blocks that show hunks of a proposal, and which blocks."""
         with self._ledger.reading() as database:
-            found = proposal_rows.get(database, proposal_id)
-            shown = {file.path: proposal_rows.blocks(database, found.id, file.number) for file in found.files}
-        return {path: blocks for path, blocks in shown.items() if blocks}
+            return proposal_rows.blocks(database, self._reader.get(database, proposal_id).id)
 
     def set_blocks(self, proposal_id: str, path: NotePath, blocks: Blocks) -> None:
         """Note which blocks of a note show hunks of a proposal, in the place of those that did.
@@ -298,7 +248,7 @@ class Proposals:
             NotFound: There is no such proposal or file.
         """
         with self._ledger.writing() as database:
-            found = proposal_rows.get(database, proposal_id)
+            found = self._reader.get(database, proposal_id)
             proposal_rows.put_blocks(database, found.id, choices.file_at(found, path).number, blocks)
 
     def mark_in_note(self, proposal_id: str, states: Mapping[str, ItemState], reason: str = "") -> Proposal:
@@ -308,52 +258,24 @@ class Proposals:
             NotFound: There is no such proposal or hunk.
         """
         with self._ledger.writing() as database:
-            found = proposal_rows.get(database, proposal_id)
+            found = self._reader.get(database, proposal_id)
             for state in set(states.values()) - {"open"}:
                 chosen = choices.hunks_of(found, [name for name, own in states.items() if own == state])
-                settling.close(database, found, chosen, state, reason)
-                found = proposal_rows.get(database, proposal_id)
-            return settling.settle(database, found.id)
+                found = settling.close(database, found, chosen, state, reason)
+            return found
 
     def prune(self, *, max_age_days: float) -> int:
         """Delete proposals that were closed, and made so long ago; tell how many."""
         oldest = proposal_rows.moment(self._clock() - timedelta(days=max_age_days))
         with self._ledger.writing() as database:
-            rows = database.execute(
-                "SELECT id FROM proposals WHERE status NOT IN ('open', 'stale') AND created < ?", (oldest,)
-            ).fetchall()
-            for row in rows:
-                proposal_rows.drop(database, row["id"])
-        return len(rows)
+            return expiry.prune(database, oldest)
 
     def shut(self) -> None:
         """Close the file."""
         self._ledger.shut()
 
     def _expire(self) -> None:
-        now = {"now": proposal_rows.moment(self._clock())}
-        due = "status IN ('open', 'stale') AND expires <= :now"
-        with self._ledger.reading() as database:
-            if not database.execute(f"SELECT 1 FROM proposals WHERE {due} LIMIT 1", now).fetchone():  # noqa: S608
-                return
-        with self._ledger.writing() as database:
-            database.execute(f"UPDATE proposals SET status = 'expired' WHERE {due}", now)  # noqa: S608
-
-
-def seen(proposal: Proposal, visible: Callable[[NotePath], bool]) -> Proposal:
-    """Leave out of a proposal what its reader may not know of.
-
-    Raises:
-        NotFound: It is about such a file; a link in one that only follows is left out.
-    """
-    hidden = {file.path for file in proposal.files if not (visible(file.path) and visible(file.place))}
-    if any(file.cause == "asked" and file.path in hidden for file in proposal.files):
-        raise proposal_rows.missing(proposal.id)
-    return replace(
-        proposal,
-        files=tuple(file for file in proposal.files if file.path not in hidden),
-        rewritten=tuple(one for one in proposal.rewritten if one.path not in hidden),
-    )
+        expiry.expire(self._ledger, proposal_rows.moment(self._clock()))
 
 
 def open_proposals(folder: Path, *, clock: Callable[[], datetime] | None = None) -> Proposals:

@@ -1,15 +1,35 @@
 """Fit what was proposed to files as they are now, or say why it doesn't fit any more."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from knapper.changes.review.proposal_records import ProposedFile, ProposedHunk, Stale
+from knapper.changes.review.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale
 from knapper.changes.text import diff, splices
 from knapper.errors import BadInput, ConflictError
 from knapper.vault import lines, notes
+from knapper.vault.paths import NotePath
 
 _SHOWN: Final = 600
+
+
+def moved(proposal: Proposal, current: Mapping[NotePath, bytes | None]) -> list[ProposedFile]:
+    """Fit the files of a proposal to what they hold now, and give those of which something is another.
+
+    Args:
+        proposal: As it was.
+        current: What files hold, None for those that aren't there; of others nothing is known.
+    """
+    leaving = {file.path for file in proposal.files if file.target is not None or file.trash is not None}
+    found: list[ProposedFile] = []
+    for file in proposal.files:
+        if file.path not in current:
+            continue
+        taken = file.target not in {None, *leaving} and current.get(file.place) is not None
+        fitted = refit(file, current[file.path], target_taken=taken)
+        if fitted != file:
+            found.append(fitted)
+    return found
 
 
 def refit(file: ProposedFile, current: bytes | None, *, target_taken: bool = False) -> ProposedFile:

@@ -1,0 +1,27 @@
+"""End proposals that waited too long, and delete those that ended long ago."""
+
+import sqlite3
+
+from knapper.changes.disk.ledger import Ledger
+from knapper.changes.review import proposal_rows
+
+_DUE = "status IN ('open', 'stale') AND expires <= ?"
+
+
+def expire(own: Ledger, now: str) -> None:
+    """Mark the proposals whose time is over; nothing is written where there is none."""
+    with own.reading() as database:
+        if not database.execute(f"SELECT 1 FROM proposals WHERE {_DUE} LIMIT 1", (now,)).fetchone():  # noqa: S608
+            return
+    with own.writing() as database:
+        database.execute(f"UPDATE proposals SET status = 'expired' WHERE {_DUE}", (now,))  # noqa: S608
+
+
+def prune(database: sqlite3.Connection, oldest: str) -> int:
+    """Delete proposals that were closed, and made before a time; tell how many."""
+    rows = database.execute(
+        "SELECT id FROM proposals WHERE status NOT IN ('open', 'stale') AND created < ?", (oldest,)
+    ).fetchall()
+    for row in rows:
+        proposal_rows.drop(database, row["id"])
+    return len(rows)
