@@ -1,12 +1,14 @@
 """What holds for every note, and notes made to be hard."""
 
+import dataclasses
+
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
 from knapper.vault import frontmatter, pending, property_spans
 from knapper.vault.outline import Outline
-from knapper.vault.parse import parse
+from knapper.vault.parse import head, parse
 
 PIECES = (
     *(
@@ -85,14 +87,25 @@ def test_every_span_lies_in_the_file(raw: bytes) -> None:
     assert all(0 <= start <= stop <= len(raw) for start, stop in spans(parse(raw)))
 
 
+@hypothesis.given(ANY)
+@hypothesis.example(b"\xef\xbb\xbf---\na: [1\n---\r\nb")
+def test_a_head_says_of_the_properties_what_the_whole_outline_does(raw: bytes) -> None:
+    outline = parse(raw)
+
+    found = head(raw)
+
+    empty = dict.fromkeys(("sections", "blocks", "links", "tags", "tasks", "block_ids", "code_spans"), ())
+    assert found == dataclasses.replace(outline, **empty)
+
+
 @hypothesis.given(NOTES)
 @hypothesis.example(b"\xef\xbb\xbf# a")
 def test_frontmatter_and_sections_join_to_the_file(raw: bytes) -> None:
     outline = parse(raw)
 
-    head = [(outline.frontmatter.start, outline.frontmatter.stop)] if outline.frontmatter else []
+    front = [(outline.frontmatter.start, outline.frontmatter.stop)] if outline.frontmatter else []
     at = frontmatter.start(raw)
-    for start, stop in (*head, *((section.start, section.own_stop) for section in outline.sections)):
+    for start, stop in (*front, *((section.start, section.own_stop) for section in outline.sections)):
         assert not raw[at:start].strip()
         assert start >= at
         at = stop

@@ -10,6 +10,7 @@ from knapper.changes.linking.pasts import Pasts
 from knapper.changes.requests import (
     AtPosition,
     Create,
+    EditProperty,
     Move,
     RenameBlock,
     RenameHeading,
@@ -86,6 +87,7 @@ def draft(desk: Desk, requests: Sequence[Request]) -> Drafted:
     batch = _Batch()
     if any(isinstance(request, Move | RenameTag | RenameHeading | RenameBlock) for request in requests):
         desk.catch_up()
+    read = desk.view.read_head if all(isinstance(one, EditProperty) for one in requests) else desk.view.read
     texts: dict[NotePath, tuple[Note, list[tuple[int, Made]]]] = {}
     moves: list[tuple[int, Move]] = []
     for number, request in enumerate(requests):
@@ -96,7 +98,7 @@ def draft(desk: Desk, requests: Sequence[Request]) -> Drafted:
                 case Create() | RenameTag() | RenameHeading() | RenameBlock() | Trash() | Restore():
                     _whole(desk, batch, number, request)
                 case _:
-                    _text(desk, batch, texts, number, request)
+                    _text(desk, batch, texts, read, number, request)
         except KnapError as error:
             batch.failures.append(Failure(number=number, error=error))
     for note, made in texts.values():
@@ -119,6 +121,7 @@ def _text(
     desk: Desk,
     batch: _Batch,
     texts: dict[NotePath, tuple[Note, list[tuple[int, Made]]]],
+    read: Callable[[str], Note],
     number: int,
     request: TextRequest,
 ) -> None:
@@ -126,7 +129,7 @@ def _text(
         _whole(desk, batch, number, Create(path=request.path, content=request.content))
         return
     known = texts.get(NotePath(request.path))  # the usual spelling needn't be looked up and parsed again
-    note, made = known or texts.setdefault((read := desk.view.read(request.path)).path, (read, []))
+    note, made = known or texts.setdefault((fresh := read(request.path)).path, (fresh, []))
     one = text_edits.make(note, request, version=desk.version)
     batch.notices.extend(one.notices)
     made.append((number, one))

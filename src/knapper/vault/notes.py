@@ -2,12 +2,12 @@
 
 import codecs
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from knapper.vault import disk, lookup
+from knapper.vault import disk, lookup, parse
 from knapper.vault.outline import Outline
-from knapper.vault.parse import parse
 from knapper.vault.paths import NotePath
 
 
@@ -41,9 +41,9 @@ def read(root: Path, path: NotePath, *, max_bytes: int = disk.DEFAULT_MAX_BYTES)
     return of(found.path, raw)
 
 
-def of(path: NotePath, raw: bytes) -> Note:
-    """Make a note of bytes at hand."""
-    return Note(path=path, raw=raw, hash=hash_of(raw), outline=parse(raw))
+def of(path: NotePath, raw: bytes, *, read: Callable[[bytes], Outline] = parse.parse) -> Note:
+    """Make a note of bytes at hand; *read* may be `parse.head` where only properties matter."""
+    return Note(path=path, raw=raw, hash=hash_of(raw), outline=read(raw))
 
 
 def hash_of(raw: bytes) -> str:

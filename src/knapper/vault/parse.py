@@ -48,6 +48,35 @@ def parse(raw: bytes) -> Outline:
     )
 
 
+def head(raw: bytes) -> Outline:
+    """Read a note's properties and where its lines begin, and nothing of its text; takes a tenth of the time.
+
+    Args:
+        raw: The file as it lies on disk.
+
+    Returns:
+        An outline without sections, blocks, links, tags and tasks.
+    """
+    read = source.decode(raw)
+    text_start = frontmatter.start(read.data)
+    properties = frontmatter.read(read.data)
+    return Outline(
+        encoding=read.encoding,
+        newline=lines.ending(read.data),
+        line_starts=lines.starts(read.data),
+        frontmatter=properties.frontmatter if properties else None,
+        body_start=properties.frontmatter.stop if properties else text_start,
+        sections=(),
+        blocks=(),
+        links=(),
+        tags=(),
+        tasks=(),
+        block_ids=(),
+        code_spans=(),
+        problems=(*read.problems, *(properties.problems if properties else ())),
+    )
+
+
 def _links(
     data: bytes, body_start: int, masked: Masked, properties: Properties | None, place: Lines
 ) -> tuple[Link, ...]:

@@ -91,6 +91,13 @@ class View:
         found = self._find(raw)
         return notes.of(found.path, disk.read_bytes(found.file, shown_as=found.path, max_bytes=max_bytes))
 
+    def read_head(self, raw: str) -> Note:
+        """Read a note of which only the properties matter, and parse nothing else; errors are those of `read`."""
+        from knapper.vault import notes, parse  # noqa: PLC0415 - as in `read`
+
+        found = self._find(raw)
+        return notes.of(found.path, disk.read_bytes(found.file, shown_as=found.path), read=parse.head)
+
     def read_bytes(self, raw: str, *, max_bytes: int = disk.DEFAULT_MAX_BYTES) -> bytes:
         """Read any file, such as a canvas or an attachment; errors are those of `read`."""
         found = self._find(raw)
