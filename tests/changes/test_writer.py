@@ -340,7 +340,7 @@ def test_a_client_takes_back_only_its_own_changes_of_files_that_it_sees(tmp_path
         hidden = replace(
             other, desk=replace(other.desk, view=other.desk.view.seen_by(Policy(client="mcp", hidden=("A.md",))))
         )
-        with pytest.raises(RefusedError, match="that it sees"):
+        with pytest.raises(RefusedError, match="that it may change"):
             hidden.undo(selection.One(change_id=mine.change_id))
 
         other.undo(selection.One(change_id=mine.change_id))

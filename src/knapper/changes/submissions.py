@@ -29,6 +29,11 @@ class FileReport:
     diff: str
     """Unified; empty where no text changes."""
 
+    @property
+    def place(self) -> NotePath:
+        """Give the path that the file has afterwards."""
+        return self.target or self.path
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:

@@ -100,23 +100,36 @@ class Writer:
             ConflictError: Files were changed since, and *partial* wasn't asked for.
             NotFound: There is nothing to take back.
         """
-        if not self.mine(run).may_undo:
-            raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
-        if not self.grants.is_person:
-            self._check_own(selection.changes(self.state.journal, selector))
+        _ = self.undoable(selector, run)
         undone = undo.undo(self.state, selector, Meta(client=self.grants.client, reason=reason), partial=partial)
         self._tell(path for file in undone.applied.files for path in (file.before_path, file.after_path) if path)
         _ = self.applied(undone.applied.change_id)
         return undone
 
-    def _check_own(self, changes: Iterable[Change]) -> None:
-        for change in changes:
-            ends = (path for file in change.files for path in (file.before_path, file.after_path) if path)
-            if change.client != self.grants.client or not all(self.desk.view.visible(NotePath(end)) for end in ends):
-                raise RefusedError(
-                    f"the client '{self.grants.client}' may only take back its own changes of files that it sees",
-                    hint="a person can take back others: `knap undo`",
-                )
+    def undoable(self, selector: Selector, run: str = "") -> list[Change]:
+        """Give the changes that an undo would take back, the newest first.
+
+        Raises:
+            RefusedError: The client may not undo, or not these.
+            NotFound: There is nothing to take back.
+        """
+        if not self.mine(run).may_undo:
+            raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
+        found = selection.changes(self.state.journal, selector)
+        if not (self.grants.is_person or all(map(self._is_own, found))):
+            raise RefusedError(
+                f"the client '{self.grants.client}' may only take back its own changes of files that it may change",
+                hint="a person can take back others: `knap undo`",
+            )
+        return found
+
+    def _is_own(self, change: Change) -> bool:
+        """Tell whether the client made a change, and may still change what it touched."""
+        ends = [NotePath(end) for file in change.files for end in (file.before_path, file.after_path) if end]
+        return change.client == self.grants.client and all(
+            self.desk.view.visible(end) and self.grants.writable(end) and not self.grants.is_guarded(end)
+            for end in ends
+        )
 
     def mine(self, run: str = "") -> Grants:
         """Give the client's rules as they hold right now: who has read foreign text only proposes."""

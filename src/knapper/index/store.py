@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from knapper.index import chunk_rows, file_rows, schema, waiting
 from knapper.index.database import Database
 from knapper.index.records import Known, Record
+from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
@@ -133,6 +135,11 @@ class Store:
         """Give the hash that the index holds of a file; empty where it has none."""
         row = self.database.reader().execute("SELECT hash FROM files WHERE path = ?", (path,)).fetchone()
         return str(row[0]) if row else ""
+
+    def properties_of(self, path: NotePath) -> dict[str, JSONValue]:
+        """Give the properties that the index holds of a note; empty where it has none, or doesn't know the note."""
+        row = self.database.reader().execute("SELECT properties FROM files WHERE path = ?", (path,)).fetchone()
+        return cast("dict[str, JSONValue]", json.loads(row[0])) if row else {}
 
     def rows(self, ids: Sequence[int]) -> list[Row]:
         """Read chunks by id, in the order asked; those that are gone are left out."""

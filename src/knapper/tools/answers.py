@@ -5,7 +5,8 @@ from typing import cast
 
 from knapper.changes.requests import Move, RenameTag, Request
 from knapper.changes.submissions import FileReport, Submission
-from knapper.errors import BadInput
+from knapper.errors import BadInput, KnapError
+from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
 
@@ -19,7 +20,7 @@ def one(context: Context, request: Request) -> dict[str, JSONValue]:
     Raises:
         KnapError: It can't be carried out, or is refused.
     """
-    done = context.writer.submit([request], context.asked)
+    done = _submit(context, [request])
     told = _shape(done)
     file = next((file for file in done.files if file.action != "linked"), None)
     told["path"] = named(request)
@@ -39,7 +40,7 @@ def several(context: Context, requests: Sequence[Request]) -> dict[str, JSONValu
     """
     if not requests:
         raise BadInput("nothing is asked for", hint="name at least one file")
-    done = context.writer.submit(requests, context.asked)
+    done = _submit(context, requests)
     told = _shape(done)
     failures = cast("list[dict[str, JSONValue]]", told.get("failures", []))
     for failure, known in zip(failures, done.failures, strict=True):
@@ -48,6 +49,19 @@ def several(context: Context, requests: Sequence[Request]) -> dict[str, JSONValu
     made = len(requests) - len({one.number for one in done.failures} | refused)
     told["message"] = f"{done.status}: {made} of {len(requests)}"
     return _ordered(told)
+
+
+def _submit(context: Context, requests: Sequence[Request]) -> Submission:
+    """Hand requests in; differences, and errors that quote a note, count as reading it."""
+    asked = [path for request in requests if (path := named(request))]
+    try:
+        done = context.writer.submit(requests, context.asked)
+    except KnapError:
+        foreign.shown(context, asked)
+        raise
+    told = [path for file in done.files if file.diff and file.before_hash for path in (file.path, file.place)]
+    foreign.shown(context, [*told, *(asked if done.failures else ())])
+    return done
 
 
 def named(request: Request) -> str:

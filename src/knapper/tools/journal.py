@@ -5,19 +5,21 @@ from datetime import datetime
 from typing import Annotated
 
 from knapper.changes.disk import apply as applying
-from knapper.changes.disk import history, selection, steps, undo
+from knapper.changes.disk import history, steps, undo
 from knapper.changes.disk.history import Wanted
 from knapper.changes.disk.plan import Conflict
 from knapper.changes.disk.records import Change
 from knapper.changes.disk.selection import Last, OfProposal, OfRun, One, Selector, Since
 from knapper.changes.disk.steps import FileResult
 from knapper.changes.text import diff
+from knapper.changes.writer import Asked
 from knapper.errors import BadInput
-from knapper.tools import answers
+from knapper.tools import answers, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Changes, Undone
 from knapper.vault.outline import JSONValue
+from knapper.vault.paths import NotePath
 
 _TRASH = ".trash/"
 
@@ -37,6 +39,8 @@ def list_changes(
         ``results`` with id, at, client, run, reason, proposal_id, undone, undoes and files.
     """
     answers.check_page(limit, offset)
+    if wanted is not None and wanted.path and not _may_ask_about(context, wanted.path):
+        return answers.stretch([], 0, limit, offset)
     found = history.list_changes(context.writer.state.journal, wanted, limit=limit, offset=offset)
     return answers.stretch([_change(context, one) for one in found.changes], found.total, limit, offset)
 
@@ -70,11 +74,10 @@ def undo_change(
         RefusedError: The client may not undo.
     """
     selector = _selector({"change_id": change_id, "run": run, "proposal_id": proposal_id, "since": since})
-    asked = context.asked
-    if asked is not None and asked.dry_run:
-        return _planned(context, selector)
-    reason = asked.reason if asked is not None else ""
-    done = context.writer.undo(selector, reason=reason, partial=partial)
+    asked = context.asked or Asked()
+    if asked.dry_run:
+        return _planned(context, selector, asked.run)
+    done = context.writer.undo(selector, reason=asked.reason, partial=partial, run=asked.run)
     ids: list[JSONValue] = [*done.changes]
     shown: dict[str, JSONValue] = {
         "success": True,
@@ -117,11 +120,12 @@ def moment(text: str) -> datetime:
         raise BadInput(f"'{text}' is no day or time", hint=hint, code="invalid_time") from None
 
 
-def _planned(context: Context, selector: Selector) -> dict[str, JSONValue]:
+def _planned(context: Context, selector: Selector, run: str) -> dict[str, JSONValue]:
     """Tell what an undo would do; nothing is written."""
     state = context.writer.state
-    changes = selection.changes(state.journal, selector)
+    changes = context.writer.undoable(selector, run)
     plan = applying.check(state, list(undo.inverse(state.journal, changes)))
+    foreign.shown(context, (path for one in changes for file in one.files if (path := file.after_path)))
     ids: list[JSONValue] = [one.id for one in changes]
     shown: dict[str, JSONValue] = {
         "success": True,
@@ -142,7 +146,7 @@ def _change(context: Context, change: Change) -> JSONValue:
         "files": _files(context, change.files, trashed=_trashed(change)),
     }
     more: dict[str, JSONValue] = {
-        "reason": change.reason,
+        "reason": "" if hidden else change.reason,
         "run": change.run,
         "proposal_id": change.proposal,
         "undone": change.undone,
@@ -150,6 +154,11 @@ def _change(context: Context, change: Change) -> JSONValue:
         "hidden_files": hidden,
     }
     return shown | _some(more)
+
+
+def _may_ask_about(context: Context, path: str) -> bool:
+    """Tell whether the client may know of a file, or of files in a folder."""
+    return context.view.policy.sees_all or all(context.view.visible(NotePath(one)) for one in (path, f"{path}/x.md"))
 
 
 def _files(

@@ -6,6 +6,7 @@ from typing import Annotated
 from knapper.changes.text import blocks
 from knapper.changes.text.blocks import Choice
 from knapper.errors import BadInput, NotFound
+from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Written
@@ -27,6 +28,7 @@ def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:
         NotFound: There is no such note.
     """
     note = context.view.read(path)
+    _ = foreign.heard(context, note)
     found = pending.find(note.raw, note.outline)
     rows: list[JSONValue] = [_row(block) for block in found]
     return {"success": True, "path": note.path, "hash": note.hash, "results": rows, "total": len(rows)}

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, get_args
 from knapper.changes.requests import EditProperty
 from knapper.changes.text import property_values, snapshots
 from knapper.errors import BadInput
-from knapper.tools import answers
+from knapper.tools import answers, foreign
 from knapper.tools import tags as tagging
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
@@ -83,6 +83,7 @@ def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
         BadInput: Its YAML is invalid.
     """
     note = context.view.read(path)
+    _ = foreign.heard(context, note)
     block = note.outline.frontmatter
     if block is not None and not block.valid:
         problem = next((one for one in note.outline.problems if one.code == "invalid_yaml"), None)

@@ -7,7 +7,7 @@ from knapper.changes.review import proposals
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale, Status, Summary
 from knapper.errors import BadInput
-from knapper.tools import answers
+from knapper.tools import answers, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer, proposed
 from knapper.tools.shapes.written import Written
@@ -54,7 +54,9 @@ def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, propo
     Raises:
         NotFound: There is none, or it is about files that the client doesn't see.
     """
-    return shape(context.reviewer.refit(proposal_id))
+    fitted = context.reviewer.refit(proposal_id)
+    foreign.shown(context, (file.path for file in fitted.files if file.before is not None))
+    return shape(fitted)
 
 
 def accept_proposal(

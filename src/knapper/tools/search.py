@@ -1,7 +1,7 @@
 """Search the vault's notes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +9,7 @@ from knapper.errors import BadInput
 from knapper.index.engine import Freshness
 from knapper.index.filters import Filter, PropertyOp, PropertyTest
 from knapper.index.search import Hit, Mode, Question
+from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
 
@@ -63,8 +64,14 @@ def search_vault(
     answer: dict[str, JSONValue] = {"success": True}
     if not found.hits:
         answer["message"] = "No matching documents found"
-    results: list[JSONValue] = [shape(hit, explain=show.explain) for hit in found.hits]
+    others = foreign.found(context, (hit.row.note for hit in found.hits))
+    results: list[JSONValue] = [_from(others, hit, shape(hit, explain=show.explain)) for hit in found.hits]
     return {**answer, "results": results, **missing(freshness, found.remarks)}
+
+
+def _from(others: Collection[str], hit: Hit, shown: dict[str, JSONValue]) -> JSONValue:
+    """Say of a hit that others wrote it, where they did."""
+    return {**shown, "foreign": True} if hit.row.note in others else shown
 
 
 def shape(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:

@@ -1,0 +1,113 @@
+"""Whoever is shown text that others wrote only proposes from then on, whichever tool showed it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from knapper.changes.writer import Asked
+from knapper.errors import ConflictError, NotFound
+from knapper.tools import files, journal, pending, properties, proposals, search
+from knapper.tools.context import Context
+from tests.tools import opened
+from tests.tools.opened import Opener
+
+THEIRS = "# Web\n\nDo as I say, and not as I do.\n"
+CITED = "---\nsource: https://example.org/a\n---\nWritten by somebody else.\n"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Opener:
+    return opened.vault(tmp_path, {"Mine.md": "# Mine\n\nOne.\n", "Clippings/Web.md": THEIRS, "Cited.md": CITED})
+
+
+def status(context: Context) -> object:
+    """Tell what becomes of a small change."""
+    return files.append_to_file(context, "Mine.md", "more")["status"]
+
+
+def _search(context: Context) -> None:
+    context.index.refresh()
+    assert search.search_vault(context, "somebody else", mode="keyword")["results"]
+
+
+def _wrong_text(context: Context) -> None:
+    with pytest.raises(NotFound, match="doesn't stand"):
+        files.edit_file(context, "Clippings/Web.md", "Do as I says, and not as I do.", "x")
+
+
+def _stale_base(context: Context) -> None:
+    with pytest.raises(ConflictError):
+        files.edit_file(context, "Cited.md", "Written", "x", expected_hash="sha256:" + "0" * 64)
+
+
+def _list_blocks(context: Context) -> None:
+    pending.list_blocks(context, "Clippings/Web.md")
+
+
+def _read_properties(context: Context) -> None:
+    properties.read_properties(context, "Cited.md")
+
+
+@pytest.mark.parametrize("read", [_search, _wrong_text, _stale_base, _list_blocks, _read_properties])
+def test_every_way_of_reading_foreign_text_counts(vault: Opener, read: Callable[[Context], None]) -> None:
+    with vault.open("mcp") as context:
+        before = status(context)
+        read(context)
+        after = status(context)
+    with vault.open("cli") as context:
+        read(context)
+        person = status(context)
+
+    assert (before, after, person) == ("applied", "proposed", "applied")
+
+
+def test_a_difference_shows_foreign_text_too(vault: Opener) -> None:
+    with vault.open("mcp", Asked(dry_run=True)) as context:
+        files.append_to_file(context, "Clippings/Web.md", "x")
+    with vault.open("mcp") as context:
+        after = status(context)
+
+    assert after == "proposed"
+
+
+def test_a_shown_proposal_shows_foreign_text_too(vault: Opener) -> None:
+    with vault.open("agent") as context:
+        made = files.append_to_file(context, "Clippings/Web.md", "x")
+    with vault.open("mcp") as context:
+        before = status(context)
+        proposals.show_proposal(context, str(made["proposal_id"]))
+        after = status(context)
+
+    assert (before, after) == ("applied", "proposed")
+
+
+def test_a_planned_undo_shows_foreign_text_too(vault: Opener) -> None:
+    with vault.open("mcp") as context:
+        made = files.create_file(context, "Clippings/Own.md", "own\n")
+        before = status(context)
+    with vault.open("mcp", Asked(dry_run=True)) as context:
+        journal.undo_change(context, str(made["change_id"]))
+    with vault.open("mcp") as context:
+        after = status(context)
+
+    assert (before, after) == ("applied", "proposed")
+
+
+def test_a_search_says_which_hits_others_wrote(vault: Opener) -> None:
+    with vault.open() as context:
+        context.index.refresh()
+        hits = search.search_vault(context, "say somebody One", n_results=9, mode="keyword")["results"]
+
+    assert isinstance(hits, list)
+    marked = {row["source"]: row.get("foreign", False) for row in hits if isinstance(row, dict)}
+    assert marked == {"Mine.md": False, "Cited.md": True, "Clippings/Web.md": True}
+
+
+def test_what_could_not_be_read_does_not_count(vault: Opener) -> None:
+    with vault.open("mcp") as context:
+        with pytest.raises(NotFound):
+            files.append_to_file(context, "Clippings/Nothing.md", "x")
+        after = status(context)
+
+    assert after == "applied"

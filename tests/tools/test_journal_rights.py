@@ -1,0 +1,86 @@
+"""What a client that isn't a person hears of the journal, and what it may take back."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from knapper.changes.disk.history import Wanted
+from knapper.changes.writer import Asked
+from knapper.config import Client
+from knapper.errors import RefusedError
+from knapper.tools import files, journal
+from knapper.vault import grants
+from tests.tools import opened
+from tests.tools.opened import Opener
+
+MCP = grants.usual("mcp")
+DRY = Asked(dry_run=True)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Opener:
+    return opened.vault(tmp_path, {"Mine.md": "One.\n", "Secret/Plan.md": "Hush.\n"})
+
+
+def test_a_planned_undo_is_shown_to_who_could_do_it(vault: Opener) -> None:
+    with vault.open() as context:
+        files.append_to_file(context, "Secret/Plan.md", "x")
+    (vault.root / "Secret/Plan.md").write_text("changed since\n", encoding="utf-8")
+    hiding = replace(vault, hidden=("Secret/",))
+
+    for client in ("mcp", "agent", "script"):
+        with hiding.open(client, DRY) as context, pytest.raises(RefusedError) as caught:
+            journal.undo_change(context)
+        assert "Plan" not in f"{caught.value.message}{caught.value.details}"
+
+
+def test_a_tainted_run_undoes_nothing(vault: Opener) -> None:
+    with vault.open("mcp", Asked(run="r1")) as context:
+        files.append_to_file(context, "Mine.md", "x")
+        context.writer.taints.mark("mcp", "r1", "Clippings/Web.md")
+
+        with pytest.raises(RefusedError, match="may not undo"):
+            journal.undo_change(context, run="r1")
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        replace(MCP, read_only=("Mine.md",)),
+        replace(MCP, write=("Inbox/",)),
+        replace(MCP, guarded=("Mine.md",)),
+        replace(MCP, is_read_only=True),
+        replace(MCP, small="propose"),
+    ],
+)
+def test_nobody_undoes_where_they_may_not_write_any_more(vault: Opener, now: grants.Grants) -> None:
+    with vault.open("mcp") as context:
+        made = files.append_to_file(context, "Mine.md", "x")
+    after = vault.text("Mine.md")
+
+    for asked in (None, DRY):
+        with vault.open(Client(grants=now), asked) as context, pytest.raises(RefusedError):
+            journal.undo_change(context, str(made["change_id"]))
+    assert vault.text("Mine.md") == after
+
+
+def test_why_a_hidden_file_was_changed_is_not_told(vault: Opener) -> None:
+    with vault.open("cli", Asked(reason="the plan to leave")) as context:
+        files.append_to_file(context, "Secret/Plan.md", "x")
+    with replace(vault, hidden=("Secret/",)).open("mcp") as context:
+        told = journal.list_changes(context)
+
+    assert "leave" not in str(told)
+    assert "Secret" not in str(told)
+
+
+@pytest.mark.parametrize("path", ["Secret/Plan.md", "Secret", "secret/plan.md"])
+def test_asking_about_a_hidden_path_tells_nothing(vault: Opener, path: str) -> None:
+    with vault.open() as context:
+        files.append_to_file(context, "Secret/Plan.md", "x")
+        own = journal.list_changes(context, wanted=Wanted(path="Secret"))
+    with replace(vault, hidden=("Secret/",)).open("mcp") as context:
+        told = journal.list_changes(context, wanted=Wanted(path=path))
+
+    assert (own["total"], told["total"], told["results"]) == (1, 0, [])
