@@ -16,4 +16,8 @@ def whole(vaults: Sequence[str] = ()) -> Table:
     """
     rows = table.ROWS
     finder = Finder(Table(rows))
-    return Table((*rows, Row(function=finder.find_tool)), vaults)
+    found = (
+        Row(function=finder.find_tool, profile="essential"),
+        Row(function=finder.call_tool, effect="destructive", profile="essential", open_world=True, asked=False),
+    )
+    return Table((*rows, *found), vaults)

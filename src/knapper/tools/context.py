@@ -23,6 +23,10 @@ def _local_time() -> datetime:
     return datetime.now().astimezone()
 
 
+def _unheard(_done: float, _total: float, _what: str) -> None:
+    pass
+
+
 def _closed() -> NoReturn:
     raise SetupError("this isn't set up here", hint="`knap config` shows the settings")
 
@@ -46,6 +50,8 @@ class Context:
     """Opens what searches the web and fetches pages, where the owner allows that."""
     open_transcriber: "Callable[[], Transcriber]" = _closed
     """Opens what turns audio into text, where the owner allows that."""
+    progress: Callable[[float, float, str], None] = _unheard
+    """Hears how much of how much is done of long work, and what is; may end the work by raising."""
     now: Callable[[], datetime] = _local_time
     """Tells the time, with its zone."""
 

@@ -1,13 +1,13 @@
 """Find tools by what they do, and call those that aren't listed."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Final, NotRequired
 
 from typing_extensions import TypedDict
 
 from knapper.errors import BadInput
-from knapper.tools import schema
+from knapper.tools import calls, schema
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
@@ -35,6 +35,12 @@ class FoundTools(TypedDict):
     results: list[Found]
     total: int
     message: NotRequired[str]
+
+
+class Called(TypedDict):
+    """Give what the called tool answers."""
+
+    success: bool
 
 
 class Finder:
@@ -70,6 +76,22 @@ class Finder:
         ]
         shown: Answer = {"success": True, "results": rows, "total": len(found)}
         return shown if rows else {**shown, "message": "no tool fits; other words may help"}
+
+    def call_tool(
+        self, context: Context, name: str, arguments: Mapping[str, JSONValue] | None = None
+    ) -> Annotated[Answer, Called]:
+        """Call any tool that find_tool found.
+
+        Args:
+            context: The vault, as the client sees it.
+            name: The tool's name.
+            arguments: What it takes, by name.
+
+        Raises:
+            NotFound: There is no such tool.
+            KnapError: As the tool says.
+        """
+        return calls.call(self._table.find(name), context, arguments or {})
 
 
 def ranked(query: str, rows: Iterable[Row]) -> list[Row]:

@@ -2,13 +2,15 @@
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from knapper.changes.text import blocks, sections
 from knapper.changes.text.snapshots import Snapshot
 from knapper.errors import BadInput
 from knapper.tools import foreign
 from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.reading import Reading
 from knapper.vault import notes, pending, source, walk
 from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
@@ -41,7 +43,7 @@ def read_file(
     *,
     heading: str = "",
     line_numbers: bool = False,
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Reading]:
     """Read a note, or one of its sections.
 
     Args:
@@ -75,7 +77,7 @@ def read_file(
 
 def read_lines(
     context: Context, path: str, first: int, last: int, *, line_numbers: bool = False
-) -> dict[str, JSONValue]:
+) -> Annotated[Answer, Reading]:
     """Read whole lines of a note.
 
     Args:

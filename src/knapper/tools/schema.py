@@ -60,12 +60,20 @@ def taken(row: Row) -> Taken:
 
 
 @cache
-def parameters(row: Row) -> dict[str, JSONValue]:
-    """Give the JSON Schema of a tool's arguments."""
+def parameters(row: Row, *, brief: bool = False) -> dict[str, JSONValue]:
+    """Give the JSON Schema of a tool's arguments.
+
+    Args:
+        row: Which tool.
+        brief: Leave out those that say how a call is meant.
+    """
     schema = taken(row).model.model_json_schema()
     shown = cast("dict[str, JSONValue]", _plain(schema))
+    known = cast("dict[str, dict[str, JSONValue]]", shown.get("properties", {}))
     for name in taken(row).optional:  # None stands for "not given", and nobody has to know
-        cast("dict[str, dict[str, JSONValue]]", shown["properties"])[name].pop("default", None)
+        known[name].pop("default", None)
+    for name in taken(row).asked if brief else ():
+        del known[name]
     return {"type": "object", "properties": {}, **shown, "additionalProperties": False}
 
 

@@ -1,18 +1,16 @@
 """Find and call the tools of a table by name, in any of several vaults."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Literal, cast, get_args
+from typing import Final, cast
 
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.tools import calls, schema
 from knapper.tools.context import Context
+from knapper.tools.profiles import Choice
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
 from knapper.vault.outline import JSONValue
 
-Choice = Literal["essential", "full", "read-only"]
-"""Which tools are shown: the few that most work needs, all, or all that change nothing."""
-CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
 Open = Callable[[str], Context]
 """Opens a vault by name for whoever calls; empty for the usual one."""
 _VAULT: Final = "vault"
@@ -59,9 +57,14 @@ class Table:
             raise NotFound(f"there is no tool '{name}'", hint=_nearest(name, self._rows), code="no_tool")
         return row
 
-    def parameters(self, row: Row) -> dict[str, JSONValue]:
-        """Give the JSON Schema of a tool's arguments, the vault's name among them where there are several."""
-        shown = schema.parameters(row)
+    def parameters(self, row: Row, *, brief: bool = False) -> dict[str, JSONValue]:
+        """Give the JSON Schema of a tool's arguments, the vault's name among them where there are several.
+
+        Args:
+            row: Which tool.
+            brief: Leave out those that say how a call is meant.
+        """
+        shown = schema.parameters(row, brief=brief)
         if len(self._vaults) < 2:
             return shown
         names: list[JSONValue] = [*self._vaults]

@@ -1,0 +1,132 @@
+"""Serve a vault to MCP clients."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import click
+
+from knapper.cli import options, output, settings
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.tools.profiles import CHOICES, Choice
+
+
+class Said(TypedDict):
+    """Hold the command's own options."""
+
+    profile: Choice
+    client: str
+    watch: bool
+
+
+class Install(TypedDict):
+    """Hold the options of ``install``."""
+
+    profile: Choice
+    name: str
+    file: str
+    dry_run: bool
+
+
+_profile = click.option(
+    "--profile", type=click.Choice(CHOICES), default="full", show_default=True, help="Which tools are listed."
+)
+
+
+@click.group(
+    "mcp",
+    invoke_without_command=True,
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap mcp", "a client starts it so; it speaks on standard input and output"),
+        ("knap mcp --vault Notes --profile read-only", "one vault, and no tool that changes it"),
+        ("knap mcp install", "which clients there are"),
+        ("knap mcp install claude-desktop --dry-run", "what would be written"),
+    ),
+)
+@_profile
+@click.option("--client", default="mcp", show_default=True, metavar="NAME", help="Whose policy holds.")
+@click.option("--watch/--no-watch", default=True, help="Keep the index up to date meanwhile.  [default: watch]")
+@options.shared
+@click.pass_context
+def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
+    """Serve a vault to an MCP client on standard input and output.
+
+    Without --vault all configured vaults are served.
+    """
+    if ctx.invoked_subcommand is not None:
+        return None
+    said = ctx.ensure_object(Options)
+    import gc  # noqa: PLC0415 - see below
+
+    gc.disable()  # collecting while libraries are imported costs a fifth of the time to the handshake
+    from knapper.app import open_hub  # noqa: PLC0415 - installing needn't pay for it
+    from knapper.server.mcp import stdio  # noqa: PLC0415 - the same
+
+    gc.enable()
+    with open_hub(settings.read(said), only=bool(said.vault)) as hub:
+        stdio.run(hub, own["client"], own["profile"], watch=own["watch"])
+    return ExitCode.OK
+
+
+@command.command(
+    "install",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap mcp install", "list the clients, and where their settings are"),
+        ("knap mcp install cursor --vault ~/Notes", "with one vault"),
+        ("knap mcp install vscode --dry-run", "only show what would be written"),
+    ),
+)
+@click.argument("client", required=False, default="")
+@_profile
+@click.option("--name", default="knapper", show_default=True, help="The entry's name.")
+@click.option("--file", default="", metavar="FILE", help="The client's settings, where they aren't in the usual place.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be written.")
+@options.shared
+@click.pass_obj
+def install(said: Options, client: str, **own: Unpack[Install]) -> ExitCode:
+    """Enter this server into a client's settings; what was there is kept beside them."""
+    from knapper.server.mcp import clients, installing  # noqa: PLC0415 - serving needn't pay for it
+
+    machine = installing.machine()
+    if not client:
+        rows = [{"name": one.name, "title": one.title, "path": str(one.file(machine))} for one in clients.CLIENTS]
+        text = "\n".join(f"{row['name']:<16}{row['path']}" for row in rows)
+        return output.answer(said, {"success": True, "results": rows}, text)
+    chosen = clients.find(client)
+    where = Path(own["file"]).expanduser() if own["file"] else chosen.file(machine)
+    wanted = installing.Wanted(command=_command(said, own["profile"]), environment={}, name=own["name"])
+    done = installing.install(chosen, wanted, where, dry_run=own["dry_run"])
+    output.answer(said, {**done, "results": [done["path"]]}, _told(done, dry_run=own["dry_run"]))
+    return ExitCode.OK
+
+
+def _command(said: Options, profile: Choice) -> list[str]:
+    """Give the command line that starts the server for these options, from any folder."""
+    chosen = settings.read(said)
+    line = [sys.executable, "-m", "knapper.cli", "mcp"]
+    if said.vault:
+        line += ["--vault", _vault(said.vault, chosen.vault.path)]
+    else:
+        _ = chosen.vault  # so that a server that couldn't start isn't entered
+    if said.config:
+        line += ["--config", str(Path(said.config).absolute())]
+    if said.env_file:
+        line += ["--env-file", str(Path(said.env_file).absolute())]
+    return line if profile == "full" else [*line, "--profile", profile]
+
+
+def _vault(said: str, folder: Path) -> str:
+    return str(folder) if Path(said).expanduser().exists() else said
+
+
+def _told(done: Mapping[str, object], *, dry_run: bool) -> str:
+    if dry_run:
+        return f"{done['path']} would be:\n{done['content']}"
+    if not done["changed"]:
+        return f"{done['path']} says so already"
+    kept = f"; what was there is in {done['backup']}" if "backup" in done else ""
+    return f"wrote {done['path']}{kept}\nrestart the client to see it"

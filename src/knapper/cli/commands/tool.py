@@ -1,0 +1,55 @@
+"""Call a tool by name."""
+
+import json
+from typing import TypedDict, Unpack, cast
+
+import click
+
+from knapper.cli import options, output, settings, texts
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.errors import BadInput
+
+
+class Said(TypedDict):
+    """Hold the command's own options."""
+
+    client: str
+
+
+@click.command(
+    "tool",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ('knap tool read_file \'{"path": "Garden.md"}\'', "what an agent would get"),
+        ("knap tool create_file - < arguments.json", "arguments from the standard input"),
+        ("knap tool edit_file '{…}' --client mcp", "as that client, by its policy"),
+        ("knap tools edit_file", "what a tool takes"),
+    ),
+)
+@click.argument("name")
+@click.argument("arguments", default="{}", metavar="[JSON|-]")
+@click.option("--client", default="cli", show_default=True, metavar="NAME", help="Whose policy holds.")
+@options.shared
+@click.pass_obj
+def command(said: Options, name: str, arguments: str, **own: Unpack[Said]) -> ExitCode:
+    """Call a tool of the table, with its arguments as a JSON object; prints its answer as JSON."""
+    from knapper.app import open_hub  # noqa: PLC0415 - `knap tool --help` needn't pay for it
+
+    said.as_json = True
+    given = _arguments(texts.given(said, arguments))
+    with open_hub(settings.read(said), only=bool(said.vault)) as hub:
+        answer = hub.table.call(name, given, lambda vault: hub.context(client=own["client"], vault=vault))
+    output.write_json(answer)
+    return ExitCode.OK
+
+
+def _arguments(text: str) -> dict[str, object]:
+    try:
+        given: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        hint = "quote the whole object for the shell, or give - and the object on the standard input"
+        raise BadInput(f"the arguments aren't JSON: {error}", hint=hint, code="invalid_json") from None
+    if not isinstance(given, dict):
+        raise BadInput("the arguments aren't a JSON object", hint='such as {"path": "Garden.md"}', code="invalid_json")
+    return cast("dict[str, object]", given)

@@ -1,0 +1,69 @@
+"""List tools, and describe one."""
+
+import json
+from collections.abc import Mapping
+from typing import TypedDict, Unpack
+
+import click
+
+from knapper.cli import options, output
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.tools.profiles import CHOICES, Choice
+
+
+class Said(TypedDict):
+    """Hold the command's own options."""
+
+    profile: Choice
+
+
+@click.command(
+    "tools",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap tools", "all of them, with what they do"),
+        ("knap tools move_file", "what one takes and gives"),
+        ("knap tools --profile essential --json", "definitions, for programs"),
+    ),
+)
+@click.argument("name", required=False, default="")
+@click.option("--profile", type=click.Choice(CHOICES), default="full", show_default=True, help="Which tools.")
+@options.shared
+@click.pass_obj
+def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
+    """List the tools that agents, MCP and HTTP clients and scripts can call, or describe one."""
+    from knapper.app import tables  # noqa: PLC0415 - `knap tools --help` needn't pay for it
+    from knapper.tools import schema  # noqa: PLC0415 - the same
+
+    table = tables.whole()
+    rows = [table.find(name)] if name else list(table.chosen(own["profile"]))
+    found = [
+        {
+            "name": row.name,
+            "title": row.title,
+            "effect": row.effect,
+            "profile": row.profile,
+            "description": schema.description(row),
+            "parameters": table.parameters(row),
+            "returns": schema.returns(row),
+        }
+        for row in rows
+    ]
+    if said.as_json:
+        output.write_json(found[0] if name else {"success": True, "results": found, "total": len(found)})
+    elif name:
+        output.write(said, _described(found[0]))
+    else:
+        width = max(len(row.name) for row in rows)
+        output.write(said, "\n".join(f"{row.name:<{width}}  {schema.summary(row)}" for row in rows))
+    return ExitCode.OK
+
+
+def _described(tool: Mapping[str, object]) -> str:
+    parts = (tool["description"], f"Effect: {tool['effect']}", "Takes:", _json(tool["parameters"]))
+    return "\n\n".join(map(str, (*parts, "Gives:", _json(tool["returns"]))))
+
+
+def _json(schema: object) -> str:
+    return json.dumps(schema, ensure_ascii=False, indent=2)

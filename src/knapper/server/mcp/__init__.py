@@ -1,0 +1,1 @@
+"""Serve the table of tools over the Model Context Protocol."""

@@ -1,0 +1,71 @@
+"""Say what tools about daily notes and preferences answer."""
+
+from typing import NotRequired
+
+from typing_extensions import TypedDict
+
+from knapper.tools.shapes.written import Written
+
+
+class Today(TypedDict):
+    """Tell the day."""
+
+    success: bool
+    date: str
+    """``YYYY-MM-DD``."""
+    time: str
+    """``HH:MM``, local."""
+    weekday: str
+    zone: str
+    """The offset from universal time, such as ``+02:00``."""
+
+
+class DailyNote(Written):
+    """Show a daily note, or say what became of making it; ``content`` is there where it was read."""
+
+    date: str
+    created: bool
+    content: NotRequired[str]
+    truncated: NotRequired[bool]
+    offset: NotRequired[int]
+    next_offset: NotRequired[int]
+    total_chars: NotRequired[int]
+    start_line: NotRequired[int]
+    end_line: NotRequired[int]
+    foreign: NotRequired[bool]
+
+
+class Logged(Written):
+    """Say what became of an entry."""
+
+    links: list[str]
+    """Notes that the entry links to, sorted."""
+
+
+class Preference(TypedDict):
+    """Show one preference."""
+
+    line_number: int
+    """Counts the preferences from 1; removing takes it."""
+    preference: str
+    line: int
+    """Where it stands in the file."""
+
+
+class Preferences(TypedDict):
+    """List the preferences."""
+
+    success: bool
+    results: list[Preference]
+    total: int
+    path: str
+    message: NotRequired[str]
+    hash: NotRequired[str]
+    foreign: NotRequired[bool]
+
+
+class Saved(Written):
+    """Say what became of a preference."""
+
+    preference: str
+    line_number: NotRequired[int]
