@@ -1,5 +1,6 @@
 """Tell what the owner lets each client see and change."""
 
+import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -12,6 +13,10 @@ from knapper.errors import SetupError
 from knapper.vault import grants
 from knapper.vault.grants import Capability, ClientKind, EditableScope, Grants, Outcome
 from knapper.vault.policy import Policy
+
+_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_WITHOUT_TOKEN = frozenset({"cli", "page", "agent", "script"})
+"""Persons, and what works inside the program."""
 
 
 def configured(document: Document, sections: Mapping[str, Mapping[str, object]]) -> tuple[Client, ...]:
@@ -45,7 +50,25 @@ def _configured(document: Document, name: str, section: Mapping[str, object]) ->
         large=cast("Outcome", found["large"] or large),
         guarded=values.texts(found, "guarded"),
     )
-    return Client(grants=allowed, read=read, hidden=hidden)
+    return Client(grants=allowed, read=read, hidden=hidden, token_hash=_token_hash(document, name, found))
+
+
+def _token_hash(document: Document, name: str, found: Mapping[str, Value]) -> str:
+    said = str(found["token_hash"])
+    place = document.place(f"clients.{name}.token_hash")
+    if said and name in _WITHOUT_TOKEN:
+        raise SetupError(
+            f"the client '{name}' can't have a token of its own ({place})",
+            code="config_invalid",
+            hint="give it to a client with a name and a kind of your own",
+        )
+    if said and not _HASH.fullmatch(said):
+        raise SetupError(
+            f"{place} isn't the hash of a token",
+            code="config_invalid",
+            hint="take the line that `knap token new` prints",
+        )
+    return said
 
 
 def _kind(document: Document, name: str, found: Mapping[str, Value]) -> ClientKind:

@@ -40,6 +40,8 @@ class Client:
     """Patterns of paths that it may read at most; empty for all."""
     hidden: tuple[str, ...] = ()
     """Patterns of paths that it isn't shown."""
+    token_hash: str = field(default="", repr=False)
+    """Of the token that it shows to the HTTP server: ``sha256:…``; empty where it has none of its own."""
 
     @property
     def name(self) -> str:

@@ -123,6 +123,11 @@ CLIENT_SETTINGS = (
         kind="choice",
         choices=("mcp", "http", "agent", "script"),
     ),
+    Setting(
+        name="token_hash",
+        doc="The hash of the token that it shows to the HTTP server; `knap token new` makes both.",
+        secret=True,
+    ),
     Setting(name="read", doc="Patterns of paths that it may read at most; empty for all.", kind="texts", default=()),
     Setting(name="hidden", doc="Patterns of paths that it isn't shown.", kind="texts", default=()),
     Setting(name="write", doc="Patterns of paths that it may change; empty for all.", kind="texts", default=()),

@@ -1,0 +1,54 @@
+"""Serve vaults over HTTP."""
+
+from typing import TypedDict, Unpack
+
+import click
+
+from knapper.cli import options, output, settings
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+
+
+class Said(TypedDict):
+    """Hold the command's own options."""
+
+    host: str
+    port: int | None
+    watch: bool
+
+
+@click.command(
+    "serve",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap serve", "all configured vaults, for programs on this machine"),
+        ("knap --vault ~/Notes serve --port 9000", "one vault, at another port"),
+        ("knap serve --no-watch", "where `knap watch` runs already"),
+    ),
+)
+@click.option("--host", default="", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 for any free one.  [default: 8000]")
+@click.option("--watch/--no-watch", default=True, help="Keep the indexes up to date meanwhile.  [default: watch]")
+@options.shared
+@click.pass_obj
+def command(said: Options, **own: Unpack[Said]) -> ExitCode:
+    """Serve vaults over HTTP, and to MCP clients at /mcp.
+
+    Without --vault all configured vaults are served. Programs show a token; the command tells where it lies. It ends
+    with Ctrl-C.
+    """
+    from knapper.app import open_hub  # noqa: PLC0415 - `--help` needn't pay for what serves
+    from knapper.server import serving, tokens  # noqa: PLC0415 - the same
+
+    found = serving.listening_at(settings.read(said), own["host"], own["port"])
+
+    def tell(address: str) -> None:
+        key = "server.token in the configuration"
+        key = key if found.server.token else str(tokens.place(found.state_dir, "api"))
+        output.note(said, f"serving {', '.join(hub.vaults)} at {address}; Ctrl-C ends it")
+        output.note(said, f"programs show the token of {key}")
+
+    with open_hub(found, only=bool(said.vault)) as hub:
+        serving.run(hub, found, watch=own["watch"], on_start=tell)
+    output.note(said, "stopped")
+    return ExitCode.OK

@@ -1,0 +1,72 @@
+"""Tell where the server's token lies, and make new ones."""
+
+import click
+
+from knapper.cli import options, output, settings
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.server import tokens
+
+
+@click.group(
+    "token",
+    invoke_without_command=True,
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap token", "where the token lies; it is made if there is none"),
+        ("knap token rotate", "put a new one in its place"),
+        ("knap token new", "one for a client with rights of its own, and the line for the configuration"),
+    ),
+)
+@options.shared
+@click.pass_context
+def command(ctx: click.Context) -> ExitCode | None:
+    """Tell in which file the token for the HTTP server lies."""
+    if ctx.invoked_subcommand:
+        return None
+    said = ctx.ensure_object(Options)
+    found = settings.read(said)
+    _ = tokens.read_or_make(found.state_dir, "api")
+    return _tell(said, {"success": True, "file": str(tokens.place(found.state_dir, "api"))}, "file")
+
+
+@command.command(
+    "rotate",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(("knap token rotate", "then start the server anew, and give programs the new token")),
+)
+@options.shared
+@click.pass_obj
+def rotate(said: Options) -> ExitCode:
+    """Make new tokens, for programs and for the page, in the place of the old ones.
+
+    A server that runs takes them when it is started again.
+    """
+    found = settings.read(said)
+    for name in ("api", "page"):
+        _ = tokens.write_new(found.state_dir, name)
+    output.note(said, "the old tokens are good until the server is started again")
+    return _tell(said, {"success": True, "file": str(tokens.place(found.state_dir, "api"))}, "file")
+
+
+@command.command(
+    "new",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(("knap token new", "then put the line into [clients.NAME] of the configuration")),
+)
+@options.shared
+@click.pass_obj
+def new(said: Options) -> ExitCode:
+    """Make a token that is kept nowhere, and the line that lets a client of the configuration use it."""
+    token = tokens.make()
+    line = f'token_hash = "{tokens.hash_of(token)}"'
+    output.note(said, f"for the client: the token below. For [clients.NAME] in the configuration:\n  {line}")
+    return _tell(said, {"success": True, "token": token, "token_hash": tokens.hash_of(token)}, "token")
+
+
+def _tell(said: Options, answer: dict[str, object], shown: str) -> ExitCode:
+    if said.as_json:
+        output.write_json(answer)
+    else:
+        output.write(said, str(answer[shown]))
+    return ExitCode.OK

@@ -1,0 +1,69 @@
+"""Answer a request by calling the tool that its route shows."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from knapper.app import Hub
+from knapper.server import auth, replies
+from knapper.server.http import faces
+from knapper.server.http.faces import Face
+from knapper.server.threads import Kind, Threads
+from knapper.tools.rows import Row
+from knapper.tools.shapes import Answer
+from knapper.vault.outline import JSONValue
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Hold what routes need."""
+
+    hub: Hub
+    threads: Threads
+
+    async def call(self, client: str, tool: str, given: dict[str, object]) -> Answer:
+        """Call a tool on a client's behalf, in a thread.
+
+        Raises:
+            KnapError: As the tool says, or too much waits already.
+        """
+        hub = self.hub
+        kind = kind_of(hub.table.find(tool))
+        return await self.threads.run(
+            kind, lambda: hub.table.call(tool, given, lambda vault: hub.context(client=client, vault=vault))
+        )
+
+    async def answer(self, face: Face, request: Request) -> Answer:
+        """Call the tool of a route with what the request says.
+
+        Raises:
+            KnapError: The request can't be read, or the tool fails.
+        """
+        given = await faces.arguments(face, request, self.properties(face))
+        return await self.call(auth.client_of(request.scope), face.tool, given)
+
+    def properties(self, face: Face) -> dict[str, JSONValue]:
+        """Give the parameters of a route's tool by name."""
+        table = self.hub.table
+        return cast("dict[str, JSONValue]", table.parameters(table.find(face.tool))["properties"])
+
+
+def kind_of(row: Row) -> Kind:
+    """Tell in which threads a tool is called."""
+    if row.open_world:
+        return "world"
+    return "read" if row.effect == "read" else "write"
+
+
+def plain(serving: Serving, face: Face) -> Endpoint:
+    """Make what answers a route with its tool's answer."""
+
+    async def endpoint(request: Request) -> Response:
+        return replies.Json(await serving.answer(face, request))
+
+    return endpoint

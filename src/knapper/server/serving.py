@@ -1,0 +1,51 @@
+"""Put the server together and run it: routes, MCP, watchers, and an orderly end."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from knapper.app import Hub
+from knapper.config import Settings
+from knapper.server import auth, running, sockets, watchers
+from knapper.server.http import app
+from knapper.server.http.app import Mount
+from knapper.server.stopping import Stop
+from knapper.server.threads import Threads
+
+
+def run(hub: Hub, settings: Settings, *, watch: bool = True, on_start: Callable[[str], None]) -> None:
+    """Serve a hub's vaults until a signal comes.
+
+    Args:
+        hub: The vaults.
+        settings: Where the server listens, whom it lets in, and how much it takes on.
+        watch: Keep the indexes up to date meanwhile.
+        on_start: Called with the server's address once requests are answered.
+
+    Raises:
+        SetupError: The port is taken, there is no such address, or it would be open to others without a token.
+        StorageError: A token can't be read or written.
+    """
+    server = settings.server
+    stop, threads, keys = Stop(), Threads(server.threads), auth.keys(settings)
+    answering = app.create(hub, server, keys, threads=threads, mounts=_mounts(hub, watch=watch))
+    taken = sockets.bind(server.host, server.port)
+    address = sockets.address(taken)
+    try:
+        running.serve(answering, taken, stop=stop, stop_s=server.stop_seconds, on_start=lambda: on_start(address))
+    finally:
+        taken.close()
+    running.leave(0)
+
+
+def listening_at(settings: Settings, host: str, port: int | None) -> Settings:
+    """Give the settings with another address, as far as one is given."""
+    server = replace(settings.server, **({"host": host} if host else {}), **({} if port is None else {"port": port}))
+    return replace(settings, server=server)
+
+
+def _mounts(hub: Hub, *, watch: bool) -> list[Mount]:
+    """List what answers or works beside the routes of tools; a line each."""
+    opens = watchers.engines(hub) if watch else {}
+    return [
+        Mount(lifespan=lambda: watchers.running(opens)),
+    ]
