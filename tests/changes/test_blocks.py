@@ -279,6 +279,13 @@ def test_a_change_that_cuts_into_a_waiting_block_is_refused() -> None:
     assert caught.value.code == "block_touched"
 
 
+def test_a_change_that_cuts_into_several_lines_of_a_block_is_refused_in_good_words() -> None:
+    note = snapshots.take(whole())
+    start, stop = note.line(2)[0], note.line(4)[1]
+    with pytest.raises(ConflictError, match="Lines 2-4 cut into the pending edit abc123"):
+        blocks.guard(note, [Splice(start=start, stop=stop, new=b"x")])
+
+
 def test_a_change_beside_a_waiting_block_or_of_a_damaged_one_is_not() -> None:
     note = snapshots.take(whole())
     block = blocks.find(note)[0]

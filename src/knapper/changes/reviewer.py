@@ -18,6 +18,7 @@ from knapper.vault.paths import NotePath
 
 _READ_BACK = 50
 """Proposals about one note that are told what became of their blocks in it."""
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +50,9 @@ class Reviewer:
         except KnapError:
             self.writer.proposals.abandon(selection)
             raise
-        self.writer.proposals.mark_accepted(selection, applied.change_id)
-        return replace(applied, proposal_id=proposal_id)
+        settled = self.writer.proposals.mark_accepted(selection, applied.change_id)
+        left = () if files or hunks else _left(settled)
+        return replace(applied, proposal_id=proposal_id, notices=(*applied.notices, *left))
 
     def refit(self, proposal_id: str) -> Proposal:
         """Fit a proposal to the files as they are now, and give it as the client may see it.
@@ -76,6 +78,7 @@ class Reviewer:
             RefusedError: It is another client's, and the client is no person.
         """
         found = self._own(proposal_id)
+        _ = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
         rejected = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
         cleared = acceptance.blocks_removed(self.writer.proposals, self.writer.desk.view.root, proposal_id)
         if cleared.files:
@@ -109,10 +112,11 @@ class Reviewer:
         made = [
             (file.path, rendering.render(file, noted.get(file.path, file.before or b""), held.get(file.path, {})))
             for file in found.files
-            if file.kind == "edit" and file.state == "open"
+            if file.state == "open" and file.waiting
         ]
         if not made:
-            raise BadInput(f"nothing of {proposal_id} can be shown in a note", hint="`knap edits show` shows it")
+            hint = "only edits that fit their notes can be; `knap edits show` shows the proposal"
+            raise BadInput(f"nothing of {proposal_id} can be shown in a note", hint=hint)
         draft = Draft(files=tuple(file for _, one in made for file in one.draft.files))
         done = self._apply(draft, f"shown: {proposal_id}", found.run)
         for path, one in made:
@@ -163,3 +167,12 @@ class Reviewer:
     def _check_person(self, what: str) -> None:
         if not self.writer.grants.is_person:
             raise RefusedError(f"only a person can {what}", hint="use `knap edits`, or accept the proposal itself")
+
+
+def _left(proposal: Proposal) -> tuple[str, ...]:
+    """Tell of what was asked for and didn't fit its file any more."""
+    stale = [file.path for file in proposal.files if file.state == "open"]
+    if not stale:
+        return ()
+    names = ", ".join(f"'{path}'" for path in stale[:_NAMED]) + (", …" if len(stale) > _NAMED else "")
+    return (f"what doesn't fit {names} any more wasn't applied; `knap edits show {proposal.id}` says why",)

@@ -21,7 +21,7 @@ from knapper.changes.review.proposals import Proposals
 from knapper.changes.review.taint import Taints
 from knapper.changes.rules import LogPlace, Verdict
 from knapper.changes.submissions import Submission
-from knapper.errors import RefusedError
+from knapper.errors import ConflictError, RefusedError
 from knapper.vault import grants as granted
 from knapper.vault.grants import Grants, Scope
 from knapper.vault.paths import NotePath
@@ -101,7 +101,12 @@ class Writer:
             NotFound: There is nothing to take back.
         """
         _ = self.undoable(selector, run)
-        undone = undo.undo(self.state, selector, Meta(client=self.grants.client, reason=reason), partial=partial)
+        try:
+            undone = undo.undo(self.state, selector, Meta(client=self.grants.client, reason=reason), partial=partial)
+        except ConflictError as error:
+            if "conflicts" in error.details:
+                error.hint = "undo what came later first, or take back the other files only (--partial)"
+            raise
         self._tell(path for file in undone.applied.files for path in (file.before_path, file.after_path) if path)
         _ = self.applied(undone.applied.change_id)
         return undone

@@ -235,8 +235,8 @@ def guard(snapshot: Snapshot, made: Iterable[Splice]) -> None:
             inside = splice.start < block.stop and splice.stop > block.start
             if inside and (splice.start, splice.stop) != (block.start, block.stop):
                 last = snapshot.lines.number(block.stop - 1)
-                message = (
-                    f"{splices.place(snapshot.raw, splice).capitalize()} cuts into the pending edit {block.id}, lines"
-                )
+                place = splices.place(snapshot.raw, splice)
+                cuts = "cut" if place.startswith("lines ") else "cuts"
+                message = f"{place.capitalize()} {cuts} into the pending edit {block.id}, lines"
                 hint = "Accept or reject it first."
                 raise ConflictError(f"{message} {block.line}-{last}.", hint=hint, code="block_touched")

@@ -182,6 +182,6 @@ def _conflict(splice: Splice, old: bytes, rows: tuple[Sequence[bytes], Sequence[
     line = max(1, min(alignment.nearest(before, after, first), len(after) - 2))
     count = old.count(b"\n", splice.start, splice.stop) + 1
     shown = after[max(1, line - _CONTEXT_LINES) : min(len(after) - 1, line + count + _CONTEXT_LINES)]
-    message = f"The note changed meanwhile at {place(old, splice)}, which is now about line {line}."
+    message = f"The note changed meanwhile at or next to {place(old, splice)}, which is now about line {line}."
     details: dict[str, object] = {"line": line, "current_text": b"".join(shown)[:_SHOWN].decode(errors="replace")}
     return ConflictError(message, hint="Read the place again and make the change anew.", code="stale", details=details)

@@ -1,0 +1,86 @@
+"""Deciding on proposals through the one door: nothing half done, and nothing left unsaid."""
+
+from pathlib import Path
+
+import pytest
+
+from knapper.changes.requests import EditText
+from knapper.changes.writer import Asked
+from knapper.errors import BadInput, ConflictError
+from tests.changes import desks
+from tests.changes.desks import World
+
+NOTES = {
+    "A.md": "# A\n\nalpha\n\nstays\n\nbeta\n\nstays\n\ngamma\n",
+    "B.md": "# B\n\nalpha\n",
+}
+WAIT = Asked(propose=True)
+
+
+def proposed(world: World) -> str:
+    """Let a change of two places in one note, and one in another, wait."""
+    requests = [
+        EditText(path="A.md", old="alpha", new="ALPHA"),
+        EditText(path="A.md", old="gamma", new="GAMMA"),
+        EditText(path="B.md", old="alpha", new="ALPHA"),
+    ]
+    return world.submit(*requests, asked=WAIT).proposal_id
+
+
+def test_a_rejection_that_fails_at_a_broken_block_rejects_nothing(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        name = proposed(world)
+        world.reviewer.draw(name)
+        note = world.root / "B.md"
+        note.write_bytes(note.read_bytes().replace(b"```ai-edit\n", b""))
+        torn = world.tree()
+        with pytest.raises(ConflictError, match="opening fence is gone"):
+            world.reviewer.reject(name, "no")
+
+        assert world.writer.proposals.show(name).status == "open"
+        assert world.tree() == torn
+
+
+def test_a_broken_block_that_is_taken_out_by_hand_stands_in_nobodys_way(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        name = proposed(world)
+        world.reviewer.draw(name)
+        (world.root / "B.md").write_text(NOTES["B.md"], encoding="utf-8")
+        rejected = world.reviewer.reject(name, "no")
+
+        assert (rejected.status, world.text("A.md"), world.text("B.md")) == ("rejected", NOTES["A.md"], NOTES["B.md"])
+
+
+def test_what_did_not_fit_any_more_is_told_with_what_was_accepted(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        name = proposed(world)
+        (world.root / "B.md").write_text("# B\n\nomega\n", encoding="utf-8")
+        done = world.reviewer.accept(name, world.reviewer.refit(name).digest)
+
+        assert world.text("A.md") == NOTES["A.md"].replace("alpha", "ALPHA").replace("gamma", "GAMMA")
+        assert world.text("B.md") == "# B\n\nomega\n"
+        (notice,) = done.notices
+        assert "'B.md'" in notice
+        assert "'A.md'" not in notice
+
+
+def test_accepting_a_part_says_nothing_of_the_rest(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        name = proposed(world)
+        done = world.reviewer.accept(name, world.reviewer.refit(name).digest, hunks=("1.1",))
+
+        assert done.notices == ()
+
+
+def test_what_does_not_fit_is_not_drawn_and_the_rest_is(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        name = proposed(world)
+        (world.root / "B.md").write_text("# B\n\nomega\n", encoding="utf-8")
+        world.reviewer.draw(name)
+        drawn = world.text("A.md").count("#ai_edit")
+        (world.root / "A.md").write_text("all is new\n", encoding="utf-8")
+        with pytest.raises(BadInput, match="can be shown") as caught:
+            world.reviewer.draw(name)
+
+        assert (drawn, world.text("B.md")) == (2, "# B\n\nomega\n")
+        assert caught.value.hint
