@@ -1,8 +1,14 @@
-"""Name the language model that writes and reasons."""
+"""Name the language model that writes and reasons, its keys, and how much of it may be used."""
 
 from dataclasses import dataclass, field
+from typing import Literal, cast
 
-from knapper.config.setting import Setting, Values, text
+from knapper.config.setting import Setting, Values, count, text, texts
+
+Tools = Literal["full", "essential"]
+
+_NO_LIMIT = "0 for no limit."
+_KEYS = ("openai", "anthropic", "fireworks", "openrouter")
 
 SETTINGS = (
     Setting(
@@ -22,6 +28,105 @@ SETTINGS = (
         env=("KNAP_API_KEY", "FIREWORKS_API_KEY"),
         secret=True,
     ),
+    *(
+        Setting(
+            name=f"model.{provider}_api_key",
+            doc=f"The key for models of {provider.capitalize()}; without one the system's keyring is asked.",
+            env=(f"{provider.upper()}_API_KEY",),
+            secret=True,
+        )
+        for provider in _KEYS
+    ),
+    Setting(
+        name="model.ollama_url",
+        doc="The address of the Ollama server.",
+        kind="url",
+        default="http://localhost:11434",
+        env=("OLLAMA_BASE_URL",),
+    ),
+    Setting(
+        name="model.fallbacks", doc="Models to take when the model can't answer, in order.", kind="texts", default=()
+    ),
+    Setting(
+        name="model.timeout_s",
+        doc="How long to wait for a sign of the model, in seconds.",
+        kind="count",
+        default=300,
+        least=1,
+        most=86_400,
+    ),
+    Setting(
+        name="model.retries",
+        doc="How often a request is sent again after a refusal that may pass.",
+        kind="count",
+        default=2,
+        most=10,
+    ),
+    Setting(
+        name="model.context_tokens",
+        doc="How long a conversation may get, in tokens, before its beginning is summarised.",
+        kind="count",
+        default=24_000,
+        least=2_000,
+        most=10_000_000,
+    ),
+    Setting(
+        name="model.tools",
+        doc="Which tools the model is offered: all, or the essential ones, which suits small models.",
+        kind="choice",
+        default="full",
+        choices=("full", "essential"),
+    ),
+    Setting(
+        name="model.turn_tokens",
+        doc=f"How many tokens one answer may use, tool calls included; {_NO_LIMIT}",
+        kind="count",
+        default=500_000,
+        most=1_000_000_000,
+    ),
+    Setting(
+        name="model.run_tokens",
+        doc=f"How many tokens one session or run may use; {_NO_LIMIT}",
+        kind="count",
+        default=0,
+        most=1_000_000_000,
+    ),
+    Setting(
+        name="model.day_tokens",
+        doc=f"How many tokens may be used in a day; {_NO_LIMIT}",
+        kind="count",
+        default=0,
+        most=1_000_000_000,
+    ),
+    Setting(
+        name="model.day_cents",
+        doc=f"How much may be spent in a day, in cents of a US dollar, where prices are known; {_NO_LIMIT}",
+        kind="count",
+        default=0,
+        most=1_000_000,
+    ),
+    Setting(
+        name="model.session_days",
+        doc="How long a session is kept after its last message, in days.",
+        kind="count",
+        default=365,
+        least=1,
+        most=36_500,
+    ),
+    Setting(
+        name="model.sessions_mb",
+        doc="How much all sessions of a vault may take up, in megabytes; the oldest go first.",
+        kind="count",
+        default=200,
+        least=1,
+        most=100_000,
+    ),
+    Setting(
+        name="model.prompt",
+        doc="A file with instructions for the chat in place of the built-in ones; "
+        "chat.md in the folder prompts beside the configuration file otherwise, if it is there.",
+        kind="path",
+    ),
 )
 
 
@@ -33,12 +138,45 @@ class Model:
     """Empty where no model is set."""
     base_url: str = ""
     api_key: str = field(default="", repr=False)
+    """The key of the named model."""
+    keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Providers with their keys."""
+    ollama_url: str = "http://localhost:11434"
+    fallbacks: tuple[str, ...] = ()
+    timeout_s: int = 300
+    retries: int = 2
+    context_tokens: int = 24_000
+    tools: Tools = "full"
+    turn_tokens: int = 500_000
+    run_tokens: int = 0
+    day_tokens: int = 0
+    day_cents: int = 0
+    session_days: int = 365
+    sessions_mb: int = 200
+    prompt: str = ""
+    """A file of the person's own; empty for none."""
 
 
 def read(values: Values) -> Model:
     """Give the section."""
+    keys = tuple((provider, text(values, f"model.{provider}_api_key")) for provider in _KEYS)
+    own = text(values, "model.api_key")
     return Model(
         name=text(values, "model.name"),
         base_url=text(values, "model.base_url"),
-        api_key=text(values, "model.api_key"),
+        api_key=own,
+        keys=tuple((provider, key) for provider, key in keys if key),
+        ollama_url=text(values, "model.ollama_url"),
+        fallbacks=texts(values, "model.fallbacks"),
+        timeout_s=count(values, "model.timeout_s"),
+        retries=count(values, "model.retries"),
+        context_tokens=count(values, "model.context_tokens"),
+        tools=cast("Tools", text(values, "model.tools")),
+        turn_tokens=count(values, "model.turn_tokens"),
+        run_tokens=count(values, "model.run_tokens"),
+        day_tokens=count(values, "model.day_tokens"),
+        day_cents=count(values, "model.day_cents"),
+        session_days=count(values, "model.session_days"),
+        sessions_mb=count(values, "model.sessions_mb"),
+        prompt=text(values, "model.prompt"),
     )

@@ -1,0 +1,69 @@
+"""Find the keys of models: from the configuration, else from the system's keyring; never logged, never in a vault."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import keyring
+from keyring.errors import KeyringError
+
+from knapper.agents.names import ModelName, Provider
+from knapper.errors import SetupError
+
+SERVICE: Final = "knapper"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Hold the keys that the configuration gives; the keyring is asked for others."""
+
+    by_provider: Mapping[Provider, str] = field(default_factory=dict[Provider, str], repr=False)
+    own: str = field(default="", repr=False)
+    """The key of the configured model, and of no other server."""
+    owner: ModelName | None = None
+    """The configured model."""
+
+    def find(self, wanted: ModelName) -> str:
+        """Give the key for a model; empty where there is none.
+
+        A key goes to the provider that it was given for, and a server at an address of its own gets only the key that
+        was given with that address.
+        """
+        if self.own and self.owner and _place(self.owner) == _place(wanted):
+            return self.own
+        if wanted.base_url:
+            return stored(wanted.base_url)
+        return self.by_provider.get(wanted.provider, "") or (
+            "" if wanted.provider == "ollama" else stored(wanted.provider)
+        )
+
+
+def stored(name: str) -> str:
+    """Ask the system's keyring; empty where it has none, or there is no keyring."""
+    try:
+        return keyring.get_password(SERVICE, name) or ""
+    except KeyringError:
+        return ""
+
+
+def store(name: str, key: str) -> None:
+    """Put a key into the system's keyring; an empty one is taken out of it.
+
+    Raises:
+        SetupError: There is no keyring that works.
+    """
+    try:
+        if key:
+            keyring.set_password(SERVICE, name, key)
+        elif keyring.get_password(SERVICE, name):
+            keyring.delete_password(SERVICE, name)
+    except KeyringError as error:
+        raise SetupError(
+            "the system's keyring can't be used",
+            code="no_keyring",
+            hint="set the key as an environment variable, or in the .env beside the configuration file",
+        ) from error
+
+
+def _place(name: ModelName) -> tuple[str, str]:
+    return name.provider, name.base_url

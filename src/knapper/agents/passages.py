@@ -1,0 +1,206 @@
+"""Find the place in a note that somebody names, and tell whether a text stands there."""
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from typing import Final
+
+from knapper.errors import KnapError, NotFound
+from knapper.index import originals
+from knapper.tools.context import Context
+from knapper.vault import lines, links, notes, source
+from knapper.vault.notes import Note
+from knapper.vault.outline import Section
+from knapper.vault.paths import NotePath
+
+_SIGNS: Final = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
+_PLAIN: Final = str.maketrans(_SIGNS)
+_MARKS: Final = re.compile(r"[*_`~=]+|^\s*(?:>+|[-+]|\d+[.)])\s+|\[\[(?:[^\]|\n]*\|)?|\]\]", re.MULTILINE)
+_GAP: Final = re.compile(r"\s*(?:\u2026|\.{3}|\[\.\.\.\]|\[\u2026\])\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Name a place, as a link and a stretch of lines do."""
+
+    target: str
+    headings: tuple[str, ...] = ()
+    block: str = ""
+    first: int = 0
+    """1-based; 0 for all that the heading owns, or the whole note."""
+    last: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """Hold a stretch of whole lines of a note."""
+
+    path: NotePath
+    heading: str
+    """As the note has it; empty where none was named."""
+    first: int
+    last: int
+    start: int
+    """Span in the file's bytes."""
+    stop: int
+    hash: str
+    """Of the whole file."""
+    text: str
+    """As it reads until a person has decided on the edits that wait in it."""
+    note: Note = field(repr=False)
+
+
+def find(context: Context, place: Place) -> Passage:
+    """Find a place in the files as they are now.
+
+    Raises:
+        NotFound: The note, the heading, the block or the lines aren't there (codes ``no_note``, ``no_heading``,
+            ``no_block``, ``no_such_line``), or the lines aren't under the heading (``other_section``).
+        KnapError: The note can't be read.
+    """
+    note = context.view.read(_path(context, place.target))
+    section = _section(note, place.headings) if place.headings else None
+    count = len(note.outline.line_starts)
+    first, last = place.first, max(place.first, place.last)
+    if place.block:
+        named = next((one for one in note.outline.block_ids if one.name == place.block), None)
+        if named is None:
+            raise NotFound(f"{note.path} has no block ^{place.block}", code="no_block")
+        span = lines.of(_data(note))
+        first, last = (first, last) if first else (span.number(named.start), span.number(named.stop - 1))
+    if not first:
+        first, last = (section.line, section.end_line) if section else (1, count)
+    if last > count:
+        hint = f"it has {count} lines"
+        raise NotFound(f"{note.path} has no line {last}", hint=hint, code="no_such_line")
+    if section and (last < section.line or first > section.end_line):
+        raise NotFound(
+            f"lines {first}-{last} of {note.path} aren't under '{section.title}'",
+            hint=f"that heading owns lines {section.line}-{section.end_line}",
+            code="other_section",
+        )
+    return _passage(note, section, first, last)
+
+
+def hold(passage: Passage, quote: str) -> None:
+    """Check that a text stands in a passage; marks of Markdown, white space and kinds of quotes don't count.
+
+    An ellipsis in the quotation stands for anything.
+
+    Raises:
+        NotFound: It doesn't (code ``not_quoted``); the hint tells where else in the note it stands.
+    """
+    if _stands(passage.text, quote):
+        return
+    raise NotFound(
+        f"“{quote[:80]}” doesn't stand in lines {passage.first}-{passage.last} of {passage.path}",
+        hint=_elsewhere(passage, quote),
+        code="not_quoted",
+    )
+
+
+def numbered(passage: Passage, *, around: int, most: int) -> str:
+    """Show a passage and some lines around it, each with its number in the file.
+
+    Args:
+        passage: Which.
+        around: Lines before and after.
+        most: Lines in all.
+    """
+    rows = _rows(passage.note)
+    begin = max(0, passage.first - 1 - around)
+    end = min(len(rows), passage.last + around, begin + most)
+    return "".join(f"{number}: {row}\n" for number, row in enumerate(rows[begin:end], begin + 1))
+
+
+def _path(context: Context, target: str) -> str:
+    """Find the note that a target means: by its path, or by its name as links do."""
+    for spelling in (target, f"{target}.md"):
+        try:
+            return context.view.path(spelling)
+        except KnapError:
+            continue
+    found = links.resolve(
+        target, NotePath(""), lambda key: [path for path in context.index.graph.lookup(key) if context.sees(path)]
+    )
+    if found.path is None or not target.strip():
+        raise NotFound(f"there is no note '{target}'", code="no_note")
+    return found.path
+
+
+def _section(note: Note, headings: tuple[str, ...]) -> Section:
+    for section in note.outline.sections:
+        if not section.level or not links.heading_matches(headings[-1], section.title):
+            continue
+        above = list(section.path[:-1])
+        if all(any(links.heading_matches(wanted, title) for title in above) for wanted in headings[:-1]):
+            return section
+    raise NotFound(f"{note.path} has no heading '{headings[-1]}'", code="no_heading")
+
+
+def _passage(note: Note, section: Section | None, first: int, last: int) -> Passage:
+    starts = note.outline.line_starts
+    data = _data(note)
+    start = starts[first - 1]
+    stop = starts[last] if last < len(starts) else len(data)
+    return Passage(
+        path=note.path,
+        heading=f"{'#' * section.level} {section.title}" if section else "",
+        first=first,
+        last=last,
+        start=start,
+        stop=stop,
+        hash=note.hash,
+        text=_text(note, start, stop),
+        note=note,
+    )
+
+
+def _data(note: Note) -> bytes:
+    return source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
+
+
+def _text(note: Note, start: int, stop: int) -> str:
+    """Read lines; where an edit waits, the text before it stands in its block's place."""
+    original = originals.restore(note.raw, note.outline)
+    if original is None:
+        return notes.text(_data(note)[start:stop])
+    kept: list[bytes] = []
+    begin = 0
+    for row in original.data.splitlines(keepends=True):
+        disk_start, disk_stop = original.place(begin, begin + len(row))
+        if disk_start < stop and disk_stop > start:
+            kept.append(row)
+        begin += len(row)
+    return notes.text(b"".join(kept))
+
+
+def _rows(note: Note) -> list[str]:
+    return [notes.text(row) for row in _data(note).splitlines()]
+
+
+def _stands(text: str, quote: str) -> bool:
+    whole, at = _plain(text), 0
+    for part in _GAP.split(quote.strip().strip(".,;:!?")):
+        wanted = _plain(part)
+        found = whole.find(wanted, at)
+        if found < 0:
+            return False
+        at = found + len(wanted)
+    return True
+
+
+def _plain(text: str) -> str:
+    folded = unicodedata.normalize("NFC", text).translate(_PLAIN)
+    return " ".join(_MARKS.sub(" ", folded).split()).casefold()
+
+
+def _elsewhere(passage: Passage, quote: str) -> str:
+    rows = _rows(passage.note)
+    for size in (1, 2, 3):
+        for begin in range(len(rows) - size + 1):
+            if _stands("\n".join(rows[begin : begin + size]), quote):
+                return (
+                    f"it stands in lines {begin + 1}-{begin + size}" if size > 1 else f"it stands in line {begin + 1}"
+                )
+    return "it stands nowhere in that note"

@@ -1,0 +1,92 @@
+"""Write the system prompt: the person's own file or the built-in one, their preferences, and today's date."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import resources
+from pathlib import Path
+from typing import Final, Literal
+
+from knapper.agents import untrusted
+from knapper.errors import NotFound, SetupError, StorageError
+from knapper.tools.context import Context
+from knapper.vault import notes
+from knapper.vault.grants import PREFERENCES
+
+Name = Literal["chat", "repair", "summary"]
+_MAX_PREFERENCES: Final = 4_000
+"""Characters of the preferences that go into the prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """Find prompts."""
+
+    own_file: Path | None = None
+    """A file that the person names for the chat."""
+    folder: Path | None = None
+    """A folder with prompts of their own, by name: ``chat.md``."""
+
+    def load(self, name: Name) -> str:
+        """Give a prompt: the person's own where there is one.
+
+        Raises:
+            SetupError: The file that they name isn't there.
+            StorageError: It can't be read.
+        """
+        if name == "chat" and self.own_file is not None:
+            if not self.own_file.is_file():
+                raise SetupError(
+                    f"there is no prompt '{self.own_file}'", code="no_prompt", hint="model.prompt names it; mend that"
+                )
+            return _read(self.own_file)
+        own = self.folder / f"{name}.md" if self.folder else None
+        return _read(own) if own and own.is_file() else built_in(name)
+
+
+def built_in(name: Name) -> str:
+    """Give a prompt that comes with the program."""
+    return resources.files("knapper.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+
+
+def write(base: str, context: Context, now: datetime, *, active_file: str = "") -> str:
+    """Write the system prompt of one turn.
+
+    Args:
+        base: The prompt.
+        context: The vault, as the agent sees it; its preferences are read now.
+        now: The local time.
+        active_file: The note that the person looks at; empty for none.
+    """
+    parts = [base.strip(), f"## Today\n\n{now:%A}, {now.date().isoformat()}, {now:%H:%M}."]
+    if active_file:
+        shown = untrusted.escape(active_file)
+        parts.append(f'## The open note\n\nThe person looks at {shown}. "This note" means that file.')
+    preferences = _preferences(context)
+    if preferences:
+        parts.append(
+            "## User Preferences\n\nThe person saved these; follow them where they don't go against the rules above."
+            f"\n\n{preferences}"
+        )
+    return "\n\n".join(parts)
+
+
+def _preferences(context: Context) -> str:
+    """Read the person's preferences; only a person's word changes that note, so it isn't strangers' text."""
+    try:
+        note = context.view.read(PREFERENCES)
+    except NotFound:
+        return ""
+    text = notes.text(note.raw).strip()[:_MAX_PREFERENCES]
+    return untrusted.plain(text)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"the prompt '{path}' can't be read", hint="it has to be a text in UTF-8") from error
+
+
+Clock = Callable[[], datetime]
+"""Tells the local time."""

@@ -1,0 +1,257 @@
+"""Offer the table's tools to a model: calls are repaired, checked, run in threads, and answered within limits."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import anyio.to_thread
+from pydantic_ai import RunContext
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+
+from knapper.agents import repair, untrusted
+from knapper.agents.events import Event, Proposal, Question, ToolResult
+from knapper.agents.results import Results, Shown
+from knapper.agents.synthetic import ASK_USER, DEFINITIONS, GET_CONTINUATION
+from knapper.errors import BadInput, KnapError, NotFound
+from knapper.tools import calls, proposals, schema
+from knapper.tools.context import Context
+from knapper.tools.rows import Row
+from knapper.vault.outline import JSONValue
+
+UNCOUNTED: Final = frozenset({"log_interaction", GET_CONTINUATION})
+"""Tools whose calls don't count towards the cap of a bench."""
+FIND_TOOL: Final = "find_tool"
+_PERSONS_OWN: Final = frozenset({"accept_proposal", "undo", "undo_change"})
+"""Tools that decide on a person's behalf, which no agent does."""
+_PATHS: Final = frozenset({"path", "paths", "source", "destination", "folder", "note_name", "file", "files"})
+_REPEATED: Final = (
+    "This very call was made just before, and its result stands above. Use that, or call with other arguments."
+)
+_ASKED: Final = "The question is put to the person; their next message answers it. End your turn now."
+_RETRIES: Final = 50
+
+
+@dataclass(slots=True, kw_only=True)
+class Workbench:
+    """Hold what the tools of one turn share."""
+
+    rows: Mapping[str, Row]
+    context: Context
+    results: Results
+    listed: set[str]
+    """Names of the table's tools that the model is shown; those that it finds are added."""
+    told: list[Event] = field(default_factory=list[Event])
+    """What happened that isn't streamed yet."""
+    answers: dict[str, Mapping[str, JSONValue]] = field(default_factory=dict[str, Mapping[str, JSONValue]])
+    """All that the tools answered, by the calls' ids."""
+    used: list[JSONValue] = field(default_factory=list[JSONValue])
+    proposals: list[str] = field(default_factory=list[str])
+    changes: list[str] = field(default_factory=list[str])
+    question: Question | None = None
+    """What the person is asked; the turn ends with it."""
+    _last: str = ""
+
+    def repeats(self, name: str, arguments: Mapping[str, JSONValue]) -> bool:
+        """Tell whether a call is the one before it once more."""
+        this = json.dumps([name, arguments], sort_keys=True, ensure_ascii=False)
+        repeated = this == self._last
+        self._last = this
+        return repeated
+
+
+def offered(rows: Sequence[Row], *, may_write: bool = True) -> dict[str, Row]:
+    """Choose the tools that a model is offered, by name; deciding on proposals and undoing are a person's."""
+    return {row.name: row for row in rows if row.name not in _PERSONS_OWN and (may_write or row.effect == "read")}
+
+
+def arguments_of(rows: Mapping[str, Row], name: str, raw: object) -> repair.Arguments:
+    """Read a call's arguments as they will be used."""
+    known = {definition.name: definition for definition in _definitions(rows)}
+    if name not in known:
+        return repair.read(raw)
+    return repair.fit(repair.read(raw), cast("repair.Schema", known[name].parameters_json_schema))
+
+
+class TableTools(AbstractToolset[Workbench]):
+    """Offer the tools of a bench."""
+
+    @property
+    def id(self) -> str:
+        """Name the toolset."""
+        return "vault"
+
+    async def get_tools(self, ctx: RunContext[Workbench]) -> dict[str, ToolsetTool[Workbench]]:
+        """Describe the tools that the turn has."""
+        shown = {name: row for name, row in ctx.deps.rows.items() if name in ctx.deps.listed}
+        return {definition.name: self._tool(definition) for definition in _definitions(shown)}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Workbench], tool: ToolsetTool[Workbench]
+    ) -> str:
+        """Call a tool, and tell the turn what came of it; errors are told to the model, with their hints."""
+        del tool
+        bench, call_id = ctx.deps, ctx.tool_call_id or ""
+        arguments = cast("repair.Arguments", tool_args)
+        repeated = bench.repeats(name, arguments)
+        began = time.monotonic()
+        if repeated:
+            return _tell(bench, call_id, name, {"success": False, "error": _REPEATED, "code": "repeated_call"})
+        if name == GET_CONTINUATION:
+            return _continue(bench, call_id, arguments)
+        if name == ASK_USER:
+            return _ask(bench, call_id, arguments)
+        row = bench.rows[name]
+        answer = await anyio.to_thread.run_sync(
+            _answer, row, bench.context, arguments, abandon_on_cancel=row.effect == "read"
+        )
+        bench.used.append(_used(name, answer, time.monotonic() - began))
+        await anyio.to_thread.run_sync(_note_writes, bench, answer)
+        if name == FIND_TOOL:
+            bench.listed |= _found(answer) & bench.rows.keys()
+        return _tell(bench, call_id, name, answer)
+
+    def _tool(self, definition: ToolDefinition) -> ToolsetTool[Workbench]:
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=_RETRIES, args_validator=_Repair(definition))
+
+
+class _Repair:
+    """Read a call's arguments, and mend them; stands where pydantic's validator would."""
+
+    def __init__(self, definition: ToolDefinition) -> None:
+        self._schema = cast("repair.Schema", definition.parameters_json_schema)
+
+    def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, JSONValue]:  # noqa: A002, ANN401 - the validator's own signature
+        return repair.fit(repair.read(input), self._schema)
+
+    def validate_python(self, input: Any, **_: Any) -> dict[str, JSONValue]:  # noqa: A002, ANN401 - the same
+        return repair.fit(repair.read(input), self._schema)
+
+
+def _definitions(rows: Mapping[str, Row]) -> list[ToolDefinition]:
+    """Describe the table's tools, and the loop's own; writes are run one after another, reads side by side."""
+    table = [
+        ToolDefinition(
+            name=name,
+            description=schema.description(row),
+            parameters_json_schema=cast("dict[str, Any]", schema.parameters(row)),
+            sequential=row.effect != "read",
+        )
+        for name, row in rows.items()
+    ]
+    return [*table, *DEFINITIONS]
+
+
+def _answer(row: Row, context: Context, arguments: repair.Arguments) -> dict[str, JSONValue]:
+    return calls.answer(row, context, {name: _spaced(context, name, one) for name, one in arguments.items()})
+
+
+def _spaced(context: Context, name: str, value: JSONValue) -> JSONValue:
+    """Write paths with plain spaces, unless a file has just the name that was given."""
+    if name not in _PATHS:
+        return value
+    if isinstance(value, list):
+        return [_spaced(context, name, one) for one in value]
+    if not isinstance(value, str) or repair.plain_spaces(value) == value:
+        return value
+    try:
+        _ = context.view.path(value)
+    except KnapError:
+        return repair.plain_spaces(value)
+    return value
+
+
+def _continue(bench: Workbench, call_id: str, arguments: repair.Arguments) -> str:
+    offset = arguments.get("offset", 0)
+    try:
+        if not isinstance(offset, int):
+            raise BadInput(f"offset is {str(offset)[:40]!r}", hint="give a whole number")  # noqa: TRY301 - told to the model, like all others
+        shown = bench.results.more(str(arguments.get("tool_call_id", "")), offset)
+    except (BadInput, NotFound) as error:
+        return _tell(bench, call_id, GET_CONTINUATION, cast("dict[str, JSONValue]", error.as_dict()))
+    bench.told.append(_result(call_id, GET_CONTINUATION, {"success": True}, shown))
+    return shown.text
+
+
+def _ask(bench: Workbench, call_id: str, arguments: repair.Arguments) -> str:
+    options = arguments.get("options")
+    bench.question = Question(
+        id=call_id,
+        question=str(arguments.get("question", "")).strip(),
+        options=options if isinstance(options, list) else [],
+    )
+    bench.told.append(bench.question)
+    return _ASKED
+
+
+def _tell(bench: Workbench, call_id: str, name: str, answer: dict[str, JSONValue]) -> str:
+    bench.answers[call_id] = answer
+    shown = bench.results.show(call_id, name, answer)
+    bench.told.append(_result(call_id, name, answer, shown))
+    return shown.text
+
+
+def _result(call_id: str, name: str, answer: dict[str, JSONValue], shown: Shown) -> ToolResult:
+    return ToolResult(
+        id=call_id,
+        name=name,
+        success=answer.get("success") is not False,
+        summary=summary(answer),
+        answer=answer,
+        chars=shown.chars,
+        truncated=shown.truncated,
+    )
+
+
+def summary(answer: Mapping[str, JSONValue]) -> str:
+    """Say in a line for a person what a tool answered."""
+    if answer.get("success") is False:
+        return str(answer.get("error", "it failed"))
+    results = answer.get("results")
+    if isinstance(results, list):
+        total = answer.get("total", len(results))
+        return f"{total} result{'' if total == 1 else 's'}"
+    told = [str(answer[name]) for name in ("status", "path", "message") if answer.get(name)]
+    return ": ".join(told[:2]) or "done"
+
+
+def _used(name: str, answer: Mapping[str, JSONValue], seconds: float) -> JSONValue:
+    return {
+        "name": name,
+        "success": answer.get("success") is not False,
+        "summary": summary(answer),
+        "duration_ms": round(seconds * 1_000),
+    }
+
+
+def _note_writes(bench: Workbench, answer: Mapping[str, JSONValue]) -> None:
+    """Remember what was changed, and hand over what waits for a person."""
+    status = answer.get("status")
+    if status == "applied" and answer.get("change_id"):
+        bench.changes.append(str(answer["change_id"]))
+    if status == "proposed" and answer.get("proposal_id"):
+        proposal = str(answer["proposal_id"])
+        bench.proposals.append(proposal)
+        bench.told.append(Proposal(proposal=proposals.show_proposal(bench.context, proposal)))
+
+
+def _found(answer: Mapping[str, JSONValue]) -> set[str]:
+    results = answer.get("results")
+    rows = results if isinstance(results, list) else []
+    return {str(row["name"]) for row in rows if isinstance(row, dict) and "name" in row}
+
+
+def fresh(rows: Mapping[str, Row], context: Context, *, max_chars: int, essential: bool = False) -> Workbench:
+    """Begin a bench.
+
+    Args:
+        rows: The tools that may be called.
+        context: The vault, as the agent sees it.
+        max_chars: How much of a result the model is given at once.
+        essential: Show the essential ones only, until others are found.
+    """
+    listed = {name for name, row in rows.items() if row.profile == "essential" or not essential}
+    results = Results(mark=untrusted.new_mark(), max_chars=max_chars)
+    return Workbench(rows=rows, context=context, results=results, listed=listed)

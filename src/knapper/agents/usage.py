@@ -1,0 +1,194 @@
+"""Count what models cost, and hold that to the owner's limits: for a turn, for a run, for a day."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from knapper.changes.disk.ledger import Ledger, open_ledger
+from knapper.errors import RefusedError
+from knapper.vault.outline import JSONValue
+
+FILE: Final = "usage.db"
+VERSION: Final = 1
+MAX_REQUESTS: Final = 100
+"""Replies of a model in one turn, uncounted tools or not."""
+_SCHEMA: Final = """
+CREATE TABLE spent (
+    id INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    day TEXT NOT NULL,
+    run TEXT NOT NULL,
+    model TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cost_usd TEXT
+);
+CREATE INDEX spent_day ON spent (day);
+CREATE INDEX spent_run ON spent (run);
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Say how much may be used; 0 is no limit."""
+
+    turn_tokens: int = 0
+    run_tokens: int = 0
+    day_tokens: int = 0
+    day_cents: int = 0
+    """Of a US dollar; what a model costs is known for some models only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Hold what was used."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: Decimal | None = None
+    """None where no price is known; the known part where some are."""
+
+    @property
+    def tokens(self) -> int:
+        """Give all tokens."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Spent") -> "Spent":
+        """Add up."""
+        known = [one.cost_usd for one in (self, other) if one.cost_usd is not None]
+        return Spent(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost_usd=sum(known, Decimal()) if known else None,
+        )
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        return {
+            "requests": self.requests,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "total_tokens": self.tokens,
+            "cost_usd": None if self.cost_usd is None else float(self.cost_usd),
+        }
+
+
+def of(usage: RunUsage) -> Spent:
+    """Read what a run of pydantic-ai used."""
+    return Spent(
+        requests=usage.requests,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost,
+    )
+
+
+class Meter:
+    """Keep the account of one vault's state folder; threads and processes may share it."""
+
+    def __init__(self, own: Ledger, limits: Limits, now: Callable[[], datetime]) -> None:
+        """Wrap an open file; `open_meter` makes one."""
+        self._ledger = own
+        self._now = now
+        self.limits = limits
+
+    def record(self, run: str, model: str, spent: Spent) -> None:
+        """Write down what a turn used; a turn without a request isn't."""
+        if not spent.requests and not spent.tokens:
+            return
+        now = self._now()
+        values = {
+            "at": now.isoformat(timespec="seconds"),
+            "day": now.date().isoformat(),
+            "run": run,
+            "model": model,
+            "requests": spent.requests,
+            "input": spent.input_tokens,
+            "output": spent.output_tokens,
+            "cost": None if spent.cost_usd is None else str(spent.cost_usd),
+        }
+        with self._ledger.writing() as database:
+            database.execute(
+                "INSERT INTO spent (at, day, run, model, requests, input_tokens, output_tokens, cost_usd)"
+                " VALUES (:at, :day, :run, :model, :requests, :input, :output, :cost)",
+                values,
+            )
+
+    def today(self) -> Spent:
+        """Add up what was used today, by the clock of this place."""
+        return self._sum("day = ?", self._now().date().isoformat())
+
+    def of_run(self, run: str) -> Spent:
+        """Add up what a run used."""
+        return self._sum("run = ?", run)
+
+    def allow(self, run: str) -> UsageLimits:
+        """Tell how much a turn of a run may use.
+
+        Raises:
+            RefusedError: A limit is reached already (code ``budget_spent``).
+        """
+        left = [self.limits.turn_tokens] if self.limits.turn_tokens else []
+        today = self.today()
+        if self.limits.run_tokens:
+            left.append(_left("model.run_tokens", self.limits.run_tokens, self.of_run(run).tokens))
+        if self.limits.day_tokens:
+            left.append(_left("model.day_tokens", self.limits.day_tokens, today.tokens))
+        cost = None
+        if self.limits.day_cents:
+            spent = today.cost_usd or Decimal()
+            cost = Decimal(self.limits.day_cents) / 100 - spent
+            _ = _left("model.day_cents", self.limits.day_cents, int(spent * 100))
+        return UsageLimits(request_limit=MAX_REQUESTS, total_tokens_limit=min(left) if left else None, cost_limit=cost)
+
+    def shut(self) -> None:
+        """Close the file."""
+        self._ledger.shut()
+
+    def _sum(self, where: str, value: str) -> Spent:
+        with self._ledger.reading() as database:
+            rows = database.execute(
+                f"SELECT requests, input_tokens, output_tokens, cost_usd FROM spent WHERE {where}",  # noqa: S608 - two constants
+                (value,),
+            ).fetchall()
+        total = Spent()
+        for requests, given, made, cost in rows:
+            total += Spent(
+                requests=requests,
+                input_tokens=given,
+                output_tokens=made,
+                cost_usd=None if cost is None else Decimal(cost),
+            )
+        return total
+
+
+def open_meter(folder: Path, limits: Limits, now: Callable[[], datetime]) -> Meter:
+    """Open the account in a vault's state folder, which exists.
+
+    Args:
+        folder: The folder.
+        limits: What the owner allows.
+        now: The local time; a day begins at its midnight.
+
+    Raises:
+        StorageError: The file can't be used.
+    """
+    return Meter(open_ledger(folder / FILE, _SCHEMA, VERSION), limits, now)
+
+
+def _left(setting: str, allowed: int, spent: int) -> int:
+    if spent >= allowed:
+        raise RefusedError(
+            f"the limit {setting} of {allowed:,} is reached: {spent:,} are used",
+            hint=f"raise {setting} in the configuration, or go on when it no longer counts",
+            code="budget_spent",
+        )
+    return allowed - spent
