@@ -1,4 +1,5 @@
 import multiprocessing
+import random
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -114,6 +115,39 @@ def test_the_oldest_go_first_when_the_journal_is_too_large(state: State) -> None
     with state.journal.reading() as database:
         assert database.execute("SELECT sum(packed) FROM blobs").fetchone()[0] <= 1500
         assert database.execute("SELECT count(*) FROM steps").fetchone()[0] == page.total
+
+
+def test_of_large_changes_no_more_go_than_must_and_the_newest_stays(state: State) -> None:
+    make(state, "a.md", random.Random(0).randbytes(100_000))
+    for number in range(1, 10):
+        edit(state, "a.md", random.Random(number).randbytes(100_000))
+
+    first = state.journal.prune(max_bytes=550_000)
+    rest = state.journal.prune(max_bytes=1)
+
+    assert (first, rest) == (6, 3)
+    assert history.list_changes(state.journal).total == 1
+
+
+def test_a_journal_with_a_limit_stays_below_it_while_it_is_open(state: State) -> None:
+    state.journal.limit(max_bytes=300_000, max_age_days=365)
+    make(state, "a.md", random.Random(0).randbytes(50_000))
+
+    for number in range(1, 12):
+        edit(state, "a.md", random.Random(number).randbytes(50_000))
+
+    with state.journal.reading() as database:
+        assert 200_000 < database.execute("SELECT sum(packed) FROM blobs").fetchone()[0] <= 300_000
+
+
+def test_a_pruned_journal_gives_its_place_on_the_disk_back(state: State) -> None:
+    make(state, "a.md", random.Random(0).randbytes(2_000_000))
+    make(state, "b.md", b"b")
+
+    state.journal.prune(max_bytes=1)
+
+    with state.journal.reading() as database:
+        assert database.execute("PRAGMA page_count").fetchone()[0] < 50
 
 
 def test_changes_older_than_the_limit_go(state: State) -> None:

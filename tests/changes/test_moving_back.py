@@ -126,7 +126,7 @@ def test_a_rename_and_back_keeps_the_case_of_links(tmp_path: Path) -> None:
 def test_a_journal_that_has_forgotten_is_no_obstacle(tmp_path: Path) -> None:
     world = relinking.make(tmp_path, SEVERAL)
     world.remember(("a/N.md", "long/er/N.md"))
-    world.state.journal.prune(max_bytes=0)
+    world.state.journal.prune(max_age_days=-1)
 
     world.remember(("long/er/N.md", "a/N.md"))
 

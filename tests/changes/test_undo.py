@@ -217,12 +217,43 @@ def backdate(state: State, change_id: str) -> None:
         database.execute("UPDATE changes SET at = '2020-01-01T00:00:00.000+00:00' WHERE id = ?", (change_id,))
 
 
-def test_a_content_that_was_pruned_says_so(state: State) -> None:
-    edit(state, A, b"a", b"a1")
-    state.journal.prune(max_bytes=0)
+def test_what_was_pruned_says_so(state: State) -> None:
+    change = edit(state, A, b"a", b"a1")
+    state.journal.prune(max_age_days=-1)
 
-    with pytest.raises(NotFound):
-        undo(state)
+    for selector in (Last(), One(change_id=change), Since(at=datetime.now(UTC) - timedelta(minutes=5))):
+        with pytest.raises(NotFound, match="journal") as caught:
+            undo(state, selector)
+        assert (caught.value.code, "journal.max_mb" in caught.value.hint) == ("pruned", True)
+
+
+def test_a_run_of_which_some_was_pruned_is_taken_back_as_far_as_it_goes_only_if_asked_for(
+    root: Path, state: State
+) -> None:
+    old = edit(state, A, b"a", b"a1", Meta(client="cli", run="r"))
+    backdate(state, old)
+    edit(state, B, b"b", b"b1", Meta(client="cli", run="r"))
+    state.journal.prune(max_age_days=30)
+
+    with pytest.raises(ConflictError, match=f"change '{old}' of 2020-01-01 isn't in the journal any more") as caught:
+        undo(state, OfRun(run="r"))
+    unchanged = (root / B).read_bytes()
+    undone = undo(state, OfRun(run="r"), partial=True)
+
+    assert (caught.value.code, unchanged) == ("pruned", b"b1")
+    assert ((root / A).read_bytes(), (root / B).read_bytes()) == (b"a1", b"b")
+    assert any(old in notice for notice in undone.applied.notices)
+
+
+def test_undone_changes_that_were_pruned_are_no_loss(state: State) -> None:
+    edit(state, A, b"a", b"a1")
+    undo(state)
+    state.journal.prune(max_age_days=-1)
+    edit(state, B, b"b", b"b1")
+
+    undone = undo(state, Since(at=datetime.now(UTC) - timedelta(minutes=5)))
+
+    assert len(undone.changes) == 1
 
 
 def test_an_undo_tells_why_in_the_journal(state: State) -> None:

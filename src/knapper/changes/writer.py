@@ -100,7 +100,7 @@ class Writer:
             ConflictError: Files were changed since, and *partial* wasn't asked for.
             NotFound: There is nothing to take back.
         """
-        _ = self.undoable(selector, run)
+        _ = self.undoable(selector, run, partial=partial)
         try:
             undone = undo.undo(self.state, selector, Meta(client=self.grants.client, reason=reason), partial=partial)
         except ConflictError as error:
@@ -111,16 +111,17 @@ class Writer:
         _ = self.applied(undone.applied.change_id)
         return undone
 
-    def undoable(self, selector: Selector, run: str = "") -> list[Change]:
+    def undoable(self, selector: Selector, run: str = "", *, partial: bool = False) -> list[Change]:
         """Give the changes that an undo would take back, the newest first.
 
         Raises:
             RefusedError: The client may not undo, or not these.
             NotFound: There is nothing to take back.
+            ConflictError: The journal had to drop some of them, and *partial* wasn't asked for.
         """
         if not self.mine(run).may_undo:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
-        found = selection.changes(self.state.journal, selector)
+        found = selection.changes(self.state.journal, selector, partial=partial)
         if not (self.grants.is_person or all(map(self._is_own, found))):
             raise RefusedError(
                 f"the client '{self.grants.client}' may only take back its own changes of files that it may change",

@@ -62,7 +62,8 @@ def undo_change(
         run: All that a run wrote.
         proposal_id: All that accepting a proposal changed.
         since: Everything from this time on, such as ``2026-01-31T12:00``; without a zone it is the system's.
-        partial: Leave files that were changed since as they are, and take back the rest.
+        partial: Leave files that were changed since, or whose changes the journal had to drop, as they are, and take
+            back the rest.
 
     Returns:
         ``undone``: ids of what was taken back; ``files``; ``left``: the files that stay, since they were changed.
@@ -70,13 +71,14 @@ def undo_change(
     Raises:
         NotFound: There is nothing to take back.
         BadInput: The change was undone already, or more than one thing is named.
-        ConflictError: Files were changed since (``conflicts``), and *partial* wasn't asked for; nothing was done.
+        ConflictError: Files were changed since (``conflicts``), or the journal had to drop some of the changes
+            (``pruned``), and *partial* wasn't asked for; nothing was done.
         RefusedError: The client may not undo.
     """
     selector = _selector({"change_id": change_id, "run": run, "proposal_id": proposal_id, "since": since})
     asked = context.asked or Asked()
     if asked.dry_run:
-        return _planned(context, selector, asked.run)
+        return _planned(context, selector, asked.run, partial=partial)
     done = context.writer.undo(selector, reason=asked.reason, partial=partial, run=asked.run)
     ids: list[JSONValue] = [*done.changes]
     shown: dict[str, JSONValue] = {
@@ -120,10 +122,10 @@ def moment(text: str) -> datetime:
         raise BadInput(f"'{text}' is no day or time", hint=hint, code="invalid_time") from None
 
 
-def _planned(context: Context, selector: Selector, run: str) -> dict[str, JSONValue]:
+def _planned(context: Context, selector: Selector, run: str, *, partial: bool) -> dict[str, JSONValue]:
     """Tell what an undo would do; nothing is written."""
     state = context.writer.state
-    changes = context.writer.undoable(selector, run)
+    changes = context.writer.undoable(selector, run, partial=partial)
     plan = applying.check(state, list(undo.inverse(state.journal, changes)))
     foreign.shown(context, (path for one in changes for file in one.files if (path := file.after_path)))
     ids: list[JSONValue] = [one.id for one in changes]

@@ -18,12 +18,13 @@ _FAST_LEVEL = 1
 _LARGE_BYTES = 1024 * 1024
 
 
-def put(database: sqlite3.Connection, name: str, content: bytes) -> None:
-    """Store content under its hash, unless it is there."""
+def put(database: sqlite3.Connection, name: str, content: bytes) -> int:
+    """Store content under its hash, unless it is there; tell how many bytes that took."""
     if database.execute("SELECT 1 FROM blobs WHERE hash = ?", (name,)).fetchone():
-        return
+        return 0
     packed = zlib.compress(content, _FAST_LEVEL if len(content) > _LARGE_BYTES else _LEVEL)
     database.execute("INSERT INTO blobs VALUES (?, ?, ?)", (name, len(packed), packed))
+    return len(packed)
 
 
 def get(database: sqlite3.Connection, name: str) -> bytes:
@@ -42,13 +43,17 @@ def get(database: sqlite3.Connection, name: str) -> bytes:
         raise StorageError(f"the journal's copy of {name} is damaged", hint="restore it from a backup") from error
 
 
-def drop_unused(database: sqlite3.Connection, names: Iterable[str | None]) -> None:
-    """Delete those of *names* that no step names any more."""
-    database.executemany(
-        "DELETE FROM blobs WHERE hash = :name AND NOT EXISTS (SELECT 1 FROM steps WHERE before = :name)"
-        " AND NOT EXISTS (SELECT 1 FROM steps WHERE after = :name)",
-        [{"name": name} for name in set(names) if name],
-    )
+def drop_unused(database: sqlite3.Connection, names: Iterable[str | None]) -> int:
+    """Delete those of *names* that no step names any more; tell how many stored bytes went."""
+    freed = 0
+    for name in {name for name in names if name}:
+        gone = database.execute(
+            "DELETE FROM blobs WHERE hash = :name AND NOT EXISTS (SELECT 1 FROM steps WHERE before = :name)"
+            " AND NOT EXISTS (SELECT 1 FROM steps WHERE after = :name) RETURNING packed",
+            {"name": name},
+        ).fetchall()
+        freed += sum(int(row["packed"]) for row in gone)
+    return freed
 
 
 def size(database: sqlite3.Connection) -> int:

@@ -1,18 +1,22 @@
 """Choose the changes that an undo takes back."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from knapper.changes.disk import history
 from knapper.changes.disk.journal import Journal
+from knapper.changes.disk.pruning import Pruned
 from knapper.changes.disk.records import Change
-from knapper.errors import BadInput, NotFound
+from knapper.errors import BadInput, ConflictError, NotFound
 
 _HOLDS = "phase IN ('applied', 'done') AND undone = 0"
 _NO_UNDO = "NOT EXISTS (SELECT 1 FROM undoes WHERE undoes.change = changes.id)"
 _BACKWARDS = "ORDER BY seq DESC"
 _UNDOS = "(SELECT change FROM undoes WHERE undone = :id)"
+_LIMITS: Final = "it keeps what the settings journal.max_mb and journal.max_age_days leave room for"
+_SHOWN: Final = 20
 _MINE = f"{_HOLDS} AND {_NO_UNDO} {_BACKWARDS}"
 
 
@@ -52,17 +56,59 @@ class Since:
 Selector: TypeAlias = Last | One | OfProposal | OfRun | Since
 
 
-def changes(journal: Journal, selector: Selector) -> list[Change]:
+def changes(journal: Journal, selector: Selector, *, partial: bool = False) -> list[Change]:
     """Give the changes that a selector means and that still hold, newest first.
 
+    Args:
+        journal: Where they are.
+        selector: Which.
+        partial: True gives those that the journal still has of what is meant.
+
     Raises:
-        NotFound: There is none.
+        NotFound: There is none, or the journal had to drop it (code ``pruned``).
+        ConflictError: The journal had to drop some of them (code ``pruned``), and *partial* wasn't asked for.
         BadInput: The one change was undone already.
     """
+    gone = lost(journal, selector)
+    if gone and (isinstance(selector, One) or not (partial or isinstance(selector, Last))):
+        raise _pruned(journal, selector, gone)
     found = _found(journal, selector)
     if not found:
-        raise NotFound("there is nothing to undo", hint="list the journal for what was changed")
+        more = ": the journal had to drop all that there was" if gone else ""
+        hint = _LIMITS if gone else "list the journal for what was changed"
+        raise NotFound(f"there is nothing to undo{more}", hint=hint, code="pruned" if gone else None)
     return found
+
+
+def lost(journal: Journal, selector: Selector) -> list[Pruned]:
+    """List the changes that a selector means, but that the journal had to drop for its size or their age."""
+    match selector:
+        case Last():
+            return journal.pruned("held")
+        case One():
+            return journal.pruned("id = :id", {"id": selector.change_id})
+        case OfProposal():
+            return journal.pruned("held AND proposal = :proposal", {"proposal": selector.proposal})
+        case OfRun():
+            return journal.pruned("held AND run = :run", {"run": selector.run})
+        case Since():
+            return journal.pruned("held AND at >= :at", {"at": history.moment(selector.at)})
+
+
+def told(gone: Sequence[Pruned]) -> str:
+    """Say what can't be taken back any more."""
+    if len(gone) == 1:
+        return f"change '{gone[0].id}' of {gone[0].at[:10]} isn't in the journal any more"
+    return f"{len(gone)} changes up to {gone[0].at[:10]} aren't in the journal any more"
+
+
+def _pruned(journal: Journal, selector: Selector, gone: Sequence[Pruned]) -> NotFound | ConflictError:
+    details = {"pruned": [one.id for one in gone[:_SHOWN]]}
+    said = f"{told(gone)}, so that this can't be taken back"
+    if isinstance(selector, One) or not _found(journal, selector):
+        return NotFound(said, hint=_LIMITS, code="pruned", details=details)
+    hint = f"a partial undo takes back the rest; {_LIMITS}"
+    return ConflictError(f"{said} as a whole; nothing was done", hint=hint, code="pruned", details=details)
 
 
 def _found(journal: Journal, selector: Selector) -> list[Change]:

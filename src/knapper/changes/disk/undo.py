@@ -10,7 +10,7 @@ from knapper.changes.disk.effects import Effect, Meta
 from knapper.changes.disk.journal import Journal
 from knapper.changes.disk.plan import Conflict
 from knapper.changes.disk.records import Change
-from knapper.changes.disk.selection import Selector
+from knapper.changes.disk.selection import Last, Selector
 from knapper.changes.disk.state import State
 from knapper.changes.disk.steps import Step
 
@@ -39,11 +39,12 @@ def undo(state: State, selector: Selector, meta: Meta, *, partial: bool = False)
         partial: True takes back what it can and leaves files that were changed since.
 
     Raises:
-        NotFound: Nothing fits the selector, or the journal holds the contents no longer.
+        NotFound: Nothing fits the selector, or the journal had to drop it.
         BadInput: The change was undone already.
-        ConflictError: Files were changed since (each in ``details["conflicts"]``); nothing was done.
+        ConflictError: Files were changed since (each in ``details["conflicts"]``), or the journal had to drop some of
+            the changes (code ``pruned``); nothing was done.
     """
-    changes = selection.changes(state.journal, selector)
+    changes = selection.changes(state.journal, selector, partial=partial)
     wanted = list(inverse(state.journal, changes))
     left: tuple[Conflict, ...] = ()
     if partial:
@@ -51,6 +52,9 @@ def undo(state: State, selector: Selector, meta: Meta, *, partial: bool = False)
     ids = tuple(change.id for change in changes)
     reason = meta.reason or f"undo of {', '.join(ids[:3])}{' and more' if len(ids) > 3 else ''}"
     applied = applying.apply(state, wanted, replace(meta, reason=reason, undoes=ids))
+    gone = [] if isinstance(selector, Last) else selection.lost(state.journal, selector)
+    if gone:
+        applied = replace(applied, notices=(*applied.notices, selection.told(gone)))
     return Undone(applied=applied, changes=ids, left=left)
 
 
