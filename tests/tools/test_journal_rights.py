@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,30 @@ def test_nobody_undoes_where_they_may_not_write_any_more(vault: Opener, now: gra
         with vault.open(Client(grants=now), asked) as context, pytest.raises(RefusedError):
             journal.undo_change(context, str(made["change_id"]))
     assert vault.text("Mine.md") == after
+
+
+@pytest.mark.parametrize("kept", [{"is_read_only": True}, {"read_only": ("Mine.md",)}, {"write": ("Inbox/",)}])
+def test_a_persons_undo_is_held_to_the_path_rules_too(vault: Opener, kept: dict[str, Any]) -> None:
+    with vault.open() as context:
+        files.append_to_file(context, "Mine.md", "x")
+    after = vault.text("Mine.md")
+    person = Client(grants=replace(grants.usual("cli"), **kept))
+    with vault.open(person) as context, pytest.raises(RefusedError, match=r"may not change 'Mine\.md'") as caught:
+        journal.undo_change(context)
+
+    assert (caught.value.code, vault.text("Mine.md")) == ("not_writable", after)
+
+
+def test_who_trashed_a_file_takes_it_out_again(vault: Opener) -> None:
+    (vault.root / ".obsidian").mkdir()
+    (vault.root / ".obsidian/app.json").write_text('{"trashOption": "local"}', encoding="utf-8")
+    bold = Client(grants=replace(MCP, large="apply", write=("Mine.md",)))
+    with vault.open(bold) as context:
+        files.delete_file(context, "Mine.md")
+        gone = (vault.root / "Mine.md").exists()
+        journal.undo_change(context)
+
+    assert (gone, vault.text("Mine.md")) == (False, "One.\n")
 
 
 def test_why_a_hidden_file_was_changed_is_not_told(vault: Opener) -> None:

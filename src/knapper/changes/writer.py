@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from knapper.changes import drafting, rules, submissions
 from knapper.changes.disk import apply as applying
@@ -25,6 +26,8 @@ from knapper.errors import ConflictError, RefusedError
 from knapper.vault import grants as granted
 from knapper.vault.grants import Grants, Scope
 from knapper.vault.paths import NotePath
+
+_TRASH: Final = ".trash/"
 
 
 def _nothing(_: str) -> tuple[str, ...]:
@@ -122,20 +125,26 @@ class Writer:
         if not self.mine(run).may_undo:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
         found = selection.changes(self.state.journal, selector, partial=partial)
-        if not (self.grants.is_person or all(map(self._is_own, found))):
+        for change in found:
+            self._check_undo(change)
+        return found
+
+    def _check_undo(self, change: Change) -> None:
+        """Hold an undo to the rules as they are now; who isn't a person takes back only what it did itself."""
+        touched = (end for file in change.files for end in (file.before_path, file.after_path) if end)
+        ends = [NotePath(end) for end in touched if not end.startswith(_TRASH)]
+        own = change.client == self.grants.client and not any(map(self.grants.is_guarded, ends))
+        if not self.grants.is_person and not (own and all(map(self.desk.view.visible, ends))):
             raise RefusedError(
                 f"the client '{self.grants.client}' may only take back its own changes of files that it may change",
                 hint="a person can take back others: `knap undo`",
             )
-        return found
-
-    def _is_own(self, change: Change) -> bool:
-        """Tell whether the client made a change, and may still change what it touched."""
-        ends = [NotePath(end) for file in change.files for end in (file.before_path, file.after_path) if end]
-        return change.client == self.grants.client and all(
-            self.desk.view.visible(end) and self.grants.writable(end) and not self.grants.is_guarded(end)
-            for end in ends
-        )
+        if (kept := next((end for end in ends if not self.grants.writable(end)), None)) is not None:
+            raise RefusedError(
+                f"{change.id} can't be taken back: '{self.grants.client}' may not change '{kept}'",
+                hint="the owner can allow it in the client's rules",
+                code="not_writable",
+            )
 
     def mine(self, run: str = "") -> Grants:
         """Give the client's rules as they hold right now: who has read foreign text only proposes."""
