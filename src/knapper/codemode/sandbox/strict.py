@@ -1,0 +1,84 @@
+"""Read JSON from where nobody can be trusted."""
+
+import json
+from collections.abc import Mapping
+from typing import Final, NoReturn, cast
+
+from knapper.vault.outline import JSONValue
+
+MOST_DEPTH: Final = 64
+_DIGITS: Final = 19
+"""Of whole numbers in calls, so that databases can hold them."""
+_LONG_DIGITS: Final = 1_000
+
+
+class NotStrict(Exception):
+    """Say why a text isn't JSON as it is taken here; the message tells nothing of the host."""
+
+
+def read(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONValue:
+    """Read one value.
+
+    Args:
+        content: UTF-8.
+        digits: Of a whole number at most.
+
+    Raises:
+        NotStrict: It isn't UTF-8 or JSON, holds what is no number, halves of characters, or is nested too deeply.
+    """
+
+    def whole(text: str) -> int:
+        if len(text) > digits:
+            raise NotStrict("a number is too large")
+        return int(text)
+
+    try:
+        text = content.decode()
+        value = cast("JSONValue", json.loads(text, parse_int=whole, parse_constant=_no_number))
+    except (ValueError, RecursionError):
+        raise NotStrict("it isn't JSON") from None
+    if "\\u" in text:
+        _check_text(value)
+    if text.count("[") + text.count("{") > MOST_DEPTH:
+        _check_depth(value)
+    return value
+
+
+def read_call(content: bytes) -> tuple[str, Mapping[str, JSONValue]]:
+    """Read a call: ``{"method": …, "arguments": {…}}`` and nothing else.
+
+    Raises:
+        NotStrict: It is none.
+    """
+    value = read(content, digits=_DIGITS)
+    if isinstance(value, dict) and value.keys() == {"method", "arguments"}:
+        method, arguments = value["method"], value["arguments"]
+        if isinstance(method, str) and isinstance(arguments, dict):
+            return method, arguments
+    raise NotStrict("it isn't a call")
+
+
+def _no_number(name: str) -> NoReturn:
+    raise NotStrict(f"{name} isn't a number")
+
+
+def _check_text(value: JSONValue) -> None:
+    try:
+        _ = json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        raise NotStrict("it holds half a character") from None
+
+
+def _check_depth(value: JSONValue) -> None:
+    level = [value]
+    for _ in range(MOST_DEPTH + 1):
+        level = [inner for one in level for inner in _inner(one)]
+        if not level:
+            return
+    raise NotStrict("it is nested too deeply")
+
+
+def _inner(value: JSONValue) -> list[JSONValue]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []

@@ -1,0 +1,1 @@
+"""Put a second wall around a worker process, with what the system has."""

@@ -1,0 +1,57 @@
+"""Raise the second wall around this process, and tell what of it stands; the first is the sandbox itself."""
+
+import ctypes
+import platform
+import sys
+from typing import Final
+
+from knapper.codemode.sandbox.walls import landlock, seccomp
+
+_NO_NEW_PRIVILEGES: Final = 38
+STANDS: Final = "on"
+_SPARE_MB: Final = 320
+"""For the interpreter around the script: its own memory, and copies of what is handed over."""
+
+
+def before_threads() -> dict[str, str]:
+    """Take away files and the network; threads that begin later are bound as well.
+
+    Returns:
+        ``on`` or why not, for each part of the wall.
+    """
+    if sys.platform != "linux":
+        return {}
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        return {"landlock": "new privileges can't be given up"}
+    return {"landlock": landlock.restrict(libc)}
+
+
+def after_threads() -> dict[str, str]:
+    """Take away all calls of the system but those that a running script needs, from every thread."""
+    if sys.platform != "linux":
+        return {}
+    return {"seccomp": seccomp.restrict(ctypes.CDLL(None, use_errno=True), platform.machine())}
+
+
+def limit(memory_mb: int) -> dict[str, str]:
+    """Bound this process's memory, and let it write no file; this isn't part of the second wall.
+
+    Args:
+        memory_mb: Of a script at most; what the interpreter needs beyond that is added.
+    """
+    if sys.platform == "win32":
+        return {}  # a job object does
+    import resource  # noqa: PLC0415 - there is none on Windows
+
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_DATA: (memory_mb + _SPARE_MB) << 20,
+    }
+    for name, most in limits.items():
+        try:
+            resource.setrlimit(name, (most, most))
+        except (OSError, ValueError) as error:
+            return {"limits": f"a limit can't be set: {error}"}
+    return {"limits": STANDS}

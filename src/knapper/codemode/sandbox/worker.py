@@ -1,0 +1,126 @@
+"""Be the process that scripts run in: take jobs from one pipe, give what comes of them to another.
+
+It is started with an empty environment, in an empty folder, and has only the standard library, wasmtime and this
+package's own modules. Once it is ready it needs no file and starts nothing, and the walls see to that.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+import wasmtime
+from wasmtime import component
+
+from knapper.codemode.sandbox import engine, frames
+from knapper.codemode.sandbox.walls import raising
+
+TICK_S: Final = 0.05
+_JOB_MOST: Final = 64_000_000
+_WARM: Final = json.dumps(
+    {"script": "import datetime, re\n__result__ = [datetime.date.today().year, re.findall('a', 'a')]"}
+)
+_TOO_LARGE: Final = '{"error": {"code": "too_large", "message": "the arguments are too large for one call"}}'
+
+
+class Worker:
+    """Hold what is loaded once, and run a fresh instance for each job."""
+
+    def __init__(self, machine_code: Path) -> None:
+        self.engine = engine.make()
+        self.component = component.Component.deserialize_file(self.engine, str(machine_code))
+        self.linker = component.Linker(self.engine)
+        with self.linker.root() as root:
+            root.add_func("call", self._call)
+            root.add_func("emit", self._emit)
+        self.busy = threading.Event()
+        self._output = self._request = 0
+
+    def tick(self) -> None:
+        """Count the time of jobs; a script that is over its time is stopped by the next tick."""
+        while True:
+            _ = self.busy.wait()
+            time.sleep(TICK_S)
+            self.engine.increment_epoch()
+
+    def work(self) -> None:
+        """Take jobs until there are no more."""
+        while (frame := frames.read(_receive, _JOB_MOST)) is not None:
+            timeout_s, memory_bytes, self._output, self._request, job = frames.unpack_job(frame[1])
+            self.busy.set()
+            try:
+                letter, content = self.run(job, timeout_s, memory_bytes)
+            finally:
+                self.busy.clear()
+            _send(letter, content)
+
+    def run(self, job: str, timeout_s: float, memory_bytes: int) -> tuple[frames.Letter, bytes]:
+        """Run one job in an instance of its own."""
+        store = wasmtime.Store(self.engine)
+        store.set_limits(memory_size=memory_bytes, instances=64, tables=64, memories=4)
+        store.set_epoch_deadline(int(timeout_s / TICK_S) + 2)
+        try:
+            function = self.linker.instantiate(store, self.component).get_func(store, "run")
+            if function is None:
+                return "T", b"crash"
+            return "D", function(store, job).encode()
+        except wasmtime.WasmtimeError as error:
+            return "T", b"timeout" if "wasm trap: interrupt" in str(error) else b"crash"
+        finally:
+            store.close()
+
+    def _call(self, _: wasmtime.StoreContext, request: str) -> str:
+        content = request.encode()
+        if len(content) > self._request:
+            return _TOO_LARGE
+        _send("C", content)
+        frame = frames.read(_receive, _JOB_MOST)
+        if frame is None:
+            os._exit(0)
+        return frame[1].decode()
+
+    def _emit(self, _: wasmtime.StoreContext, text: str) -> None:
+        content = text.encode()[: self._output]
+        self._output -= len(content)
+        if content:
+            _send("O", content)
+
+
+def main() -> None:
+    """Get ready, raise the walls, and work."""
+    wants_walls, machine_code, memory_mb = sys.argv[-3:]
+    worker = Worker(Path(machine_code))
+    _ = worker.run(_WARM, 60, 1 << 30)
+    report = raising.limit(int(memory_mb))
+    if wants_walls == "walls":
+        report |= raising.before_threads()
+    threading.Thread(target=worker.tick, daemon=True).start()
+    if wants_walls == "walls":
+        report |= raising.after_threads()
+    _send("R", json.dumps(report).encode())
+    worker.work()
+
+
+def compile_code() -> None:
+    """Compile a component to machine code, in a process that has nothing else to do."""
+    source, part, target = sys.argv[-3:]
+    made = component.Component(engine.make(), Path(source).read_bytes())
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        _ = file.write(made.serialize())
+        file.flush()
+        os.fsync(descriptor)
+    _ = Path(part).replace(target)
+
+
+def _receive(length: int) -> bytes:
+    return os.read(0, length)
+
+
+def _send(letter: frames.Letter, content: bytes) -> None:
+    left = memoryview(frames.pack(letter, content))
+    while left:
+        left = left[os.write(1, left) :]
