@@ -1,17 +1,17 @@
 """Turn effects into steps, each checked against the disk as the steps before it leave it."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from knapper.changes.disk import atomic, effects, files
+from knapper.changes.disk import effects, files, plan_checks
 from knapper.changes.disk.effects import Effect
 from knapper.changes.disk.files import Files
 from knapper.changes.disk.overlay import Entry, Overlay
-from knapper.changes.disk.plan import Conflict, Plan
+from knapper.changes.disk.plan import Plan
+from knapper.changes.disk.step_list import StepList
 from knapper.changes.disk.steps import Step, StepKind
-from knapper.errors import BadInput, StorageError
+from knapper.errors import BadInput
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
@@ -30,14 +30,10 @@ class Planner:
             change_id: Goes into the names of temp files.
             trash_limit: Bytes above which a file goes to the vault's trash even if the system's is asked for.
         """
-        self.plan = Plan()
-        self._root = root
+        self._steps = StepList(root, change_id)
         self._disk = disk
-        self._change_id = change_id
         self._trash_limit = trash_limit
         self._overlay = Overlay(root, disk)
-        self._effect = 0
-        self._unstable: set[str] = set()
         self._written: dict[str, str] = {}
 
     def read(self, asked: Sequence[Effect]) -> Plan:
@@ -48,13 +44,14 @@ class Planner:
             RefusedError: A symbolic link leads out of the vault.
             StorageError: A file can't be read, or is read-only.
         """
-        self._unstable = {path for effect in asked for path in _unsettled(effect)}
-        for self._effect, effect in enumerate(asked):
+        self._steps.expect(asked)
+        for number, effect in enumerate(asked):
+            self._steps.effect = number
             try:
                 self._plan_one(effect)
             except OSError as error:
                 raise files.storage_error(error, _path(effect)) from error
-        return _without_idle_steps(self.plan)
+        return self._steps.finished()
 
     def _plan_one(self, effect: Effect) -> None:
         match effect:
@@ -76,13 +73,13 @@ class Planner:
     def _create(self, effect: effects.Write) -> None:
         entry = self._overlay.look(effect.path)
         if entry is not None:
-            self._conflict(effect.path, "already exists", expected=None, current=self._current(entry))
+            self._steps.conflict(effect.path, "already exists", expected=None, current=self._current(entry))
             return
         if not self._make_parents(effect.path):
             return
         at = self._overlay.place(effect.path)
-        after = self._keep(effect.content)
-        number = self._step(Step(kind="create", target=effect.path, target_at=at, after=after, mode=effect.mode))
+        after = self._steps.keep(effect.content)
+        number = self._steps.add(Step(kind="create", target=effect.path, target_at=at, after=after, mode=effect.mode))
         planned = Entry(kind="file", at=at, disk=None, hash=after, step=number, new_mode=effect.mode)
         self._overlay.put(effect.path, planned)
 
@@ -94,16 +91,16 @@ class Planner:
         after = files.hash_of(effect.content)
         if before == after:
             return
-        _refuse_read_only(effect.path, entry)
+        plan_checks.refuse_read_only(effect.path, entry)
         if self._written.setdefault(entry.at, effect.path) != effect.path:
             msg = f"'{effect.path}' and '{self._written[entry.at]}' are the same file"
             raise BadInput(msg, hint="change it under one of its names")
-        self._keep(effect.content)
-        if entry.step is not None and self.plan.steps[entry.step].target_at == entry.at:
-            self.plan.steps[entry.step] = replace(self.plan.steps[entry.step], after=after)
+        self._steps.keep(effect.content)
+        if entry.step is not None and self._steps.plan.steps[entry.step].target_at == entry.at:
+            self._steps.plan.steps[entry.step] = replace(self._steps.plan.steps[entry.step], after=after)
             number = entry.step
         else:
-            number = self._step(
+            number = self._steps.add(
                 Step(
                     kind="replace",
                     source=effect.path,
@@ -124,8 +121,8 @@ class Planner:
         if effect.target.startswith(effect.source + "/"):
             raise BadInput(f"'{effect.source}' can't be moved into itself", hint="name a folder outside of it")
         other = self._overlay.look(effect.target)
-        if other is not None and not _same_file(effect, entry, other):
-            self._conflict(effect.target, "already exists", expected=None, current=self._current(other))
+        if other is not None and not plan_checks.is_renamed_only(effect, entry, other):
+            self._steps.conflict(effect.target, "already exists", expected=None, current=self._current(other))
             return
         if effect.source != effect.target:
             self._move(entry, effect.source, effect.target)
@@ -150,39 +147,39 @@ class Planner:
         entry = self._overlay.look(effect.path)
         if entry is None or entry.kind != "folder":
             if not effect.keep_filled:
-                self._conflict(effect.path, "isn't a folder", expected=None, current=None)
+                self._steps.conflict(effect.path, "isn't a folder", expected=None, current=None)
             return
         if self._overlay.is_filled(effect.path, entry):
             if not effect.keep_filled:
-                self._conflict(effect.path, "isn't empty", expected=None, current=None)
+                self._steps.conflict(effect.path, "isn't empty", expected=None, current=None)
             return
-        self._step(Step(kind="rmdir", source=effect.path, source_at=entry.at, mode=entry.mode))
+        self._steps.add(Step(kind="rmdir", source=effect.path, source_at=entry.at, mode=entry.mode))
         self._overlay.drop(effect.path)
 
     def _expect(self, path: str, base: str | None, *, load: bool = True) -> Entry | None:
         """Return what a path names, its hash told, if it is what the effect was made against."""
         entry = self._overlay.look(path)
         if entry is None:
-            self._conflict(path, "is gone", expected=base, current=None)
+            self._steps.conflict(path, "is gone", expected=base, current=None)
             return None
         real = self._overlay.target(entry)
         if real.kind == "folder" and base is None:
             return entry
         if real.kind != "file":
-            self._conflict(path, "isn't a file", expected=base, current=None)
+            self._steps.conflict(path, "isn't a file", expected=base, current=None)
             return None
         current = self._loaded(real) if load else self._current(entry)
         if base is not None and base != current:
-            self._conflict(path, "has changed", expected=base, current=current)
+            self._steps.conflict(path, "has changed", expected=base, current=current)
             return None
         known = replace(real, hash=current)
         return known if entry.kind != "link" or load else replace(entry, hash=current)
 
     def _loaded(self, entry: Entry) -> str:
         """Hash a file, and keep what it holds for the journal."""
-        if entry.disk is None or entry.hash in self.plan.contents:
+        if entry.disk is None or entry.hash in self._steps.plan.contents:
             return entry.hash or ""
-        return self._keep(self._disk.read(entry.disk))
+        return self._steps.keep(self._disk.read(entry.disk))
 
     def _current(self, entry: Entry) -> str | None:
         real = self._overlay.target(entry)
@@ -192,11 +189,11 @@ class Planner:
 
     def _move(self, entry: Entry, source: NotePath, target: NotePath, *, loose_links: bool = False) -> None:
         if entry.kind == "link" and entry.disk and not loose_links:
-            _refuse_relative_link(entry.disk, source, target)
+            plan_checks.refuse_relative_link(entry.disk, source, target)
         if not self._make_parents(target):
             return
         at = self._overlay.place(target)
-        number = self._step(
+        number = self._steps.add(
             Step(
                 kind="move",
                 source=source,
@@ -210,12 +207,12 @@ class Planner:
             )
         )
         if entry.stamp and entry.step is None and entry.kind == "file":
-            self.plan.stamps[number] = entry.stamp
+            self._steps.plan.stamps[number] = entry.stamp
         self._overlay.move(source, target, entry, at=at)
 
     def _take_away(self, kind: StepKind, path: NotePath, entry: Entry) -> None:
         before = self._loaded(entry)
-        self._step(Step(kind=kind, source=path, source_at=entry.at, before=before, mode=entry.mode))
+        self._steps.add(Step(kind=kind, source=path, source_at=entry.at, before=before, mode=entry.mode))
         self._overlay.drop(path)
 
     def _fits_system_trash(self, path: str, entry: Entry) -> bool:
@@ -223,7 +220,9 @@ class Planner:
         if entry.kind == "file" and entry.disk and size <= self._trash_limit:
             return True
         reason = f"is larger than {self._trash_limit:,} bytes" if entry.kind == "file" else "isn't a plain file"
-        self.plan.notices.append(f"'{path}' {reason}, so it went to '{TRASH}/' in the vault, not to the system's trash")
+        self._steps.plan.notices.append(
+            f"'{path}' {reason}, so it went to '{TRASH}/' in the vault, not to the system's trash"
+        )
         return False
 
     def _free_name(self, wanted: str) -> NotePath:
@@ -244,85 +243,13 @@ class Planner:
             if entry is None:
                 at = self._overlay.place(one)
                 wanted = mode if one == path else None
-                self._step(Step(kind="mkdir", target=one, target_at=at, mode=wanted))
+                self._steps.add(Step(kind="mkdir", target=one, target_at=at, mode=wanted))
                 self._overlay.put(one, Entry(kind="folder", at=at, disk=None, new_mode=wanted))
             elif not self._overlay.is_folder(entry):
-                self._conflict(one, "is a file, not a folder", expected=None, current=self._current(entry))
+                self._steps.conflict(one, "is a file, not a folder", expected=None, current=self._current(entry))
                 return False
         return True
-
-    def _step(self, step: Step) -> int:
-        number = len(self.plan.steps)
-        if step.kind in {"replace", "create", "remove", "discard"}:
-            step = replace(step, temp=self._temp(step, number))
-        self.plan.steps.append(step)
-        return number
-
-    def _temp(self, step: Step, number: int) -> str:
-        """Name a temp file beside the target, or above where the target's folder comes, goes or moves meanwhile."""
-        at = step.target_at or step.source_at
-        folder = paths.folder(at)
-        while folder and (self._is_unstable(folder) or not (self._root / folder).is_dir()):
-            folder = paths.folder(folder)
-        name = atomic.name(self._change_id, number)
-        return f"{folder}/{name}" if folder else name
-
-    def _is_unstable(self, folder: str) -> bool:
-        return any(one in self._unstable for one in (folder, *paths.parent_folders(folder)))
-
-    def _keep(self, content: bytes) -> str:
-        name = files.hash_of(content)
-        self.plan.contents.setdefault(name, content)
-        return name
-
-    def _conflict(self, path: str, problem: str, *, expected: str | None, current: str | None) -> None:
-        self.plan.conflicts.append(
-            Conflict(effect=self._effect, path=path, problem=problem, expected=expected, current=current)
-        )
-
-
-def _without_idle_steps(plan: Plan) -> Plan:
-    """Leave out notes that got their old text again."""
-    kept = [number for number, step in enumerate(plan.steps) if step.kind != "replace" or step.before != step.after]
-    plan.stamps = {new: plan.stamps[old] for new, old in enumerate(kept) if old in plan.stamps}
-    plan.steps = [plan.steps[number] for number in kept]
-    return plan
-
-
-def _unsettled(effect: Effect) -> tuple[str, ...]:
-    match effect:
-        case effects.Rename():
-            return (effect.source, effect.target)
-        case effects.Trash() | effects.RemoveFolder():
-            return (effect.path,)
-        case _:
-            return ()
 
 
 def _path(effect: Effect) -> str:
     return effect.source if isinstance(effect, effects.Rename) else effect.path
-
-
-def _same_file(effect: effects.Rename, entry: Entry, other: Entry) -> bool:
-    """Tell whether only the case or Unicode form of a name changes, on a system that doesn't tell the two apart."""
-    if paths.key(effect.source) != paths.key(effect.target) or entry.stamp is None or other.stamp is None:
-        return False
-    return entry.stamp.inode == other.stamp.inode
-
-
-def _refuse_read_only(path: str, entry: Entry) -> None:
-    if entry.stamp is None or entry.disk is None:
-        return
-    if not entry.stamp.mode & 0o222 or not os.access(entry.disk, os.W_OK):
-        raise StorageError(
-            f"'{path}' is read-only; nothing was changed",
-            code="read_only",
-            hint="make the file writable, or edit another one",
-            details={"path": path},
-        )
-
-
-def _refuse_relative_link(link: Path, source: str, target: str) -> None:
-    if paths.folder(source) != paths.folder(target) and not link.readlink().is_absolute():
-        msg = f"'{source}' is a symbolic link that leads elsewhere from '{paths.folder(target) or 'the top'}'"
-        raise BadInput(msg, hint="move the file that it leads to, or make the link anew by hand")
