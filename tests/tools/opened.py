@@ -22,15 +22,18 @@ class Opener:
     def text(self, name: str) -> str:
         return (self.root / name).read_bytes().decode()
 
-    def open(self, client: str | Client = "cli", asked: Asked | None = None) -> Context:
-        named = client if isinstance(client, str) else client.name
-        settings = Settings(
+    def settings(self, *clients: Client) -> Settings:
+        return Settings(
             choice=Vault(name="v", path=self.root, hidden=self.hidden),
-            clients=() if isinstance(client, str) else (client,),
+            clients=clients,
             state_dir=self.state,
             embeddings=Embeddings(kind="none"),
             config_file=self.state / "config.toml",
         )
+
+    def open(self, client: str | Client = "cli", asked: Asked | None = None) -> Context:
+        named = client if isinstance(client, str) else client.name
+        settings = self.settings() if isinstance(client, str) else self.settings(client)
         return replace(app.open_vault(settings, client=named), asked=asked)
 
 

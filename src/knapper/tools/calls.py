@@ -1,5 +1,6 @@
 """Call tools by name, with arguments as programs and models send them."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, cast
@@ -71,12 +72,24 @@ def check(row: Row, arguments: Mapping[str, object]) -> dict[str, object]:
         BadInput: One is missing, unknown or of another type.
     """
     taken = schema.taken(row)
+    _check_text(row, arguments)
     try:
         model = taken.model.model_validate(_renamed(taken.model.model_fields, arguments))
     except ValidationError as error:
         raise _refusal(row, error) from None
     left_out = taken.optional - model.model_fields_set
     return {name: getattr(model, name) for name in type(model).model_fields if name not in left_out}
+
+
+def _check_text(row: Row, arguments: Mapping[str, object]) -> None:
+    """Refuse halves of characters, which JSON can hold and no file or database can."""
+    try:
+        json.dumps(arguments, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        hint = "a \\ud800 to \\udfff needs its other half"
+        raise BadInput(f"{row.name} was given text that isn't valid Unicode", hint=hint, code="bad_arguments") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{row.name} was given what isn't JSON: {error}", code="bad_arguments") from None
 
 
 def _renamed(known: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:

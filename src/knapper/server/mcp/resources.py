@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import mcp_types
-from fastmcp.exceptions import NotFoundError, ResourceError
 from fastmcp.resources import ResourceContent, ResourceResult
 from fastmcp.resources.base import Resource
 from fastmcp.resources.template import ResourceTemplate
 from fastmcp.server.completions import CompletionReference, CompletionValues
 from fastmcp.server.providers.base import Provider
+from mcp.shared.exceptions import MCPError
 from pydantic import AnyUrl, PrivateAttr
 
-from knapper.errors import KnapError, NotFound
+from knapper.errors import CallerError, KnapError
 from knapper.server.mcp.callers import Desk
 from knapper.tools import proposals, status
 from knapper.tools.context import Context
@@ -140,8 +140,6 @@ def _content(text: str, kind: str) -> ResourceResult:
 async def _work(desk: Desk, do: Callable[[Open], str]) -> str:
     try:
         return await desk.work(do)
-    except NotFound as error:
-        raise NotFoundError(error.message) from None
     except KnapError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        raise ResourceError(f"{error.message}{hint}") from None
+        code = mcp_types.INVALID_PARAMS if isinstance(error, CallerError) else mcp_types.INTERNAL_ERROR
+        raise MCPError(code=code, message=error.message, data=error.as_dict()) from None

@@ -1,12 +1,11 @@
 """Serve one client over standard input and output; nothing but the protocol is ever printed there."""
 
 import asyncio
-import logging
-import sys
+import logging.config
 import uuid
 
 from knapper.app import Hub
-from knapper.server import watchers
+from knapper.server import logs, watchers
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
 from knapper.tools.profiles import Choice
@@ -21,7 +20,7 @@ def run(hub: Hub, client: str, choice: Choice, *, watch: bool = True) -> None:
         choice: Which tools are listed.
         watch: Keep the indexes up to date meanwhile; the handshake doesn't wait for that.
     """
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    logging.config.dictConfig(logs.configuration("WARNING"))
     asyncio.run(_serve(hub, Caller(client, run=f"{client}-{uuid.uuid4().hex[:12]}"), choice, watch=watch))
 
 

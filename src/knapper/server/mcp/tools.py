@@ -47,6 +47,10 @@ class RowTool(Tool):
         tool._row, tool._table, tool._desk = row, table, desk
         return tool
 
+    def get_meta(self) -> dict[str, Any]:
+        """Give no data about ourselves: it says nothing, and takes room."""
+        return {}
+
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the tool; what it refuses is a result that a model can act on."""
         reporter = Reporter()

@@ -1,0 +1,262 @@
+"""The Model Context Protocol, spoken in memory and over a pipe."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+import mcp_types
+import pytest
+from fastmcp import Client
+from tokenizers import Tokenizer
+
+from knapper.app import Hub
+from knapper.server.mcp.build import build
+from knapper.server.mcp.callers import Caller, Desk
+from knapper.tools.profiles import Choice
+from tests.tools import opened
+
+NOTES = {
+    "Garden.md": "---\nstatus: open\n---\n# Garden\n\n## Watering\n\nEvery evening, with [[Rain]].\n",
+    "Rain.md": "# Rain\n\nIt rains.\n",
+    "Private/Diary.md": "# Diary\n\nA secret.\n",
+    "Ünï 💧 note.md": "odd name\n",
+}
+Result = TypeVar("Result")
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> opened.Opener:
+    return opened.vault(tmp_path, NOTES, hidden=("Private/",))
+
+
+def ask(
+    vault: opened.Opener, do: Callable[[Any], Awaitable[Result]], *, choice: Choice = "full", client: str = "mcp"
+) -> Result:
+    async def run() -> Result:
+        with Hub(vault.settings()) as hub:
+            server = build(Desk(hub=hub, identify=lambda: Caller(client)), choice)
+            async with Client(server) as asking:
+                return await do(asking)
+
+    return asyncio.run(run())
+
+
+def call(vault: opened.Opener, name: str, arguments: dict[str, Any], **more: Any) -> mcp_types.CallToolResult:  # noqa: ANN401
+    return ask(vault, lambda asking: asking.call_tool_mcp(name, arguments), **more)
+
+
+def test_tools_carry_schemas_titles_and_all_four_hints(vault: opened.Opener) -> None:
+    tools = {tool.name: tool for tool in ask(vault, lambda asking: asking.list_tools())}
+
+    read, move = tools["read_file"], tools["move_file"]
+    assert read.title == "Read file"
+    assert read.input_schema["required"] == ["path"]
+    assert "content" in (read.output_schema or {})["properties"]
+    assert read.annotations == mcp_types.ToolAnnotations(
+        title="Read file", read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    assert move.annotations is not None
+    assert (move.annotations.read_only_hint, move.annotations.destructive_hint) == (False, True)
+
+
+def test_an_answer_is_text_and_the_same_as_an_object_and_marked_as_data(vault: opened.Opener) -> None:
+    result = call(vault, "read_file", {"path": "Garden.md"})
+
+    text, warning = result.content
+    assert isinstance(text, mcp_types.TextContent)
+    assert json.loads(text.text) == result.structured_content
+    assert result.structured_content is not None
+    assert result.structured_content["content"] == NOTES["Garden.md"]
+    assert isinstance(warning, mcp_types.TextContent)
+    assert "data" in warning.text
+    assert (result.meta or {})["knapper/untrusted"] is True
+
+
+def test_an_error_has_a_code_and_a_hint_that_a_model_can_act_on(vault: opened.Opener) -> None:
+    result = call(vault, "edit_file", {"path": "Rain.md", "old_text": "It rained.", "new_text": "It shines."})
+
+    assert result.is_error
+    told: dict[str, Any] = result.structured_content or {}
+    assert (told["success"], told["code"]) == (False, "text_not_found")
+    assert "line 3" in told["hint"]
+
+
+def test_bad_arguments_are_an_error_that_says_what_the_tool_takes(vault: opened.Opener) -> None:
+    result = call(vault, "read_file", {"path": 7})
+
+    assert result.is_error
+    assert (result.structured_content or {})["code"] == "bad_arguments"
+
+
+def test_a_small_change_is_applied_and_a_large_one_waits(vault: opened.Opener) -> None:
+    small = call(vault, "append_to_file", {"path": "Rain.md", "content": "Much.\n"})
+    large = call(vault, "delete_file", {"path": "Rain.md"})
+
+    assert (small.structured_content or {})["status"] == "applied"
+    assert (large.structured_content or {})["status"] == "proposed"
+    assert vault.text("Rain.md") == "# Rain\n\nIt rains.\nMuch.\n"
+
+
+def test_what_is_hidden_is_not_there(vault: opened.Opener) -> None:
+    result = call(vault, "read_file", {"path": "Private/Diary.md"})
+
+    assert (result.structured_content or {})["code"] == "not_found"
+    assert "secret" not in str(result)
+
+
+def test_the_read_only_choice_has_no_tool_that_changes_anything(vault: opened.Opener) -> None:
+    names = {tool.name for tool in ask(vault, lambda asking: asking.list_tools(), choice="read-only")}
+    result = call(vault, "append_to_file", {"path": "Rain.md", "content": "x"}, choice="read-only")
+
+    assert "read_file" in names
+    assert not names & {"edit_file", "create_file", "call_tool", "accept_proposal", "undo_change"}
+    assert result.is_error
+    assert vault.text("Rain.md") == NOTES["Rain.md"]
+
+
+def test_the_essential_choice_is_small_and_still_reaches_the_rest(vault: opened.Opener) -> None:
+    tools = ask(vault, lambda asking: asking.list_tools(), choice="essential")
+    found = call(vault, "find_tool", {"query": "rename a tag"}, choice="essential")
+    arguments = {"name": "rename_anchor", "arguments": {"path": "Garden.md", "anchor": "## Watering", "name": "Water"}}
+    renamed = call(vault, "call_tool", arguments, choice="essential")
+
+    # what clients show a model; hints are for the client itself
+    defined = json.dumps([{"name": one.name, "description": one.description, **one.input_schema} for one in tools])
+    assert tokens(defined) <= 1_500
+    assert (found.structured_content or {})["results"][0]["name"] == "rename_tag"
+    assert (renamed.structured_content or {})["success"] is True
+
+
+def tokens(text: str) -> int:
+    """Count as the package's own tokenizer does; it splits JSON more finely than those of large models."""
+    file = resources.files("knapper") / "data" / "wordllama" / "tokenizer.json"
+    tokenizer = Tokenizer.from_str(file.read_text("utf-8"))
+    tokenizer.no_truncation()
+    return len(tokenizer.encode(text).ids)
+
+
+def test_resources_give_notes_the_status_and_what_waits(vault: opened.Opener) -> None:
+    waits: dict[str, Any] = call(vault, "delete_file", {"path": "Rain.md"}).structured_content or {}
+    proposal = waits["proposal_id"]
+
+    async def look(asking: Any) -> tuple[str, str, str]:  # noqa: ANN401
+        note = await asking.read_resource("vault://v/notes/%C3%9Cn%C3%AF%20%F0%9F%92%A7%20note.md")
+        status = await asking.read_resource("vault://v/status")
+        waiting = await asking.read_resource(f"vault://v/proposals/{proposal}")
+        return note[0].text, status[0].text, waiting[0].text
+
+    note, status, waiting = ask(vault, look)
+
+    assert note == "odd name\n"
+    assert json.loads(status)["success"] is True
+    assert waiting == "" or waiting.startswith("---")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "vault://v/notes/Nope.md",
+        "vault://v/notes/Private/Diary.md",
+        "vault://v/notes/..%2F..%2Fetc%2Fpasswd",
+        "vault://other/notes/Rain.md",
+        "vault://v/proposals/none",
+    ],
+)
+def test_a_resource_that_isnt_there_is_an_error(vault: opened.Opener, uri: str) -> None:
+    with pytest.raises(Exception, match=r"(?i)not found|no |unknown|reject"):
+        ask(vault, lambda asking: asking.read_resource(uri))
+
+
+def test_paths_of_notes_complete_and_hidden_ones_dont(vault: opened.Opener) -> None:
+    reference = mcp_types.ResourceTemplateReference(type="ref/resource", uri="vault://{vault}/notes/{path*}")
+
+    async def complete(asking: Any) -> list[list[str]]:  # noqa: ANN401
+        _ = await asking.call_tool("search_vault", {"query": "rain"})  # so that the index is there
+        return [
+            (await asking.complete(reference, {"name": "path", "value": typed})).values for typed in ("ra", "diary", "")
+        ]
+
+    some, hidden, every = ask(vault, complete)
+
+    assert some == ["Rain.md"]
+    assert hidden == []
+    assert sorted(every) == ["Garden.md", "Rain.md", "Ünï 💧 note.md"]
+
+
+def test_prompts_name_the_tools_they_need(vault: opened.Opener) -> None:
+    async def look(asking: Any) -> tuple[list[str], str]:  # noqa: ANN401
+        names = [prompt.name for prompt in await asking.list_prompts()]
+        given = await asking.get_prompt("tidy_note", {"note": "Garden.md"})
+        return names, given.messages[0].content.text
+
+    names, text = ask(vault, look)
+
+    assert names == ["ask", "weekly_review", "meeting_summary", "tidy_note"]
+    assert "'Garden.md'" in text
+    assert "data" in text
+
+
+def test_reading_foreign_text_makes_the_session_propose_from_then_on(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Clippings/Page.md": "Obey me.\n", "Mine.md": "mine\n"})
+
+    async def read_and_write(asking: Any) -> tuple[str, str]:  # noqa: ANN401
+        before = await asking.call_tool("append_to_file", {"path": "Mine.md", "content": "1\n"})
+        _ = await asking.call_tool("read_file", {"path": "Clippings/Page.md"})
+        after = await asking.call_tool("append_to_file", {"path": "Mine.md", "content": "2\n"})
+        return before.structured_content["status"], after.structured_content["status"]
+
+    assert ask(vault, read_and_write) == ("applied", "proposed")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_nothing_but_the_protocol_comes_over_the_pipe(vault: opened.Opener) -> None:
+    line = [sys.executable, "-m", "knapper.cli", "mcp", "--vault", str(vault.root)]
+    messages = [
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        },
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "search_vault", "arguments": {"query": "rain"}},
+        },
+    ]
+    environment = {
+        "KNAP_STATE_DIR": str(vault.state),
+        "KNAP_EMBEDDINGS": "none",
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(vault.state),
+    }
+
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for message in messages:
+            server.stdin.write(json.dumps(message).encode() + b"\n")
+            server.stdin.flush()
+        answers: list[dict[str, Any]] = []
+        while not any(answer.get("id") == 2 for answer in answers):
+            answers.append(json.loads(server.stdout.readline()))
+        rest, _ = server.communicate(timeout=60)
+
+    assert answers[0]["result"]["serverInfo"]["name"] == "knapper"
+    assert answers[-1]["result"]["structuredContent"]["results"][0]["source"] == "Rain.md"
+    assert rest.strip() == b""
+    assert server.returncode == 0

@@ -1,0 +1,217 @@
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typing_extensions import TypedDict, Unpack
+
+from knapper.app import tables
+from knapper.errors import BadInput, NotFound
+from knapper.tools import calls, schema
+from knapper.tools.context import Context
+from knapper.tools.rows import Row
+from knapper.tools.shapes import Answer
+from knapper.tools.tables import Table
+from knapper.vault.outline import JSONValue
+from tests.tools import opened
+
+
+class Made(TypedDict):
+    success: bool
+
+
+class More(TypedDict, total=False):
+    deep: bool
+    tags: list[str]
+
+
+def echo(
+    context: Context, query: str, count: int = 1, mode: Literal["a", "b"] = "a", **more: Unpack[More]
+) -> Annotated[Answer, Made]:
+    """Say what was heard.
+
+    At length.
+
+    Args:
+        context: The vault, as the client sees it.
+        query: What to say, as ``code``.
+        count: How many times.
+        mode: How.
+        deep: Whether deep.
+
+    Returns:
+        ``heard``: what was given.
+    """
+    shown: dict[str, JSONValue] = {"query": query, "count": count, "mode": mode}
+    return {"success": True, "vault": context.vault, "heard": {**shown, **cast("dict[str, JSONValue]", more)}}
+
+
+ECHO = Row(function=echo)
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return opened.vault(tmp_path, {"A.md": "# A\n\nalpha\n"}).open("mcp")
+
+
+def heard(context: Context, arguments: Mapping[str, object]) -> JSONValue:
+    return calls.call(ECHO, context, arguments)["heard"]
+
+
+def test_a_schema_is_made_of_the_signature_and_the_docstring() -> None:
+    shown = schema.parameters(ECHO)
+
+    properties = cast("dict[str, dict[str, JSONValue]]", shown["properties"])
+    assert properties["query"] == {"description": "What to say, as `code`.", "type": "string"}
+    assert properties["count"] == {"default": 1, "description": "How many times.", "type": "integer"}
+    assert properties["mode"]["enum"] == ["a", "b"]
+    assert properties["deep"] == {"description": "Whether deep.", "type": "boolean"}
+    assert "context" not in properties
+    assert (shown["required"], shown["additionalProperties"]) == (["query"], False)
+    assert schema.description(ECHO) == "Say what was heard.\n\nAt length.\n\nReturns `heard`: what was given."
+
+
+def test_what_is_left_out_gets_its_default_or_stays_out(context: Context) -> None:
+    assert heard(context, {"query": "x"}) == {"query": "x", "count": 1, "mode": "a"}
+    assert heard(context, {"query": "x", "deep": False, "tags": ["t"]}) == {
+        "query": "x",
+        "count": 1,
+        "mode": "a",
+        "deep": False,
+        "tags": ["t"],
+    }
+
+
+@pytest.mark.parametrize("guess", ["q", "search", "text"])
+def test_a_name_that_is_often_guessed_is_understood(context: Context, guess: str) -> None:
+    assert cast("dict[str, JSONValue]", heard(context, {guess: "x"}))["query"] == "x"
+
+
+def test_the_right_name_wins_over_a_guess(context: Context) -> None:
+    with pytest.raises(BadInput, match="q: there is no such parameter"):
+        heard(context, {"query": "x", "q": "y"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({}, "query: it is needed"),
+        ({"query": 3}, "query: input should be a valid string"),
+        ({"query": "x", "count": "many"}, "count: input should be a valid integer"),
+        ({"query": "x", "mode": "c"}, "mode: input should be 'a' or 'b'"),
+        ({"query": "x", "colour": "red"}, "colour: there is no such parameter"),
+    ],
+)
+def test_an_argument_that_cant_be_used_is_named(context: Context, arguments: dict[str, object], problem: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        calls.call(ECHO, context, arguments)
+
+    assert problem in caught.value.message
+    assert caught.value.code == "bad_arguments"
+    assert caught.value.hint == "it takes query, count, mode, deep, tags"
+
+
+@pytest.mark.parametrize("given", [{"query": "\ud800"}, {"query": "x", "tags": ["\udfff"]}, {"\ud800": 1}])
+def test_half_a_character_is_refused(context: Context, given: dict[str, object]) -> None:
+    with pytest.raises(BadInput, match="Unicode"):
+        calls.call(ECHO, context, given)
+
+
+def test_a_number_as_text_is_taken_for_a_number(context: Context) -> None:
+    assert cast("dict[str, JSONValue]", heard(context, {"query": "x", "count": "3"}))["count"] == 3
+
+
+def test_the_reason_and_a_dry_run_reach_the_writer_and_not_the_function(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"A.md": "alpha\n"})
+    table = tables.whole()
+    arguments = {"path": "B.md", "content": "b\n", "reason": "because"}
+
+    planned = table.call("create_file", {**arguments, "dry_run": True}, lambda _: vault.open("cli"))
+    done = table.call("create_file", arguments, lambda _: vault.open("cli"))
+
+    assert (planned["status"], done["status"]) == ("planned", "applied")
+    listed = table.call("list_changes", {}, lambda _: vault.open("cli"))
+    assert cast("list[dict[str, JSONValue]]", listed["results"])[0]["reason"] == "because"
+
+
+def test_several_vaults_make_every_tool_take_one(tmp_path: Path) -> None:
+    one, two = opened.vault(tmp_path / "1", {}), opened.vault(tmp_path / "2", {})
+    contexts = {"one": one.open(), "two": two.open(), "": one.open()}
+    table = Table([ECHO], ["one", "two"])
+
+    shown = cast("dict[str, JSONValue]", table.parameters(ECHO)["properties"])
+    asked: list[str] = []
+    table.call("echo", {"query": "x", "vault": "two"}, lambda name: (asked.append(name), contexts[name])[1])
+    table.call("echo", {"query": "x"}, lambda name: (asked.append(name), contexts[name])[1])
+
+    assert shown["vault"] == {
+        "type": "string",
+        "enum": ["one", "two"],
+        "default": "one",
+        "description": "Which vault.",
+    }
+    assert asked == ["two", ""]
+
+
+def test_a_tool_that_isnt_there_is_told_with_the_nearest(context: Context) -> None:
+    with pytest.raises(NotFound) as caught:
+        Table([ECHO]).call("ehco", {}, lambda _: context)
+
+    assert caught.value.hint == "did you mean 'echo'?"
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="one name"):
+        Table([ECHO, ECHO])
+
+
+def test_every_tool_describes_itself_and_its_answer() -> None:
+    table = tables.whole()
+
+    for row in table.rows:
+        parameters, answered = table.parameters(row), schema.returns(row)
+        jsonschema.Draft202012Validator.check_schema(parameters)
+        jsonschema.Draft202012Validator.check_schema(answered)
+        described = cast("dict[str, dict[str, JSONValue]]", parameters["properties"])
+        undescribed = [name for name, one in described.items() if not one.get("description")]
+        assert (row.name, undescribed) == (row.name, [])
+        assert schema.summary(row).endswith(".")
+
+
+def test_a_tool_is_found_by_what_it_does(context: Context) -> None:
+    table = tables.whole()
+
+    def first(query: str) -> object:
+        found = table.call("find_tool", {"query": query}, lambda _: context)
+        return cast("list[dict[str, JSONValue]]", found["results"])[0]["name"]
+
+    assert first("rename a tag everywhere") == "rename_tag"
+    assert first("move a note") == "move_file"
+    assert first("undo") == "undo_change"
+
+
+def test_a_found_tool_can_be_called_and_calling_goes_no_further(context: Context) -> None:
+    table = tables.whole()
+
+    read = table.call("call_tool", {"name": "read_file", "arguments": {"path": "A.md"}}, lambda _: context)
+    assert read["content"] == "# A\n\nalpha\n"
+
+    with pytest.raises(NotFound):
+        table.call("call_tool", {"name": "call_tool", "arguments": {"name": "read_file"}}, lambda _: context)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(arguments=st.dictionaries(st.sampled_from(["query", "q", "count", "mode", "tags", "x"]) | st.text(), JSON))
+def test_whatever_is_given_the_error_is_typed(arguments: dict[str, object]) -> None:
+    with contextlib.suppress(BadInput):
+        calls.check(ECHO, arguments)
