@@ -1,0 +1,122 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from knapper.errors import BadInput, SetupError, StorageError
+from knapper.server.mcp import clients, installing
+from knapper.server.mcp.clients import Machine, System
+from knapper.server.mcp.installing import Wanted
+
+WANTED = Wanted(command=["/usr/bin/python3", "-m", "knapper.cli", "mcp"], environment={})
+
+
+def machine(system: System, home: Path) -> Machine:
+    return Machine(system=system, home=home, config=installing.config_folder(system, home))
+
+
+@pytest.mark.parametrize(
+    ("system", "place"),
+    [
+        ("macos", "Library/Application Support/Claude/claude_desktop_config.json"),
+        ("windows", "AppData/Roaming/Claude/claude_desktop_config.json"),
+    ],
+)
+def test_each_system_keeps_settings_in_its_own_place(tmp_path: Path, system: System, place: str) -> None:
+    assert clients.find("claude-desktop").file(machine(system, tmp_path)) == tmp_path / place
+
+
+def test_every_client_has_a_place_and_a_name_of_its_own(tmp_path: Path) -> None:
+    files = {client.file(machine("macos", tmp_path)) for client in clients.CLIENTS}
+
+    assert len(files) == len(clients.CLIENTS) == len({client.name for client in clients.CLIENTS})
+
+
+def test_a_new_entry_makes_the_file(tmp_path: Path) -> None:
+    where = tmp_path / "new" / "settings.json"
+
+    done = installing.install(clients.find("cursor"), WANTED, where)
+
+    entry = json.loads(where.read_text("utf-8"))["mcpServers"]["knapper"]
+    assert entry == {"command": "/usr/bin/python3", "args": ["-m", "knapper.cli", "mcp"]}
+    assert "backup" not in done
+
+
+def test_other_entries_stay_and_what_was_there_is_kept(tmp_path: Path) -> None:
+    where = tmp_path / "mcp.json"
+    before = b'{"theme": "dark", "servers": {"other": {"command": "x"}}}'
+    where.write_bytes(before)
+    where.chmod(0o600)
+
+    done = installing.install(clients.find("vscode"), WANTED, where)
+
+    after = json.loads(where.read_text("utf-8"))
+    assert list(after) == ["theme", "servers"]
+    assert after["servers"]["other"] == {"command": "x"}
+    assert after["servers"]["knapper"]["type"] == "stdio"
+    assert Path(str(done["backup"])).read_bytes() == before
+    assert where.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
+    where = tmp_path / "mcp.json"
+    installing.install(clients.find("cursor"), WANTED, where)
+
+    again = installing.install(clients.find("cursor"), WANTED, where)
+
+    assert again["changed"] is False
+    assert [path.name for path in tmp_path.iterdir()] == ["mcp.json"]
+
+
+def test_two_backups_have_two_names(tmp_path: Path) -> None:
+    where = tmp_path / "mcp.json"
+    where.write_text('{"mcpServers": {}}', "utf-8")
+    first = installing.install(clients.find("cursor"), WANTED, where)
+    second = installing.install(clients.find("cursor"), Wanted(command=["other"], environment={"A": "1"}), where)
+
+    assert first["backup"] != second["backup"]
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    where = tmp_path / "mcp.json"
+
+    done = installing.install(clients.find("cursor"), WANTED, where, dry_run=True)
+
+    assert "knapper" in str(done["content"])
+    assert not where.exists()
+
+
+@pytest.mark.parametrize("raw", [b'{"a": 1, // why\n}', b"[]", b'{"mcpServers": []}', b"\xff\xfe", b"[" * 100_000])
+def test_settings_that_arent_plain_json_are_left_alone(tmp_path: Path, raw: bytes) -> None:
+    where = tmp_path / "mcp.json"
+    where.write_bytes(raw)
+
+    with pytest.raises(SetupError) as caught:
+        installing.install(clients.find("cursor"), WANTED, where)
+
+    assert "by hand" in caught.value.hint
+    assert where.read_bytes() == raw
+    assert list(tmp_path.iterdir()) == [where]
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    real, where = tmp_path / "real.json", tmp_path / "mcp.json"
+    real.write_text("{}", "utf-8")
+    where.symlink_to(real)
+
+    installing.install(clients.find("cursor"), WANTED, where)
+
+    assert where.is_symlink()
+    assert "knapper" in real.read_text("utf-8")
+
+
+def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="Cursor"):
+        installing.install(clients.find("cursor"), WANTED, tmp_path)
+
+
+def test_an_unknown_client_is_told_with_those_that_are_known() -> None:
+    with pytest.raises(BadInput) as caught:
+        clients.find("emacs")
+
+    assert "claude-desktop" in caught.value.hint
