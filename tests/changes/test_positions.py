@@ -106,6 +106,18 @@ def test_a_utf_16_file_is_not_edited() -> None:
         snapshots.take("a\n".encode("utf-16"))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_a_utf_16_file_without_its_mark_is_not_edited_either(encoding: str) -> None:
+    with pytest.raises(BadInput, match="NUL bytes"):
+        snapshots.take("a line\nof text\n".encode(encoding))
+
+
+def test_a_nul_byte_in_a_text_is_no_reason_not_to_edit_it() -> None:
+    raw = b"a\0b\n"
+
+    assert writing.result(raw, lambda note: act(note, "end", "ok")) == raw + b"ok\n"
+
+
 def test_a_file_that_is_no_utf_8_takes_ascii_only() -> None:
     raw = b"caf\xe9\n"
 

@@ -85,16 +85,20 @@ class Reviewer:
             _ = self._apply(cleared, f"rejected {proposal_id}", found.run)
         return rejected
 
-    def edit(self, proposal_id: str, digest: str, hunk: str, text: str) -> Proposal:
+    def edit(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str = "") -> Proposal:
         """Put another text in the place of a hunk's new side, before it is accepted; the digest changes with it.
 
         Raises:
             NotFound: There is no such proposal or hunk.
             ConflictError: It isn't what was shown any more, or is closed.
             BadInput: The hunk isn't open, or would change nothing.
-            RefusedError: It is another client's, and the client is no person.
+            RefusedError: It is another client's, and the client is no person; or who edits has read text that others
+                wrote, which whoever proposed it hadn't.
         """
-        _ = self._own(proposal_id)
+        found = self._own(proposal_id)
+        if self.writer.mine(run).tainted and not (found.tainted or self.writer.grants.is_person):
+            hint = "propose it anew, so that a person decides on it"
+            raise RefusedError(f"{proposal_id} was proposed before text was read that others wrote", hint=hint)
         return self.writer.proposals.edit_hunk(proposal_id, digest, hunk, text)
 
     def draw(self, proposal_id: str) -> Submission:

@@ -166,7 +166,7 @@ def acceptance(
             return _only_a_person(
                 f"the client '{grants.client}' may not apply this by itself: {large or 'small change'}"
             )
-        if why := _wary(draft, grants, ground):
+        if why := _many(draft) or _wary(draft, grants, ground):
             return _only_a_person(why)
     return verdict(draft, grants, ground, scope, person_word=True)
 

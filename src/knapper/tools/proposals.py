@@ -119,7 +119,8 @@ def edit_proposal(
         BadInput: The hunk isn't open, or would change nothing.
         RefusedError: It is another client's, and the client is no person.
     """
-    return shape(context.reviewer.edit(proposal_id, digest, hunk, new_text))
+    run = context.asked.run if context.asked else ""
+    return shape(context.reviewer.edit(proposal_id, digest, hunk, new_text, run=run))
 
 
 def shape(proposal: Proposal) -> dict[str, JSONValue]:

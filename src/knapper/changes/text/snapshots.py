@@ -13,6 +13,8 @@ from knapper.vault.outline import Outline
 _ENDING: Final = re.compile(r"\r\n|\r|\n")
 _LAST_ENDING: Final = re.compile(rb"(?:\r\n|\r|\n)\Z")
 _BOM: Final = b"\xef\xbb\xbf"
+_SCARCE: Final = 4
+"""Of so many bytes of a text one at most is NUL; in UTF-16 it is about every second."""
 _EXCERPT_LINES: Final = 8
 _EXCERPT_WIDTH: Final = 200
 
@@ -136,10 +138,13 @@ def take(raw: bytes, outline: Outline | None = None) -> Snapshot:
         outline: What `parse` says of them; parsed here if None.
 
     Raises:
-        BadInput: The file is UTF-16, whose spans don't count in its own bytes.
+        BadInput: The file is UTF-16, whose spans don't count in its own bytes, or looks like it without its mark.
     """
     outline = outline or parse.parse(raw)
     if outline.encoding == "utf-16":
         hint = "Convert the file to UTF-8 first."
         raise BadInput("The file is UTF-16; it can be read, and not edited.", hint=hint, code="not_utf8")
+    if raw.count(0) * _SCARCE > len(raw):
+        hint = "If it is UTF-16, convert it to UTF-8 first."
+        raise BadInput("The file is full of NUL bytes, as UTF-16 is; it isn't edited.", hint=hint, code="not_utf8")
     return Snapshot(raw=raw, outline=outline)
