@@ -7,10 +7,10 @@ from typing import NoReturn
 import pytest
 
 from knapper.errors import BadInput
-from knapper.index.filters import Filter
 from knapper.tools import search
 from knapper.tools.context import Context
-from knapper.tools.search import Show, property_test, search_vault
+from knapper.tools.filters import property_test
+from knapper.tools.search import search_vault
 from knapper.tools.status import vault_status
 from knapper.tools.tags import list_tags
 from knapper.vault.policy import Policy
@@ -65,7 +65,7 @@ def test_a_query_that_only_excludes_is_told_to_hold_no_word(tmp_path: Path) -> N
 
 def test_where_a_score_comes_from_is_told_when_asked(tmp_path: Path) -> None:
     with context(tmp_path) as ctx:
-        answer = search_vault(ctx, "alpha", show=Show(explain=True))
+        answer = search_vault(ctx, "alpha", explain=True)
 
     assert set(answer["results"][0]["explain"]) == {"keyword", "dense", "chunk", "name", "note"}  # type: ignore[index, call-overload]
 
@@ -77,7 +77,7 @@ def test_where_a_score_comes_from_is_told_when_asked(tmp_path: Path) -> None:
         ({"query": "a", "n_results": 0}, "n_results"),
         ({"query": "a", "n_results": 201}, "n_results"),
         ({"query": "a", "mode": "magic"}, "no mode"),
-        ({"query": "a", "show": Show(per_note=0)}, "per_note"),
+        ({"query": "a", "per_note": 0}, "per_note"),
     ],
 )
 def test_a_wrong_argument_is_named(tmp_path: Path, call: dict[str, object], message: str) -> None:
@@ -88,7 +88,7 @@ def test_a_wrong_argument_is_named(tmp_path: Path, call: dict[str, object], mess
 def test_a_client_neither_finds_nor_counts_what_it_may_not_see(tmp_path: Path) -> None:
     with context(tmp_path, Policy(client="guest", hidden=("secret/", "bad.md"))) as ctx:
         answer = search_vault(ctx, "alpha secret", 50)
-        named = search_vault(ctx, "alpha", where=Filter(folders=("secret",)))
+        named = search_vault(ctx, "alpha", folders=["secret"])
         typo = search_vault(ctx, "secrett")
         status = vault_status(ctx)
 
@@ -127,7 +127,7 @@ def test_a_link_shows_a_client_nothing_of_a_file_that_it_may_not_see(tmp_path: P
         (ctx.view.root / "secret" / "b.md").write_text("---\ntags: [hush]\n---\nalpha secret\n", encoding="utf-8")
         (ctx.view.root / "door.md").symlink_to("secret/b.md")
         found = {mode: search_vault(ctx, "secret hush door", 50, mode)["results"] for mode in search.MODES}
-        tagged = search_vault(ctx, "alpha", where=Filter(tags=("hush",)))
+        tagged = search_vault(ctx, "alpha", tags=["hush"])
         tags = list_tags(ctx)
         status = vault_status(ctx)
         owner = search_vault(replace(ctx, view=ctx.index.view), "secret", mode="keyword")

@@ -11,6 +11,7 @@ from typing import Self
 
 from knapper.errors import ConflictError, StorageError
 from knapper.index import embedding, refresh, status, turn
+from knapper.index.catalog import Catalog
 from knapper.index.embed import Embedder, EmbedderError
 from knapper.index.filters import Filter
 from knapper.index.fuse import Fusion
@@ -73,6 +74,7 @@ class Engine:
         self._embedder: Embedder | None = None
         self._embedder_asked = False
         self._looks = SqliteLooks(self.store)
+        self.catalog = Catalog(self.store, self.graph, self._looks.allowed, self._by_rules)
         self._searcher = Searcher(self._looks, lambda: self.embedder, fusion=fusion)
         self._lock = threading.Lock()
 

@@ -1,10 +1,11 @@
 """Resolve links between files: who links where, who links here, what is broken, what stands alone."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from knapper.index import file_rows
+from knapper.index.connections import Connections
 from knapper.index.records import Known
 from knapper.index.store import Store
 from knapper.vault import links, paths
@@ -15,6 +16,9 @@ _SAID = (
     "SELECT f.path, l.rowid, l.kind, l.target, f.size, f.mtime_ns, f.racy FROM links l JOIN files f ON f.id = l.file_id"
     " WHERE l.kind != 'external' AND l.target != ''"
 )
+_ENDS = "SELECT rowid FROM links WHERE target_key IN (?, ?)"
+Lookup = Callable[[str], Sequence[NotePath]]
+_Row = tuple[str, str, str, str, str, str | None, int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,19 @@ class Graph:
     def __init__(self, store: Store) -> None:
         """Ask *store*."""
         self._store = store
+        self.connections = Connections(store)
+        """Where all links lead, worked out once for each state of the index."""
+
+    def remembering(self) -> Lookup:
+        """Give `lookup` with a memory, for a question that asks for the same names again and again."""
+        known: dict[str, Sequence[NotePath]] = {}
+
+        def look(key: str) -> Sequence[NotePath]:
+            if key not in known:
+                known[key] = self.lookup(key)
+            return known[key]
+
+        return look
 
     def lookup(self, key: str) -> Sequence[NotePath]:
         """Give all files whose last part, folded and without ``.md``, is *key*; by path."""
@@ -63,20 +80,35 @@ class Graph:
         """Find the file that a link's target means, as seen from *source*."""
         return links.resolve(target, source, self.lookup)
 
-    def outgoing(self, source: NotePath) -> list[Edge]:
-        """Give a file's links in order of their place."""
+    def outgoing(self, source: NotePath, lookup: Lookup | None = None) -> list[Edge]:
+        """Give a file's links in order of their place; *lookup* may remember names over several questions."""
         with self._store.database.snapshot() as connection:
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id WHERE f.path = ? ORDER BY l.rowid",
+                f"SELECT {_COLUMNS} FROM files f JOIN links l ON l.file_id = f.id WHERE f.path = ? ORDER BY l.rowid",
                 (source,),
             ).fetchall()
-            return [self._edge(row) for row in rows]
+            return self._edges(rows, lookup)
 
-    def incoming(self, target: NotePath) -> list[Edge]:
+    def incoming(self, target: NotePath, lookup: Lookup | None = None) -> list[Edge]:
         """Give the links that lead to *target*, by source and place; links from the file to itself are among them."""
+        keys = _link_keys(file_rows.link_key(paths.name(target)))
+        own = "SELECT l.rowid FROM files f JOIN links l ON l.file_id = f.id WHERE f.path = ? AND l.target = ''"
         with self._store.database.snapshot() as connection:
-            found = [self._edge(row) for row in _candidates(connection, target)]
-            return [edge for edge in found if edge.path == target]
+            rows = _rows(connection, f"l.rowid IN ({_ENDS} UNION {own})", (*keys, target))
+            return [edge for edge in self._edges(rows, lookup) if edge.path == target]
+
+    def wanting(self, key: str) -> list[Edge]:
+        """Give the links that want a file of a folded name, which no file has; by source and place."""
+        with self._store.database.snapshot() as connection:
+            rows = _rows(connection, "l.target_key = ? AND l.kind != 'external'", (key,))
+            return [edge for edge in self._edges(rows) if edge.path is None]
+
+    def edges(self, rowids: Sequence[int]) -> list[Edge]:
+        """Give links by their row, in the order asked; those that are gone are left out."""
+        with self._store.database.snapshot() as connection:
+            wanted = f"SELECT l.rowid, {_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id WHERE l.rowid = ?"
+            found = [row for rowid in rowids for row in connection.execute(wanted, (rowid,))]
+            return self._edges([row[1:] for row in found])
 
     def naming(self, keys: Iterable[str]) -> list[Written]:
         """Give the links whose target may be a file with one of these name keys, by source.
@@ -114,34 +146,23 @@ class Graph:
 
     def broken(self) -> list[Edge]:
         """Give the links that lead to no file, by source and place."""
-        with self._store.database.snapshot() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id"
-                " WHERE l.kind != 'external' AND l.target != '' ORDER BY f.path, l.rowid"
-            ).fetchall()
-            return [edge for edge in map(self._edge, rows) if edge.path is None]
+        return self.edges(self.connections.get().broken())
 
     def orphans(self) -> list[NotePath]:
         """Give the notes that no other file links to and that link to none, by path."""
-        with self._store.database.snapshot() as connection:
-            notes = {NotePath(p) for (p,) in connection.execute("SELECT path FROM files WHERE kind = 'note'")}
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id"
-                " WHERE l.kind != 'external' AND l.target != ''"
-            ).fetchall()
-            for edge in map(self._edge, rows):
-                if edge.path is not None and edge.path != edge.source:
-                    notes.discard(edge.path)
-                    notes.discard(edge.source)
-            return sorted(notes)
+        return self.connections.get().alone()
 
-    def _edge(self, row: tuple[str, str, str, str, str, str | None, int, str]) -> Edge:
+    def _edges(self, rows: Iterable[_Row], lookup: Lookup | None = None) -> list[Edge]:
+        look = lookup or self.remembering()
+        return [self._edge(row, look) for row in rows]
+
+    def _edge(self, row: _Row, lookup: Lookup) -> Edge:
         source, kind, target, headings, block, alias, line, key = row
         path = NotePath(source)
         if kind == "external":
             found = links.Resolution(path=None, ambiguous=())
         elif target:
-            found = self.resolve(target, path)
+            found = links.resolve(target, path, lookup)
         else:
             found = links.Resolution(path=path, ambiguous=())
         return Edge(
@@ -158,16 +179,10 @@ class Graph:
         )
 
 
-def _candidates(
-    connection: sqlite3.Connection, target: NotePath
-) -> list[tuple[str, str, str, str, str, str | None, int, str]]:
-    """Give all links whose last part is the file's name, and the file's links to itself."""
-    keys = _link_keys(file_rows.link_key(paths.name(target)))
-    return connection.execute(
-        f"SELECT {_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id"
-        " WHERE l.target_key IN (?, ?) OR (l.target = '' AND f.path = ?) ORDER BY f.path, l.rowid",
-        (*keys, target),
-    ).fetchall()
+def _rows(connection: sqlite3.Connection, condition: str, parameters: Sequence[str]) -> list[_Row]:
+    """Give the links for which a condition on ``links l`` holds, by source and place."""
+    sql = f"SELECT {_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id WHERE {condition} ORDER BY f.path, l.rowid"
+    return connection.execute(sql, parameters).fetchall()
 
 
 def _link_keys(name_key: str) -> tuple[str, str]:

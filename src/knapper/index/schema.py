@@ -87,7 +87,7 @@ CREATE TABLE properties (
   item TEXT, number REAL
 );
 CREATE INDEX properties_file ON properties (file_id, key);
-CREATE INDEX properties_key ON properties (key, item, shape, file_id);
+CREATE INDEX properties_key ON properties (key, item, shape, file_id, number);
 
 CREATE TABLE aliases (file_id INTEGER NOT NULL, alias TEXT NOT NULL, key TEXT NOT NULL);
 CREATE INDEX aliases_file ON aliases (file_id);

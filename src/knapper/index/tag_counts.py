@@ -1,42 +1,56 @@
 """Count the notes of each tag."""
 
-from collections import Counter
-from collections.abc import Callable
+import json
+import sqlite3
 from dataclasses import dataclass
 
-from knapper.index.store import Store
-from knapper.vault.paths import NotePath
+from knapper.index.conditions import Condition
+
+_LAST = "\U0010ffff"
+"""Comes after every other character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagCount:
-    """Say how many notes have a tag."""
+    """Say how many notes have a tag; tags that only differ in case are one."""
 
     name: str
     """In the spelling that most notes use."""
-    key: str
     notes: int
 
 
-def count(store: Store, visible: Callable[[NotePath], bool]) -> list[TagCount]:
-    """Count notes by tag, tags that only differ in case as one; the most used first, then by name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagCounts:
+    """Hold a stretch of the tags, the most used first, and how many there are."""
+
+    tags: tuple[TagCount, ...]
+    total: int
+
+
+def count(connection: sqlite3.Connection, condition: Condition, prefix: str, limit: int, offset: int) -> TagCounts:
+    """Count notes by tag; the most used first, then by name.
 
     Args:
-        store: The index.
-        visible: Which files count.
+        connection: To the index.
+        condition: Which notes count, as a condition on ``files f``.
+        prefix: What the tag begins with, folded.
+        limit: How many tags at most.
+        offset: How many are left out at the beginning.
     """
-    rows = store.database.reader().execute(
-        "SELECT DISTINCT f.path, f.target, t.key, t.name FROM tags t JOIN files f ON f.id = t.file_id"
-        " ORDER BY t.key, t.name"
+    sql, parameters = condition
+    only = "" if sql == "1" else f" AND +t.file_id IN (SELECT f.id FROM files f WHERE {sql})"
+    rows = connection.execute(
+        "SELECT key, COUNT(*) FROM (SELECT DISTINCT t.key AS key, t.file_id FROM tags t"
+        f" WHERE t.key >= ? AND t.key < ?{only}) GROUP BY key ORDER BY COUNT(*) DESC, key",
+        (prefix, prefix + _LAST, *parameters),
+    ).fetchall()
+    page = rows[offset : offset + limit]
+    spelled = connection.execute(
+        "SELECT key, name FROM (SELECT DISTINCT t.key AS key, t.name AS name, t.file_id FROM tags t"
+        f" WHERE t.key IN (SELECT value FROM json_each(?)){only}) GROUP BY key, name ORDER BY COUNT(*), name DESC",
+        (json.dumps([key for key, _ in page], ensure_ascii=False), *parameters),
     )
-    names: dict[str, Counter[str]] = {}
-    notes: dict[str, set[str]] = {}
-    shown: dict[str, bool] = {}
-    for path, target, key, name in rows:
-        if path not in shown:
-            shown[path] = visible(NotePath(path)) and (not target or visible(NotePath(target)))
-        if shown[path]:
-            names.setdefault(key, Counter())[name] += 1
-            notes.setdefault(key, set()).add(path)
-    found = [TagCount(name=names[key].most_common(1)[0][0], key=key, notes=len(notes[key])) for key in names]
-    return sorted(found, key=lambda one: (-one.notes, one.key))
+    names = {str(key): str(name) for key, name in spelled}  # the last one of a key stays: it is used most
+    return TagCounts(
+        tags=tuple(TagCount(name=names[str(key)], notes=int(notes)) for key, notes in page), total=len(rows)
+    )

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 
 from knapper.errors import KnapError
+from knapper.index.catalog import Entry
 from knapper.tools.context import Context
 from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
@@ -20,6 +21,13 @@ def found(context: Context, paths: Iterable[NotePath]) -> frozenset[NotePath]:
     """Tell which of some notes others wrote, as the index knows them; see `heard`."""
     asked = dict.fromkeys(paths)
     return frozenset(path for path in asked if _is_foreign(context, path, context.index.store.properties_of(path)))
+
+
+def wrote(context: Context, entry: Entry) -> bool:
+    """Tell whether others wrote a note, or what it leads to if it is a link; nobody has read it by that."""
+    policy = context.view.policy
+    ends = (entry.path, entry.target) if entry.target else (entry.path,)
+    return any(policy.is_foreign(end, entry.properties) for end in ends)
 
 
 def shown(context: Context, paths: Iterable[str]) -> None:

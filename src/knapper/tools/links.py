@@ -1,12 +1,17 @@
 """Tell who links where: from the index, resolved as Obsidian does."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Annotated
 
 from knapper.errors import BadInput
+from knapper.index.filters import Filter
 from knapper.index.graph import Edge
-from knapper.tools import answers, search
+from knapper.tools import answers, checks, search
 from knapper.tools.context import Context
-from knapper.vault import paths
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.found import Paths
+from knapper.tools.shapes.linked import Backlinks, Broken, Outlinks
+from knapper.vault import links, paths
 from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
@@ -14,7 +19,9 @@ _LIMIT = 100
 _NOTE = ".md"
 
 
-def find_backlinks(context: Context, note_name: str, limit: int = _LIMIT, offset: int = 0) -> dict[str, JSONValue]:
+def find_backlinks(
+    context: Context, note_name: str, limit: int = _LIMIT, offset: int = 0
+) -> Annotated[Answer, Backlinks]:
     """Find the files that link to a note: wikilinks with alias, heading or block, embeds, Markdown links, properties.
 
     Args:
@@ -30,24 +37,31 @@ def find_backlinks(context: Context, note_name: str, limit: int = _LIMIT, offset
     Raises:
         BadInput: The name is empty, or the stretch can't be one.
     """
+    answers.check_page(limit, offset)
+    name = _key(_bare(checks.text("note_name", note_name)))
+    if not name:
+        raise BadInput("no note is named", hint="give its name, without brackets")
     freshness = context.freshen(meaning=False)
-    targets = _named(context, note_name)
-    edges = [edge for target in targets for edge in context.index.graph.incoming(target)]
+    targets = _named(context, name)
+    look = context.index.graph.remembering()
+    edges = [edge for target in targets for edge in context.index.graph.incoming(target, look)]
     if not targets:
-        edges = [edge for edge in context.index.graph.broken() if _key(edge.target) == _key(_bare(note_name))]
-    seen = [edge for edge in edges if edge.source != edge.path and context.sees(edge.source)]
-    shown = answers.page(sorted({edge.source for edge in seen}), limit, offset)
+        wanted = context.index.graph.wanting(links.key(name.rpartition("/")[2]))
+        edges = [edge for edge in wanted if _key(edge.target) == name]
+    shown = {source: context.sees(source) for source in {edge.source for edge in edges}}
+    seen = [edge for edge in edges if edge.source != edge.path and shown[edge.source]]
+    page = answers.page(sorted({edge.source for edge in seen}), limit, offset)
     found: list[JSONValue] = [*targets]
     return {
-        **shown,
+        **page,
         "exists": bool(targets),
         "notes_of_that_name": found,
-        "links": _of(context, seen, shown["results"]),
+        "links": _of(context, seen, page["results"]),
         **search.missing(freshness),
     }
 
 
-def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int = 0) -> dict[str, JSONValue]:
+def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int = 0) -> Annotated[Answer, Outlinks]:
     """List the notes and files that a note links to.
 
     Args:
@@ -61,20 +75,22 @@ def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int 
         line, the kind, and the path that each leads to (null where nothing is there).
 
     Raises:
-        NotFound: There is no such note.
+        NotFound: No such file is visible.
+        BadInput: The path can't be one, or the stretch can't be one.
         RefusedError: The path leads out of the vault.
     """
+    answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
     source = context.view.path(path)
     edges = [edge for edge in context.index.graph.outgoing(source) if edge.kind != "external" and edge.target]
     names = sorted({edge.target for edge in edges}, key=lambda name: (paths.key(name), name))
     shown = answers.page(list(names), limit, offset)
     wanted = set(names[offset : offset + limit])
-    links: list[JSONValue] = [_shape(context, edge) for edge in edges if edge.target in wanted]
-    return {"path": source, **shown, "links": links, **search.missing(freshness)}
+    found: list[JSONValue] = [shape(context, edge) for edge in edges if edge.target in wanted]
+    return {"path": source, **shown, "links": found, **search.missing(freshness)}
 
 
-def broken_links(context: Context, path: str = "", limit: int = _LIMIT, offset: int = 0) -> dict[str, JSONValue]:
+def broken_links(context: Context, path: str = "", limit: int = _LIMIT, offset: int = 0) -> Annotated[Answer, Broken]:
     """List the links that lead to no file, by file and line.
 
     Args:
@@ -83,14 +99,16 @@ def broken_links(context: Context, path: str = "", limit: int = _LIMIT, offset: 
         limit: How many at most.
         offset: How many are left out at the beginning.
     """
+    answers.check_page(limit, offset)
+    below = checks.text("path", path).strip("/")
     freshness = context.freshen(meaning=False)
-    below = paths.key(path).strip("/")
-    edges = (edge for edge in _broken(context) if not below or _is_below(edge.source, below))
-    rows: list[JSONValue] = [_shape(context, edge) for edge in edges]
-    return {**answers.page(rows, limit, offset), **search.missing(freshness)}
+    rows = context.index.catalog.broken(context.restrict(Filter()), below)
+    edges = context.index.graph.edges(rows[offset : offset + limit])
+    found: list[JSONValue] = [shape(context, edge) for edge in edges]
+    return {**answers.stretch(found, len(rows), limit, offset), **search.missing(freshness)}
 
 
-def orphans(context: Context, limit: int = _LIMIT, offset: int = 0) -> dict[str, JSONValue]:
+def orphans(context: Context, limit: int = _LIMIT, offset: int = 0) -> Annotated[Answer, Paths]:
     """List the notes that no file links to and that link to none, by path.
 
     Args:
@@ -98,76 +116,13 @@ def orphans(context: Context, limit: int = _LIMIT, offset: int = 0) -> dict[str,
         limit: How many at most.
         offset: How many are left out at the beginning.
     """
+    answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
-    found = _orphans(context) if context.view.policy.sees_all else _orphans_among_visible(context)
-    rows: list[JSONValue] = [*found]
+    rows: list[JSONValue] = [*context.index.catalog.alone(context.restrict(Filter()))]
     return {**answers.page(rows, limit, offset), **search.missing(freshness)}
 
 
-def _named(context: Context, note_name: str) -> list[NotePath]:
-    """Find the notes that a name means, with its folders or without."""
-    name = _key(_bare(note_name))
-    if not name:
-        raise BadInput("no note is named", hint="give its name, without brackets")
-    last = name.rpartition("/")[2]
-    fits = (path for path in context.index.graph.lookup(last) if context.sees(path))
-    return [path for path in fits if f"/{_key(path)}".endswith(f"/{name}")]
-
-
-def _bare(note_name: str) -> str:
-    """Take brackets, alias, heading and block away from what a caller wrote; an absolute path isn't taken apart."""
-    text = note_name.strip().removeprefix("!").removeprefix("[[").removesuffix("]]")
-    return text.partition("|")[0].partition("#")[0].strip().strip("/")
-
-
-def _key(name: str) -> str:
-    return paths.key(name).removesuffix(_NOTE)
-
-
-def _is_below(source: NotePath, folder: str) -> bool:
-    key = paths.key(source)
-    return key in {folder, f"{folder}{_NOTE}"} or key.startswith(f"{folder}/")
-
-
-def _broken(context: Context) -> Iterator[Edge]:
-    """Give broken links as the client sees them: what is hidden isn't there."""
-    visible = context.sees
-    if context.view.policy.sees_all:
-        yield from (edge for edge in context.index.graph.broken() if visible(edge.source))
-        return
-    for edge in _visible_edges(context):
-        if edge.path is None or not visible(edge.path):
-            yield edge
-
-
-def _orphans(context: Context) -> list[NotePath]:
-    return [path for path in context.index.graph.orphans() if context.sees(path)]
-
-
-def _orphans_among_visible(context: Context) -> list[NotePath]:
-    """Find orphans by the links that the client sees, so that hidden files don't show through."""
-    alone = {file.path for file in context.view.files() if file.kind == "note"}
-    for edge in _visible_edges(context):
-        if edge.path is not None and edge.path != edge.source and context.sees(edge.path):
-            alone.discard(edge.path)
-            alone.discard(edge.source)
-    return sorted(alone)
-
-
-def _visible_edges(context: Context) -> Iterator[Edge]:
-    for path in sorted(file.path for file in context.view.files()):
-        for edge in context.index.graph.outgoing(path):
-            if edge.kind != "external" and edge.target:
-                yield edge
-
-
-def _of(context: Context, edges: Sequence[Edge], shown: JSONValue) -> list[JSONValue]:
-    wanted = set(map(str, shown)) if isinstance(shown, list) else set[str]()
-    kept = sorted((edge for edge in edges if edge.source in wanted), key=lambda edge: (edge.source, edge.line))
-    return [_shape(context, edge) for edge in kept]
-
-
-def _shape(context: Context, edge: Edge) -> JSONValue:
+def shape(context: Context, edge: Edge) -> dict[str, JSONValue]:
     """Give a link as every surface shows it; empty parts are left out."""
     visible = context.sees
     leads = edge.path if edge.path is not None and visible(edge.path) else None
@@ -188,3 +143,25 @@ def _shape(context: Context, edge: Edge) -> JSONValue:
         "also_fits": others,
     }
     return shown | {name: value for name, value in parts.items() if value}
+
+
+def _named(context: Context, name: str) -> list[NotePath]:
+    """Find the notes that a name means, with its folders or without."""
+    fits = (path for path in context.index.graph.lookup(name.rpartition("/")[2]) if context.sees(path))
+    return [path for path in fits if f"/{_key(path)}".endswith(f"/{name}")]
+
+
+def _bare(note_name: str) -> str:
+    """Take brackets, alias, heading and block away from what a caller wrote; an absolute path isn't taken apart."""
+    text = note_name.strip().removeprefix("!").removeprefix("[[").removesuffix("]]")
+    return text.partition("|")[0].partition("#")[0].strip().strip("/")
+
+
+def _key(name: str) -> str:
+    return paths.key(name).removesuffix(_NOTE)
+
+
+def _of(context: Context, edges: Sequence[Edge], shown: JSONValue) -> list[JSONValue]:
+    wanted = set(map(str, shown)) if isinstance(shown, list) else set[str]()
+    kept = sorted((edge for edge in edges if edge.source in wanted), key=lambda edge: (edge.source, edge.line))
+    return [shape(context, edge) for edge in kept]

@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Unpack
+
+from typing_extensions import TypedDict
 
 from knapper.changes.text import blocks, sections
 from knapper.changes.text.snapshots import Snapshot
-from knapper.errors import BadInput
-from knapper.tools import foreign
+from knapper.errors import BadInput, NotFound
+from knapper.tools import embeds, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.reading import Reading
@@ -16,9 +18,13 @@ from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
 
 LENGTH: Final = 4_000
+WHOLE: Final = 100_000
 MOST: Final = 1_000_000
 """Characters that one call gives at most."""
 _ENDING: Final = re.compile(r"\r\n|\r|\n")
+_SLICE: Final = re.compile(
+    r"(?P<heading>.*\S)\s*\[\s*(?P<start>(?:-?\d{1,9})?)\s*:\s*(?P<stop>(?:-?\d{1,9})?)\s*\]\s*", re.DOTALL
+)
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
@@ -35,14 +41,16 @@ class _Part:
     """Where it begins, in the note."""
 
 
+class More(TypedDict, total=False):
+    """Hold what of a note is read, and how it is shown."""
+
+    heading: str
+    line_numbers: bool
+    expand_embeds: bool
+
+
 def read_file(
-    context: Context,
-    path: str,
-    offset: int = 0,
-    length: int = LENGTH,
-    *,
-    heading: str = "",
-    line_numbers: bool = False,
+    context: Context, path: str, offset: int = 0, length: int = LENGTH, **more: Unpack[More]
 ) -> Annotated[Answer, Reading]:
     """Read a note, or one of its sections.
 
@@ -51,8 +59,10 @@ def read_file(
         path: Relative to the vault, or absolute and inside it.
         offset: Characters that are left out at the beginning.
         length: Characters at most, 1 to 1,000,000.
-        heading: Only the section of this heading, such as ``## Tasks`` or ``# Plan > ## Tasks``; empty for the whole.
+        heading: Only the section of this heading, such as ``## Tasks`` or ``# Plan > ## Tasks``; with ``[100:400]``
+            after it, only these characters of the section.
         line_numbers: Begin each line with its number in the file and a colon.
+        expand_embeds: Give in ``embeds`` what embedded notes, sections and blocks say; the text stays as it is.
 
     Returns:
         ``content`` as it stands in the file, ``hash`` of the whole file, ``truncated`` with ``next_offset`` where more
@@ -68,11 +78,37 @@ def read_file(
         raise BadInput(f"offset is {offset}", hint="give 0 or more")
     if not 1 <= length <= MOST:
         raise BadInput(f"length is {length}", hint=f"give 1 to {MOST}")
-    note = _read(context, path)
+    heading = more.get("heading", "")
+    if more.get("expand_embeds", False):
+        _ = context.freshen(meaning=False)
+    note = read(context, path)
+    is_foreign = foreign.heard(context, note)  # even the error about a heading tells headings
     whole, line = _section(note, heading) if heading else (notes.text(note.raw), 1)
     line += len(_ENDING.findall(whole, 0, offset))
     part = _Part(text=whole[offset : offset + length], offset=offset, total=len(whole), line=line)
-    return _answer(context, note, part, line_numbers=line_numbers)
+    answer = _answer(note, part, line_numbers=more.get("line_numbers", False), is_foreign=is_foreign)
+    if more.get("expand_embeds", False):
+        last = line + len(_ENDING.findall(part.text))
+        answer["embeds"] = embeds.expand(context, note, line, last)
+    return answer
+
+
+def fetch_note(context: Context, path: str, offset: int = 0, length: int = WHOLE) -> Annotated[Answer, Reading]:
+    """Read a whole note; one that is very long comes in stretches.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Relative to the vault, or absolute and inside it.
+        offset: Characters that are left out at the beginning.
+        length: Characters at most.
+
+    Returns:
+        The same as `read_file`.
+
+    Raises:
+        KnapError: As for `read_file`.
+    """
+    return read_file(context, path, offset, length)
 
 
 def read_lines(
@@ -95,7 +131,8 @@ def read_lines(
     """
     if first < 1 or last < first:
         raise BadInput(f"{first}-{last} names no lines", hint="lines count from 1, and the first comes before the last")
-    note = _read(context, path)
+    note = read(context, path)
+    is_foreign = foreign.heard(context, note)
     whole = notes.text(note.raw)
     rows = _LINE.findall(whole)
     if first > max(len(rows), 1):
@@ -103,10 +140,16 @@ def read_lines(
         raise BadInput(f"{note.path} has no line {first}", hint=hint, code="no_such_line")
     text = "".join(rows[first - 1 : last])
     at = sum(map(len, rows[: first - 1]))
-    return _answer(context, note, _Part(text=text, offset=at, total=len(whole), line=first), line_numbers=line_numbers)
+    part = _Part(text=text, offset=at, total=len(whole), line=first)
+    return _answer(note, part, line_numbers=line_numbers, is_foreign=is_foreign)
 
 
-def _read(context: Context, path: str) -> Note:
+def read(context: Context, path: str) -> Note:
+    """Read a note or another text file as a whole.
+
+    Raises:
+        KnapError: As for `read_file`.
+    """
     note = context.view.read(path)
     if walk.kind_of(note.path) == "attachment" and b"\0" in note.raw:
         hint = "notes, canvases, bases and other text files can be read"
@@ -116,11 +159,28 @@ def _read(context: Context, path: str) -> Note:
 
 def _section(note: Note, heading: str) -> tuple[str, int]:
     data = source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
-    found = sections.find(Snapshot(raw=data, outline=note.outline), heading)
-    return notes.text(data[found.start : found.stop]), found.line
+    snapshot = Snapshot(raw=data, outline=note.outline)
+    sliced = _SLICE.fullmatch(heading)
+    try:
+        found = sections.find(snapshot, heading)
+    except NotFound:
+        if sliced is None:
+            raise
+        found = sections.find(snapshot, sliced["heading"])
+    else:
+        sliced = None  # a heading may end so
+    text = notes.text(data[found.start : found.stop])
+    if sliced is None:
+        return text, found.line
+    start, stop, _ = slice(_number(sliced["start"]), _number(sliced["stop"])).indices(len(text))
+    return text[start:stop], found.line + len(_ENDING.findall(text, 0, start))
 
 
-def _answer(context: Context, note: Note, part: _Part, *, line_numbers: bool) -> dict[str, JSONValue]:
+def _number(digits: str) -> int | None:
+    return int(digits) if digits else None
+
+
+def _answer(note: Note, part: _Part, *, line_numbers: bool, is_foreign: bool) -> dict[str, JSONValue]:
     stop = part.offset + len(part.text)
     breaks = len(_ENDING.findall(part.text))
     ends_line = part.text.endswith(("\r", "\n"))
@@ -137,13 +197,9 @@ def _answer(context: Context, note: Note, part: _Part, *, line_numbers: bool) ->
     }
     if stop < part.total:
         shown["next_offset"] = stop
-    waiting: list[JSONValue] = [*_pending(note)]
-    problems: list[JSONValue] = [
-        {"code": one.code, "message": one.message, "line": one.line} for one in note.outline.problems
-    ]
-    if foreign.heard(context, note):
+    if is_foreign:
         shown["foreign"] = True
-    more: dict[str, JSONValue] = {"pending": waiting, "problems": problems}
+    more: dict[str, JSONValue] = {"pending": waiting(note), "problems": problems(note)}
     return shown | {name: rows for name, rows in more.items() if rows}
 
 
@@ -152,7 +208,12 @@ def numbered(text: str, first: int) -> str:
     return "".join(f"{number}: {row}" for number, row in enumerate(_LINE.findall(text), first))
 
 
-def _pending(note: Note) -> list[JSONValue]:
+def problems(note: Note) -> list[JSONValue]:
+    """Tell what in a note can't be read as it was meant."""
+    return [{"code": one.code, "message": one.message, "line": one.line} for one in note.outline.problems]
+
+
+def waiting(note: Note) -> list[JSONValue]:
     """Tell of the edits that wait in a note for a person's word."""
     return [
         {"id": block.id, "type": block.kind, "line": block.line, "is_whole": not blocks.why(block)}

@@ -1,52 +1,54 @@
 """Search the vault's notes."""
 
-import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Sequence
+from typing import Annotated, Unpack
 
 from knapper.errors import BadInput
 from knapper.index.engine import Freshness
-from knapper.index.filters import Filter, PropertyOp, PropertyTest
 from knapper.index.search import Hit, Mode, Question
-from knapper.tools import foreign
+from knapper.tools import filters, foreign
 from knapper.tools.context import Context
+from knapper.tools.filters import Where
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.found import Passages
 from knapper.vault.outline import JSONValue
 
 MAX_RESULTS = 200
+MAX_QUERY = 100_000
 MODES: tuple[Mode, ...] = ("hybrid", "semantic", "keyword")
-_SIGN: Final = re.compile(r"!~|!=|~|=")
-_OPS: Mapping[str, PropertyOp] = {"!~": "not_contains", "!=": "not_equals", "~": "contains", "=": "equals"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Show:
-    """Say what of the hits is shown."""
+class More(Where, total=False):
+    """Hold what else a search may be told."""
 
-    per_note: int = 2
-    """Passages of one note at most."""
-    explain: bool = False
-    """Say where each score comes from."""
+    per_note: int
+    include_log: bool
+    explain: bool
 
 
 def search_vault(
-    context: Context,
-    query: str,
-    n_results: int = 5,
-    mode: Mode = "hybrid",
-    *,
-    where: Filter | None = None,
-    show: Show = Show(),
-) -> dict[str, JSONValue]:
-    """Search the vault by words and by meaning.
+    context: Context, query: str, n_results: int = 5, mode: Mode = "hybrid", **more: Unpack[More]
+) -> Annotated[Answer, Passages]:
+    """Search the notes by words and by meaning; gives the best passages.
 
     Args:
         context: The vault, as the client sees it.
         query: Words, ``"phrases"``, ``-without``, ``begins*``.
         n_results: How many passages at most, 1 to 200.
         mode: Rank by words (keyword), by meaning (semantic) or by both (hybrid).
-        where: Which notes may be found; the client's policy is added to it.
-        show: How many passages of a note, and what of them.
+        folders: Only below any of these.
+        exclude_folders: Nothing below these.
+        tags: Only notes with all of these, or tags nested below them.
+        exclude_tags: No notes with any of these.
+        properties: Tests that must all hold: ``status=open``, ``status!=open``, ``title~part``, ``title!~part``,
+            ``due`` (is there), ``!due`` (is missing).
+        modified_from: Only notes saved on this day (2026-01-31) or later.
+        modified_to: Only notes saved on this day or before.
+        created_from: Only notes made on this day or later.
+        created_to: Only notes made on this day or before.
+        per_note: Passages of one note at most; 2 unless told.
+        include_log: Find what this program logged in daily notes, too.
+        explain: Say where each score comes from.
 
     Returns:
         ``results`` with source, content, heading, start_line, end_line, score and hash, best first; what they may miss.
@@ -54,24 +56,22 @@ def search_vault(
     Raises:
         BadInput: An argument is out of its range, or the query holds no word.
     """
-    _check(query, n_results, mode, show.per_note)
+    per_note = more.get("per_note", 2)
+    check(query, n_results, mode, per_note)
+    where = filters.read(more, include_log=more.get("include_log", False))
     freshness = context.freshen(meaning=mode != "keyword")
     found = context.index.search(
-        Question(
-            text=query, mode=mode, limit=n_results, per_note=show.per_note, where=context.restrict(where or Filter())
-        )
+        Question(text=query, mode=mode, limit=n_results, per_note=per_note, where=context.restrict(where))
     )
+    others = foreign.found(context, (hit.row.note for hit in found.hits))
     answer: dict[str, JSONValue] = {"success": True}
     if not found.hits:
         answer["message"] = "No matching documents found"
-    others = foreign.found(context, (hit.row.note for hit in found.hits))
-    results: list[JSONValue] = [_from(others, hit, shape(hit, explain=show.explain)) for hit in found.hits]
+    results: list[JSONValue] = [
+        shape(hit, explain=more.get("explain", False)) | ({"foreign": True} if hit.row.note in others else {})
+        for hit in found.hits
+    ]
     return {**answer, "results": results, **missing(freshness, found.remarks)}
-
-
-def _from(others: Collection[str], hit: Hit, shown: dict[str, JSONValue]) -> JSONValue:
-    """Say of a hit that others wrote it, where they did."""
-    return {**shown, "foreign": True} if hit.row.note in others else shown
 
 
 def shape(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
@@ -112,29 +112,25 @@ def missing(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSON
     return {**shown, "notes": notes} if notes else shown
 
 
-def property_test(text: str) -> PropertyTest:
-    """Read a test of a property: ``name``, ``!name``, ``name=value``, ``name!=value``, ``name~part``, ``name!~part``.
+def check(query: str, limit: int, mode: str = "hybrid", per_note: int = 1, *, name: str = "n_results") -> None:
+    """Refuse a search that can't be one.
+
+    Args:
+        query: What is looked for.
+        limit: How many results.
+        mode: What to rank by.
+        per_note: How many of one note.
+        name: What the limit is called.
 
     Raises:
-        BadInput: There is no name.
+        BadInput: An argument is out of its range, or the query is empty.
     """
-    sign = _SIGN.search(text, 1)  # the first one: a value may hold others
-    if sign is not None and text[: sign.start()].strip():
-        name, value = text[: sign.start()].strip(), text[sign.end() :].strip()
-        return PropertyTest(name=name, op=_OPS[sign.group()], value=value)
-    name = text.removeprefix("!").strip()
-    if not name:
-        raise BadInput(
-            f"'{text}' tests no property", hint="write name, !name, name=value, name!=value, name~part or name!~part"
-        )
-    return PropertyTest(name=name, op="missing" if text.startswith("!") else "exists")
-
-
-def _check(query: str, n_results: int, mode: str, per_note: int) -> None:
     if not query.strip():
         raise BadInput("the query is empty", hint="give at least one word")
-    if not 1 <= n_results <= MAX_RESULTS:
-        raise BadInput(f"n_results is {n_results}", hint=f"give 1 to {MAX_RESULTS}")
+    if len(query) > MAX_QUERY:
+        raise BadInput(f"the query is {len(query)} characters long", hint=f"give at most {MAX_QUERY}")
+    if not 1 <= limit <= MAX_RESULTS:
+        raise BadInput(f"{name} is {limit}", hint=f"give 1 to {MAX_RESULTS}")
     if per_note < 1:
         raise BadInput(f"per_note is {per_note}", hint="give 1 or more")
     if mode not in MODES:

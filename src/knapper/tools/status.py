@@ -1,11 +1,15 @@
 """Tell how a vault's index stands."""
 
+from typing import Annotated
+
 from knapper.index.filters import Filter
 from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.standing import Status
 from knapper.vault.outline import JSONValue
 
 
-def vault_status(context: Context) -> dict[str, JSONValue]:
+def vault_status(context: Context) -> Annotated[Answer, Status]:
     """Say what the index of the vault holds, what it lacks, and why."""
     status = context.index.status(context.restrict(Filter()))
     skipped: list[JSONValue] = [

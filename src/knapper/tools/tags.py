@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from knapper.changes.requests import RenameTag
-from knapper.index import tag_counts
-from knapper.tools import answers, search
+from knapper.index.filters import Filter
+from knapper.tools import answers, checks, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
+from knapper.tools.shapes.found import Tags
 from knapper.tools.shapes.written import Written
 from knapper.vault import paths
 from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 
-def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int = 0) -> dict[str, JSONValue]:
+def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int = 0) -> Annotated[Answer, Tags]:
     """List the vault's tags with how many notes have each, the most used first.
 
     Args:
@@ -26,11 +27,13 @@ def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int 
     Returns:
         ``results`` with tag and notes.
     """
+    answers.check_page(limit, offset)
+    wanted = paths.key(checks.text("prefix", prefix)).removeprefix("#")
     freshness = context.freshen(meaning=False)
-    wanted = paths.key(prefix).removeprefix("#")
-    found = [one for one in tag_counts.count(context.index.store, context.view.visible) if one.key.startswith(wanted)]
-    rows: list[JSONValue] = [{"tag": one.name, "notes": one.notes} for one in found]
-    return {**answers.page(rows, limit, offset), **search.missing(freshness)}
+    where = context.restrict(Filter())
+    found = context.index.catalog.tag_counts(where, prefix=wanted, limit=limit, offset=offset)
+    rows: list[JSONValue] = [{"tag": one.name, "notes": one.notes} for one in found.tags]
+    return {**answers.stretch(rows, found.total, limit, offset), **search.missing(freshness)}
 
 
 def rename_tag(context: Context, old: str, new: str, paths: Sequence[str] = ()) -> Annotated[Answer, Written]:

@@ -16,7 +16,6 @@ from knapper.config import Vault
 from knapper.index.search import Mode
 from knapper.tools import search
 from knapper.tools.context import Context
-from knapper.tools.search import Show
 
 _DEPTH = 10
 """Notes that are asked for; no measure looks further down."""
@@ -71,7 +70,7 @@ def _ask(context: Context, judged: Collection, mode: Mode) -> tuple[dict[str, li
     times: list[float] = []
     for name, text in judged.queries.items():
         start = time.perf_counter()
-        answer = search.search_vault(context, text, _DEPTH, mode, show=Show(per_note=1))
+        answer = search.search_vault(context, text, _DEPTH, mode, per_note=1)
         times.append((time.perf_counter() - start) * 1000)
         rankings[name] = [str(passage["source"]) for passage in passages.of(answer)]
     return rankings, times

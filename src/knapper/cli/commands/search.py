@@ -9,10 +9,8 @@ from knapper.cli import options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import passages
-from knapper.index.filters import Filter
 from knapper.index.search import Mode
 from knapper.tools import search
-from knapper.tools.search import Show
 
 
 class Said(TypedDict):
@@ -28,6 +26,7 @@ class Said(TypedDict):
     property_test: tuple[str, ...]
     since: str
     until: str
+    log: bool
     explain: bool
 
 
@@ -75,6 +74,7 @@ def _day(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.option("--since", default="", metavar="DAY", callback=_day, help="Only notes saved on this day or later.")
 @click.option("--until", default="", metavar="DAY", callback=_day, help="Only notes saved on this day or before.")
 @click.option("--per-note", type=click.IntRange(1), default=2, show_default=True, help="How many of one note.")
+@click.option("--log", is_flag=True, help="Find what knap logged in daily notes, too.")
 @click.option("--explain", is_flag=True, help="Show where each score comes from.")
 @options.shared
 @click.pass_obj
@@ -87,19 +87,15 @@ def command(said: Options, query: tuple[str, ...], **own: Unpack[Said]) -> ExitC
             text,
             own["number"],
             own["mode"],
-            where=_where(own),
-            show=Show(per_note=own["per_note"], explain=own["explain"]),
+            folders=own["folder"],
+            exclude_folders=own["exclude_folder"],
+            tags=own["tag"],
+            exclude_tags=own["exclude_tag"],
+            properties=own["property_test"],
+            modified_from=own["since"],
+            modified_to=own["until"],
+            per_note=own["per_note"],
+            include_log=own["log"],
+            explain=own["explain"],
         )
     return output.answer(said, answer, passages.listing(text, passages.of(answer)))
-
-
-def _where(own: Said) -> Filter:
-    return Filter(
-        folders=own["folder"],
-        exclude_folders=own["exclude_folder"],
-        tags=own["tag"],
-        exclude_tags=own["exclude_tag"],
-        properties=tuple(search.property_test(text) for text in own["property_test"]),
-        modified_from=own["since"],
-        modified_to=own["until"],
-    )

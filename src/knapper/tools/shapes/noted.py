@@ -5,6 +5,7 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from knapper.tools.shapes.found import Fresh, Listed
+from knapper.tools.shapes.reading import PendingEdit, Problem
 
 
 class Found(Listed):
@@ -112,23 +113,6 @@ class LinksIn(TypedDict):
     results: list[str]
 
 
-class Waiting(TypedDict):
-    """Tell of an edit that waits in a note for a person's word."""
-
-    id: str
-    type: str
-    line: int
-    is_whole: bool
-
-
-class Problem(TypedDict):
-    """Say what is wrong with a note."""
-
-    code: str
-    message: str
-    line: int
-
-
 class Info(Fresh):
     """Say what there is to know about a note beside its text."""
 
@@ -150,45 +134,6 @@ class Info(Fresh):
     tasks: Tasks
     links_out: LinksOut
     links_in: LinksIn
-    waiting_edits: NotRequired[list[Waiting]]
+    waiting_edits: NotRequired[list[PendingEdit]]
     problems: NotRequired[list[Problem]]
     foreign: NotRequired[bool]
-
-
-class Embed(TypedDict):
-    """Hold what an embed shows, or why it shows nothing."""
-
-    embed: str
-    """As written."""
-    line: int
-    """Where it stands."""
-    path: NotRequired[str]
-    start_line: NotRequired[int]
-    end_line: NotRequired[int]
-    content: NotRequired[str]
-    truncated: NotRequired[bool]
-    foreign: NotRequired[bool]
-    code: NotRequired[str]
-    error: NotRequired[str]
-
-
-class Read(TypedDict):
-    """Show a stretch of a note."""
-
-    success: bool
-    path: str
-    content: str
-    """As it stands in the file."""
-    hash: str
-    """Of the whole file."""
-    truncated: bool
-    offset: int
-    total_chars: int
-    start_line: int
-    end_line: int
-    next_offset: NotRequired[int]
-    pending: NotRequired[list[Waiting]]
-    problems: NotRequired[list[Problem]]
-    foreign: NotRequired[bool]
-    """Whether others wrote it."""
-    embeds: NotRequired[list[Embed]]

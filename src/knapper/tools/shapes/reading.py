@@ -22,6 +22,23 @@ class Problem(TypedDict):
     line: int
 
 
+class Embed(TypedDict):
+    """Hold what an embed shows, or why it shows nothing."""
+
+    embed: str
+    """As written."""
+    line: int
+    """Where it stands."""
+    path: NotRequired[str]
+    start_line: NotRequired[int]
+    end_line: NotRequired[int]
+    content: NotRequired[str]
+    truncated: NotRequired[bool]
+    foreign: NotRequired[bool]
+    error: NotRequired[str]
+    code: NotRequired[str]
+
+
 class Reading(TypedDict):
     """Give a note's text, or a stretch of it."""
 
@@ -40,3 +57,5 @@ class Reading(TypedDict):
     problems: NotRequired[list[Problem]]
     foreign: NotRequired[bool]
     """Whether others wrote it."""
+    embeds: NotRequired[list[Embed]]
+    """What the embeds in the text show, where that was asked for."""

@@ -1,0 +1,252 @@
+"""List the files that pass a filter, in any order and in stretches, from the index alone."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from knapper.index import conditions, folder_counts, places, schema, tag_counts
+from knapper.index.allowed import Allowed
+from knapper.index.filters import Filter
+from knapper.index.folder_counts import FolderCount
+from knapper.index.graph import Graph
+from knapper.index.places import Place
+from knapper.index.sight import SHOWN
+from knapper.index.store import Store
+from knapper.index.tag_counts import TagCounts
+from knapper.vault import paths
+from knapper.vault.outline import JSONValue
+from knapper.vault.paths import NotePath
+
+By = Literal["path", "title", "created", "modified", "size", "property"]
+_LARGEST = 2**62
+_COLUMNS = "id, path, target, title, kind, size, mtime_ns, hash, created, modified, properties"
+_SORTED: Mapping[By, str] = {
+    "path": "f.path {way}",
+    "title": "f.name_key {way}, f.path {way}",
+    "created": "f.created {way}, f.path {way}",
+    "modified": "f.mtime_ns {way}, f.path {way}",
+    "size": "f.size {way}, f.path {way}",
+    "property": "v.file_id IS NULL, v.number IS NULL, v.number {way}, v.item {way}, f.path {way}",
+}
+_VALUES = (
+    " LEFT JOIN (SELECT file_id, MIN(number) AS number, MIN(item) AS item FROM properties WHERE key = ?"
+    " GROUP BY file_id) v ON v.file_id = f.id"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Say how files are sorted."""
+
+    by: By = "path"
+    descending: bool = False
+    name: str = ""
+    """The property's, where it is sorted by one; files without it come last either way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Say which files, in which order, and which stretch of them."""
+
+    where: Filter = field(default_factory=Filter)
+    order: Order = field(default_factory=Order)
+    among: Collection[int] | None = None
+    """Only files with these ids; None for all."""
+    limit: int = 100
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Hold what the index knows of a file beside its text."""
+
+    id: int
+    path: NotePath
+    target: str
+    """Where the bytes lie, for a symbolic link; empty for others."""
+    title: str
+    kind: str
+    size: int
+    mtime_ns: int
+    hash: str
+    """Empty for attachments."""
+    created: str
+    """ISO date, as is ``modified``."""
+    modified: str
+    properties: Mapping[str, JSONValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Hold a stretch of the files that pass."""
+
+    entries: tuple[Entry, ...]
+    total: int
+    """Of all that pass."""
+
+
+class Catalog:
+    """Answer what is known of files; any thread may ask."""
+
+    def __init__(self, store: Store, graph: Graph, allowed: Allowed, by_rules: Callable[[Filter], Filter]) -> None:
+        """Ask *store*; *by_rules* adds to a filter what the vault's rules hide by now."""
+        self._store = store
+        self._graph = graph
+        self._allowed = allowed
+        self._by_rules = by_rules
+
+    def find(self, wanted: Stretch) -> Listing:
+        """Give a stretch of the files that pass, and how many pass: all filters in one query."""
+        with self._store.database.snapshot() as connection:
+            condition, parameters = self._condition(connection, wanted.where)
+            if wanted.among is not None:
+                condition += " AND f.id IN (SELECT value FROM json_each(?))"
+                parameters = [*parameters, json.dumps(list(wanted.among))]
+            order = wanted.order
+            ways = _SORTED[order.by].format(way="DESC" if order.descending else "ASC")
+            if conditions.is_narrow(wanted.where) or wanted.among is not None:
+                ways = f"+{ways}"  # so that SQLite sorts the few, and doesn't go through all in this order
+            joined, named = (_VALUES, [paths.key(order.name)]) if order.by == "property" else ("", [])
+            question = _Question(
+                whole=f"FROM files f{joined} WHERE {condition} ORDER BY {ways}",
+                counted=f"FROM files f WHERE {condition}",
+                named=named,
+                parameters=parameters,
+            )
+            page = question.costly if SHOWN in condition else question.plain
+            ids, total = page(connection, wanted.limit, min(wanted.offset, _LARGEST))
+            found = _entries(connection, "id", ids)
+            return Listing(entries=tuple(found[i] for i in ids), total=total)
+
+    def entries(self, wanted: Sequence[NotePath]) -> dict[NotePath, Entry]:
+        """Give what is known of files by path; those that the index doesn't know are left out."""
+        found = _entries(self._store.database.reader(), "path", wanted)
+        return {entry.path: entry for entry in found.values()}
+
+    def by_ids(self, ids: Sequence[int]) -> list[Entry]:
+        """Give what is known of files by id, in the order asked; those that are gone are left out."""
+        found = _entries(self._store.database.reader(), "id", ids)
+        return [found[i] for i in ids if i in found]
+
+    def aliases(self, ids: Sequence[int]) -> dict[int, list[str]]:
+        """Give files' other names, as they stand in the note."""
+        return _grouped(self._store.database.reader(), "SELECT file_id, alias FROM aliases", ids)
+
+    def tags(self, ids: Sequence[int]) -> dict[int, list[str]]:
+        """Give files' tags, each once, in order of place."""
+        found = _grouped(self._store.database.reader(), "SELECT file_id, name FROM tags", ids)
+        return {
+            i: list({paths.key(name): name for name in reversed(names)}.values())[::-1] for i, names in found.items()
+        }
+
+    def firsts(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give the text that files begin with, properties aside."""
+        connection = self._store.database.reader()
+        sql = (
+            "SELECT text FROM chunks WHERE id >= ? AND id < ? AND kind NOT IN ('frontmatter', 'log')"
+            " ORDER BY position LIMIT 1"
+        )
+        rows = ((i, connection.execute(sql, schema.chunk_range(i)).fetchone()) for i in ids)
+        return {i: str(row[0]) for i, row in rows if row}
+
+    def folders(self, where: Filter, below: str) -> list[FolderCount]:
+        """Give the folders right below one that hold files that pass, with how many at any depth; by path."""
+        with self._store.database.snapshot() as connection:
+            return folder_counts.count(connection, self._condition(connection, where), below)
+
+    def tag_counts(self, where: Filter, *, prefix: str = "", limit: int = 100, offset: int = 0) -> TagCounts:
+        """Count the notes of each tag that begins with *prefix*, folded; the most used first."""
+        with self._store.database.snapshot() as connection:
+            return tag_counts.count(connection, self._condition(connection, where), prefix, limit, offset)
+
+    def places(self, text: str, ids: Sequence[int]) -> dict[int, Place]:
+        """Tell of each file where the words of a query stand."""
+        return places.of(self._store.database.reader(), text, ids)
+
+    def broken(self, where: Filter, below: str = "") -> list[int]:
+        """Give the rows of links that lead nowhere, by source and place; only what passes is there.
+
+        Args:
+            where: Which files are there.
+            below: Only links in the note of this path, or below this folder; empty for all.
+        """
+        with self._store.database.snapshot() as connection:
+            shown = self._allowed.mask(connection, self._by_rules(where))
+            ends = self._graph.connections.get()
+            if not below:
+                return ends.broken(shown)
+            here = (Filter(folders=(below,)), Filter(paths=(below, f"{below}.md")))
+            masks = [mask for each in here if (mask := self._allowed.mask(connection, each)) is not None]
+            return ends.broken(shown, np.logical_or.reduce(masks))
+
+    def alone(self, where: Filter) -> list[NotePath]:
+        """Give the notes without any link to or from another file, by path; only what passes is there."""
+        with self._store.database.snapshot() as connection:
+            return self._graph.connections.get().alone(self._allowed.mask(connection, self._by_rules(where)))
+
+    def _condition(self, connection: sqlite3.Connection, where: Filter) -> tuple[str, list[str]]:
+        wanted = self._by_rules(where)
+        condition, parameters = conditions.select(wanted)
+        shows = self._allowed.sight.teach(connection, wanted)
+        return f"{condition} AND {shows}" if shows else condition, parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """Hold one question in SQL, and two ways of asking it."""
+
+    whole: str
+    counted: str
+    named: Sequence[str]
+    parameters: Sequence[str]
+
+    def plain(self, connection: sqlite3.Connection, limit: int, offset: int) -> tuple[list[int], int]:
+        """Let SQLite count, and stop at the end of the stretch."""
+        total = connection.execute(f"SELECT COUNT(*) {self.counted}", self.parameters).fetchone()[0]
+        rows = connection.execute(
+            f"SELECT f.id {self.whole} LIMIT ? OFFSET ?", (*self.named, *self.parameters, limit, offset)
+        )
+        return [int(i) for (i,) in rows], int(total)
+
+    def costly(self, connection: sqlite3.Connection, limit: int, offset: int) -> tuple[list[int], int]:
+        """Go through all once, where each costs a call."""
+        rows = connection.execute(f"SELECT f.id {self.whole}", (*self.named, *self.parameters))
+        ids = [int(i) for (i,) in rows]
+        return ids[offset : offset + limit], len(ids)
+
+
+def _entries(connection: sqlite3.Connection, column: str, values: Sequence[int] | Sequence[str]) -> dict[int, Entry]:
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM files WHERE {column} IN (SELECT value FROM json_each(?))",
+        (json.dumps(values, ensure_ascii=False),),
+    )
+    return {
+        int(i): Entry(
+            id=int(i),
+            path=NotePath(path),
+            target=target,
+            title=title,
+            kind=kind,
+            size=int(size),
+            mtime_ns=int(mtime_ns),
+            hash=digest,
+            created=created,
+            modified=modified,
+            properties=json.loads(properties),
+        )
+        for i, path, target, title, kind, size, mtime_ns, digest, created, modified, properties in rows
+    }
+
+
+def _grouped(connection: sqlite3.Connection, sql: str, ids: Sequence[int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    rows = connection.execute(
+        f"{sql} WHERE file_id IN (SELECT value FROM json_each(?)) ORDER BY file_id, rowid", (json.dumps(list(ids)),)
+    )
+    for i, text in rows:
+        found.setdefault(int(i), []).append(str(text))
+    return found

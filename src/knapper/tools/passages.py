@@ -1,0 +1,177 @@
+"""Search for notes in one way at a time: by words, by meaning, by a task."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Final, Literal
+
+from knapper.index import schema
+from knapper.index.filters import Filter
+from knapper.index.places import Place
+from knapper.index.search import Answer as Found
+from knapper.index.search import Hit, Mode, Question
+from knapper.tools import criteria, foreign, notes, reading, search
+from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+from knapper.tools.shapes.found import NoteHits
+from knapper.vault import notes as files
+from knapper.vault.outline import JSONValue
+from knapper.vault.paths import NotePath
+
+Why = Literal["task", "current_note", "linked"]
+_RANKED: Final = 100
+"""Notes that are put in order by where the words stand."""
+_PLACES: Final[tuple[Place, ...]] = ("title", "heading", "content")
+_SNIPPET: Final = 400
+_WORD: Final = re.compile(r"\w+")
+_WORDS: Final = 120
+"""Words of a task, and of the current note, that are looked for."""
+_WEIGHTS: Final[Mapping[Why, float]] = {"task": 1.0, "current_note": 0.35, "linked": 0.1}
+"""What a note's place in each ranking counts; the task leads."""
+
+
+def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[Answer, NoteHits]:
+    """Find notes by words alone: those with the words in their title first, then in a heading, then in their text.
+
+    Args:
+        context: The vault, as the client sees it.
+        query: Words, ``"phrases"``, ``-without``, ``begins*``.
+        limit: How many notes at most.
+
+    Returns:
+        ``results`` with path, title, match (title, heading or content), the best passage and score, best first.
+
+    Raises:
+        BadInput: An argument is out of its range, or the query is empty.
+    """
+    search.check(query, limit, name="limit")
+    freshness = context.freshen(meaning=False)
+    found = _search(context, query, "keyword", _RANKED)
+    places = context.index.catalog.places(query, [schema.file_of(hit.row.id) for hit in found.hits])
+    ranked = sorted(found.hits, key=lambda hit: _PLACES.index(places[schema.file_of(hit.row.id)]))[:limit]
+    others = foreign.found(context, (hit.row.note for hit in ranked))
+    results: list[JSONValue] = [{**_shape(hit, others), "match": places[schema.file_of(hit.row.id)]} for hit in ranked]
+    return {**_answer(results), **search.missing(freshness, found.remarks)}
+
+
+def search_semantic(context: Context, query: str, limit: int = 10) -> Annotated[Answer, NoteHits]:
+    """Find notes by meaning alone.
+
+    Args:
+        context: The vault, as the client sees it.
+        query: What they are about, in your own words.
+        limit: How many notes at most.
+
+    Returns:
+        ``results`` with path, title, the nearest passage and score, best first.
+
+    Raises:
+        BadInput: An argument is out of its range, or the query is empty.
+    """
+    search.check(query, limit, name="limit")
+    freshness = context.freshen()
+    found = _search(context, query, "semantic", limit)
+    others = foreign.found(context, (hit.row.note for hit in found.hits))
+    results: list[JSONValue] = [_shape(hit, others) for hit in found.hits]
+    return {**_answer(results), **search.missing(freshness, found.remarks)}
+
+
+def search_task_relevant(
+    context: Context, task: str, current_note: str = "", limit: int = 10
+) -> Annotated[Answer, NoteHits]:
+    """Find the notes that matter for a task, given the note that is open.
+
+    Args:
+        context: The vault, as the client sees it.
+        task: What is to be done, in plain words.
+        current_note: Path of the note that is open; empty for none. It isn't among the results.
+        limit: How many notes at most.
+
+    Returns:
+        ``results`` with path, title, the best passage, score and why: found by the task, by the current note's words,
+        or linked with it; best first.
+
+    Raises:
+        NotFound: There is no such note.
+        BadInput: An argument is out of its range, or the task is empty.
+    """
+    search.check(task, limit, name="limit")
+    freshness = context.freshen()
+    source = reading.read(context, current_note) if current_note else None
+    pool = min(3 * limit + 10, search.MAX_RESULTS)
+    by_task = _search(context, _plain(task), "hybrid", pool)
+    rankings: dict[Why, Sequence[Hit]] = {"task": by_task.hits}
+    beside: set[NotePath] = set()
+    if source is not None:
+        about = f"{source.path.removesuffix('.md').replace('/', ' ')} {files.text(source.raw)[:2_000]}"
+        rankings["current_note"] = _search(context, _plain(about), "hybrid", pool).hits
+        beside = _linked(context, source.path)
+        _ = foreign.heard(context, source)
+    ranked = _joined(rankings, beside, source.path if source else None)[:limit]
+    others = foreign.found(context, (hit.row.note for hit, _, _ in ranked))
+    results: list[JSONValue] = [
+        {**_shape(hit, others), "score": round(score, 4), "why": [*why]} for hit, score, why in ranked
+    ]
+    return {**_answer(results), **search.missing(freshness, by_task.remarks)}
+
+
+def _search(context: Context, query: str, mode: Mode, limit: int) -> Found:
+    where = context.restrict(Filter(kinds=criteria.NOTES))
+    return context.index.search(Question(text=query, mode=mode, limit=limit, per_note=1, where=where))
+
+
+def _shape(hit: Hit, others: Collection[str]) -> dict[str, JSONValue]:
+    row = hit.row
+    shown: dict[str, JSONValue] = {
+        "path": row.note,
+        "title": row.title,
+        "content": notes.beginning(row.text, _SNIPPET),
+        "heading": row.heading,
+        "start_line": row.start_line,
+        "end_line": row.end_line,
+        "score": round(hit.score, 4),
+        "hash": row.hash,
+    }
+    return shown | ({"foreign": True} if row.note in others else {})
+
+
+def _answer(results: list[JSONValue]) -> dict[str, JSONValue]:
+    answer: dict[str, JSONValue] = {"success": True}
+    if not results:
+        answer["message"] = "No matching notes found"
+    return {**answer, "results": results}
+
+
+def _plain(text: str) -> str:
+    """Take a text for words only: what looks like an operator in a sentence isn't meant as one."""
+    words = _WORD.findall(text)[:_WORDS]
+    return " ".join(words) or text
+
+
+def _linked(context: Context, path: NotePath) -> set[NotePath]:
+    graph = context.index.graph
+    look = graph.remembering()
+    out = {edge.path for edge in graph.outgoing(path, look) if edge.path is not None}
+    return out | {edge.source for edge in graph.incoming(path, look)}
+
+
+def _joined(
+    rankings: Mapping[Why, Sequence[Hit]], beside: Collection[NotePath], current: NotePath | None
+) -> list[tuple[Hit, float, list[Why]]]:
+    """Join rankings by their scores, each as a share of its best; what is linked with the current note comes before."""
+    hits: dict[NotePath, Hit] = {}
+    scores: dict[NotePath, float] = {}
+    whys: dict[NotePath, list[Why]] = {}
+    for why, found in rankings.items():
+        best = max((hit.score for hit in found), default=0.0)
+        for hit in found:
+            note = hit.row.note
+            if note == current or best <= 0:
+                continue
+            _ = hits.setdefault(note, hit)
+            scores[note] = scores.get(note, 0.0) + _WEIGHTS[why] * hit.score / best
+            whys.setdefault(note, []).append(why)
+    for note in hits.keys() & set(beside):
+        scores[note] += _WEIGHTS["linked"]
+        whys[note].append("linked")
+    ranked = sorted(hits, key=lambda note: (-scores[note], note))
+    return [(hits[note], scores[note], whys[note]) for note in ranked]
