@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -23,7 +24,7 @@ from knapper.changes.requests import (
 )
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import Asked
-from knapper.errors import Ambiguous, BadInput, ConflictError, KnapError, NotFound, RefusedError
+from knapper.errors import Ambiguous, BadInput, CallerError, ConflictError, KnapError, NotFound, RefusedError
 from knapper.index.search import Question
 from knapper.vault import grants, notes
 from knapper.vault.grants import Scope
@@ -106,6 +107,25 @@ def test_the_items_of_a_batch_that_can_be_done_go_on_and_the_others_are_listed(t
         ]
         assert "ALPHA" in world.text("A.md")
         assert submission.as_dict()["failures"]
+
+
+def test_a_batch_of_which_nothing_can_be_done_lists_every_failure(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        before = world.tree()
+        unlike = [EditText(path="Nowhere.md", old="a", new="b"), EditText(path="A.md", old="not there", new="b")]
+        alike = [Move(source="Gone.md", destination="X.md"), Move(source="Lost.md", destination="Y.md")]
+
+        with pytest.raises(CallerError, match=r"Nowhere\.md.*A\.md") as differing:
+            world.writer.submit(unlike)
+        with pytest.raises(NotFound) as same:
+            world.writer.submit(alike)
+
+        rows = cast("list[dict[str, object]]", differing.value.as_dict()["failures"])
+        assert [(row["request"], row["path"]) for row in rows] == [(0, "Nowhere.md"), (1, "A.md")]
+        assert all(row["code"] and row["error"] for row in rows)
+        assert differing.value.code == "batch_failed"
+        assert same.value.code == "not_found"
+        assert world.tree() == before
 
 
 def test_a_dry_run_shows_the_diff_and_writes_nothing(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from knapper.changes import creating, tagging, text_edits, trashing
 from knapper.changes.drafts import Capability, Draft, FileDraft, Rewritten
+from knapper.changes.failures import Failure
 from knapper.changes.linking import moving, renaming
 from knapper.changes.linking.pasts import Pasts
 from knapper.changes.requests import (
@@ -44,15 +45,6 @@ class Desk:
     """Makes the index know all that changed; asked before links or tags of the whole vault are looked up."""
     pasts: Pasts | None = None
     """What earlier moves rewrote, so that the way back gives every link what it said; None for no memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Say which request of a batch can't be carried out, and why."""
-
-    number: int
-    """From 0, in the order given."""
-    error: KnapError
 
 
 @dataclass(slots=True, kw_only=True)

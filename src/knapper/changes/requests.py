@@ -141,3 +141,14 @@ class Restore:
 TextRequest: TypeAlias = EditText | AtPosition | EditSection | AddText | EditProperty | Rewrite
 """What changes one note's text, so that several of them go into one snapshot."""
 Request: TypeAlias = TextRequest | Create | RenameTag | RenameHeading | RenameBlock | Move | Trash | Restore
+
+
+def subject(request: Request) -> str:
+    """Tell which file a request is about, as its caller wrote it; empty where it is about no one file."""
+    match request:
+        case Move():
+            return request.source
+        case RenameTag():
+            return ""
+        case _:
+            return request.path

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from knapper.changes.drafting import Failure
+from knapper.changes import failures as failing
 from knapper.changes.drafts import Draft, FileDraft, Rewritten
+from knapper.changes.failures import Failure
 from knapper.changes.rules import Refusal
 from knapper.changes.text import diff
 from knapper.vault import notes
@@ -56,10 +57,7 @@ class Submission:
         """Shape the answer as every surface shows it; empty parts are left out."""
         shown: dict[str, JSONValue] = {"success": self.status != "refused", "status": self.status}
         files: list[JSONValue] = [_file(report) for report in self.files]
-        failures: list[JSONValue] = [
-            {"request": one.number, "error": one.error.message, "code": one.error.code, "hint": one.error.hint}
-            for one in self.failures
-        ]
+        failures: list[JSONValue] = [failing.row(one) for one in self.failures]
         refusals: list[JSONValue] = [
             {"path": one.path, "error": one.reason, "code": one.code, "hint": one.hint} for one in self.refusals
         ]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from knapper.changes import drafting, rules, submissions
+from knapper.changes import failures as failing
 from knapper.changes.disk import apply as applying
 from knapper.changes.disk import selection, undo
 from knapper.changes.disk.effects import Meta
@@ -74,11 +75,11 @@ class Writer:
     def submit(self, requests: Sequence[Request], asked: Asked | None = None) -> Submission:
         """Carry out a batch: apply it, keep it as a proposal, or refuse it, as the client's rules say.
 
-        Items that can't be carried out, or that the rules refuse, are listed, and the others go on together. A batch of
-        one raises what is wrong with it instead.
+        Items that can't be carried out, or that the rules refuse, are listed, and the others go on together.
 
         Raises:
-            KnapError: The only request fails, or the disk does; nothing is changed then.
+            KnapError: Every request fails (``details["failures"]`` has each where there are several), or the disk does;
+                nothing is changed then.
         """
         asked = asked or Asked()
         if asked.person_word and not self.grants.is_person:
@@ -86,7 +87,7 @@ class Writer:
         drafted = drafting.draft(self.desk, requests)
         draft, failures = drafted.draft, drafted.failures
         if failures and len(failures) == len(requests):
-            raise failures[0].error
+            raise failing.of_all(failures, requests)
         verdict = self._decide(draft, asked)
         refused = verdict.refusals
         if verdict.kind == "refuse" and (kept := _without(draft, verdict)) is not None:

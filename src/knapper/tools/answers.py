@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from knapper.changes.requests import Move, RenameTag, Request
+from knapper.changes.requests import Request, subject
 from knapper.changes.submissions import FileReport, Submission
 from knapper.errors import BadInput, KnapError
 from knapper.tools import foreign
@@ -23,7 +23,7 @@ def one(context: Context, request: Request) -> dict[str, JSONValue]:
     done = _submit(context, [request])
     told = _shape(done)
     file = next((file for file in done.files if file.action != "linked"), None)
-    told["path"] = named(request)
+    told["path"] = subject(request)
     if file is not None:
         is_done = done.status == "applied"
         told["path"] = (file.target or file.path) if is_done or file.action == "created" else file.path
@@ -44,7 +44,7 @@ def several(context: Context, requests: Sequence[Request]) -> dict[str, JSONValu
     told = _shape(done)
     failures = cast("list[dict[str, JSONValue]]", told.get("failures", []))
     for failure, known in zip(failures, done.failures, strict=True):
-        failure["path"] = named(requests[known.number])
+        failure["path"] = subject(requests[known.number])
     refused = {number for refusal in done.refusals for number in refusal.requests}
     made = len(requests) - len({one.number for one in done.failures} | refused)
     told["message"] = f"{done.status}: {made} of {len(requests)}"
@@ -53,7 +53,7 @@ def several(context: Context, requests: Sequence[Request]) -> dict[str, JSONValu
 
 def _submit(context: Context, requests: Sequence[Request]) -> Submission:
     """Hand requests in; differences, and errors that quote a note, count as reading it."""
-    asked = [path for request in requests if (path := named(request))]
+    asked = [path for request in requests if (path := subject(request))]
     try:
         done = context.writer.submit(requests, context.asked)
     except KnapError:
@@ -62,17 +62,6 @@ def _submit(context: Context, requests: Sequence[Request]) -> Submission:
     told = [path for file in done.files if file.diff and file.before_hash for path in (file.path, file.place)]
     foreign.shown(context, [*told, *(asked if done.failures else ())])
     return done
-
-
-def named(request: Request) -> str:
-    """Tell which file a request is about, as its caller wrote it."""
-    match request:
-        case Move():
-            return request.source
-        case RenameTag():
-            return ""
-        case _:
-            return request.path
 
 
 def page(rows: Sequence[JSONValue], limit: int, offset: int) -> dict[str, JSONValue]:
