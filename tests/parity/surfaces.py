@@ -1,0 +1,123 @@
+"""Call a tool by each way that there is, and give its answer as JSON."""
+
+import asyncio
+import contextlib
+import io
+import json
+import re
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, cast
+
+from fastmcp import Client as Asking
+from starlette.testclient import TestClient
+
+from knapper.app import Hub
+from knapper.cli import main
+from knapper.config import Client, Embeddings, Settings, Vault
+from knapper.config.sections.server import Server
+from knapper.server import auth, tokens
+from knapper.server.http import app as http
+from knapper.server.mcp.build import build
+from knapper.server.mcp.callers import Caller, Desk
+from knapper.server.threads import Threads
+from knapper.vault.grants import usual
+from tests.index import worlds
+from tests.parity.examples import NOTES
+
+CLIENT: Final = "tester"
+_TOKEN: Final = "t" * 43
+_MASKS: Final = (
+    (re.compile(r"sha256:[0-9a-f]{64}"), "HASH"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?(\.\d+)?([+-]\d\d:\d\d|Z)?"), "TIME"),
+    (re.compile(r"\b[0-9a-z]{9}-[0-9a-z]{8}\b"), "ID"),
+    (re.compile(r"\b[0-9a-f]{12,}\b"), "DIGEST"),
+)
+_NUMBERS: Final = frozenset({"size_bytes", "modified", "created"})
+
+Answer = dict[str, Any]
+Call = Callable[[str, dict[str, Any]], Answer]
+
+
+def settings(base: Path) -> Settings:
+    """Make a vault of its own, and let the tester do what an MCP client may."""
+    root = worlds.fill(base / "vault", dict(NOTES)).resolve()
+    (root / "memo.mp3").write_bytes(b"ID3")
+    tester = Client(grants=replace(usual(CLIENT, "mcp")), token_hash=tokens.hash_of(_TOKEN))
+    return Settings(
+        choice=Vault(name="v", path=root),
+        clients=(tester,),
+        state_dir=base / "state",
+        embeddings=Embeddings(kind="none"),
+        config_file=base / "config.toml",
+        server=Server(requests_per_minute=0),
+    )
+
+
+@contextlib.contextmanager
+def direct(base: Path) -> Generator[Call]:
+    """Call as agents and scripts do."""
+    with Hub(settings(base)) as hub:
+        yield lambda name, arguments: cast(
+            "Answer", hub.table.answer(name, arguments, lambda vault: hub.context(client=CLIENT, vault=vault))
+        )
+
+
+@contextlib.contextmanager
+def over_mcp(base: Path) -> Generator[Call]:
+    """Call over the protocol."""
+    with Hub(settings(base)) as hub:
+        server = build(Desk(hub=hub, identify=lambda: Caller(CLIENT)))
+
+        async def ask(name: str, arguments: dict[str, Any]) -> Answer:
+            async with Asking(server) as asking:
+                return (await asking.call_tool_mcp(name, arguments)).structured_content or {}
+
+        yield lambda name, arguments: asyncio.run(ask(name, arguments))
+
+
+@contextlib.contextmanager
+def over_http(base: Path) -> Generator[Call]:
+    """Call a route."""
+    found = settings(base)
+    with Hub(found) as hub:
+        answering = http.create(hub, found.server, auth.keys(found), http.Work(threads=Threads(found.server.threads)))
+        headers = {"authorization": f"Bearer {_TOKEN}"}
+        with TestClient(answering, base_url="http://127.0.0.1:8000", headers=headers) as asking:
+            yield lambda name, arguments: asking.post(f"/tools/{name}", json=arguments).json()
+
+
+@contextlib.contextmanager
+def by_command(base: Path) -> Generator[Call]:
+    """Call as a person does."""
+    found = settings(base)
+    base.joinpath("config.toml").write_text(
+        f'state_dir = "{found.state_dir}"\n[embeddings]\nkind = "none"\n[vaults.v]\npath = "{found.vault.path}"\n'
+        f'[clients.{CLIENT}]\nkind = "mcp"\n',
+        "utf-8",
+    )
+    common = ["--config", str(base / "config.toml"), "--vault", "v"]
+
+    def call(name: str, arguments: dict[str, Any]) -> Answer:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            main.run([*common, "tool", name, json.dumps(arguments), "--client", CLIENT])
+        return json.loads(printed.getvalue())
+
+    yield call
+
+
+def masked(answer: object, root: Path) -> object:
+    """Leave out what differs from one vault to its copy: ids, hashes of proposals, times and places."""
+    if isinstance(answer, Mapping):
+        rows = cast("Mapping[str, object]", answer)
+        return {name: "NUMBER" if name in _NUMBERS else masked(value, root) for name, value in rows.items()}
+    if isinstance(answer, list):
+        return [masked(value, root) for value in cast("list[object]", answer)]
+    if isinstance(answer, str):
+        text = answer.replace(str(root), "ROOT")
+        for pattern, mark in _MASKS:
+            text = pattern.sub(mark, text)
+        return text
+    return answer

@@ -1,0 +1,85 @@
+"""Every tool gives the same on every surface, and what it says it gives."""
+
+from pathlib import Path
+from typing import Any, Final, cast
+
+import jsonschema
+import pytest
+
+from knapper.app import tables
+from knapper.tools import schema
+from tests.parity import surfaces
+from tests.parity.examples import CALLS
+
+_WAYS: Final = {
+    "direct": surfaces.direct,
+    "mcp": surfaces.over_mcp,
+    "http": surfaces.over_http,
+    "cli": surfaces.by_command,
+}
+
+
+def run(base: Path, way: str) -> list[tuple[str, dict[str, Any]]]:
+    """Make all calls one after another; what an earlier answer told stands in for a mark."""
+    known: dict[str, str] = {}
+    answers: list[tuple[str, dict[str, Any]]] = []
+    with _WAYS[way](base) as call:
+        for name, arguments in CALLS:
+            answer = call(name, {key: _filled(value, known) for key, value in arguments.items()})
+            known |= {"proposal": answer["proposal_id"]} if answer.get("proposal_id") else {}
+            known |= {"digest": answer["digest"]} if answer.get("digest") else {}
+            known |= {"change": answer["change_id"]} if answer.get("change_id") else {}
+            answers.append((name, answer))
+    return answers
+
+
+def _filled(value: object, known: dict[str, str]) -> object:
+    return value.format(**known) if isinstance(value, str) and value.startswith("{") else value
+
+
+def test_every_tool_has_an_example() -> None:
+    assert {name for name, _ in CALLS} == {row.name for row in tables.whole().rows}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("way", ["mcp", "http", "cli"])
+def test_every_surface_gives_what_a_direct_call_gives(tmp_path: Path, way: str) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    direct, there = run(one, "direct"), run(other, way)
+
+    for (name, here), (_, found) in zip(direct, there, strict=True):
+        assert (name, surfaces.masked(found, other)) == (name, surfaces.masked(here, one))
+
+
+def test_every_tool_answers_with_what_it_says(tmp_path: Path) -> None:
+    table = tables.whole()
+
+    for name, answer in run(tmp_path, "direct"):
+        if not answer["success"]:
+            assert answer["code"]
+            continue
+        said = closed(schema.returns(table.find(name)))
+        if name != "call_tool":  # it gives what the called tool gives
+            jsonschema.validate(answer, said, jsonschema.Draft202012Validator)
+
+
+def test_most_examples_succeed(tmp_path: Path) -> None:
+    failed = {name: answer["code"] for name, answer in run(tmp_path, "direct") if not answer["success"]}
+
+    assert failed == {
+        "write_file": "stale",
+        "accept_proposal": "refused",
+        "web_search": "web_off",
+        "fetch_page": "web_off",
+    }
+
+
+def closed(schema: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Let no object hold more than its schema names."""
+    if isinstance(schema, list):
+        return [closed(one) for one in cast("list[object]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: closed(value) for key, value in cast("dict[str, object]", schema).items()}
+    return {"additionalProperties": False, **made} if isinstance(made.get("properties"), dict) else made
