@@ -158,6 +158,9 @@ class Writer:
         )
 
     def _carry_out(self, draft: Draft, asked: Asked, verdict: Verdict) -> Submission:
+        meta = Meta(client=self.grants.client, run=asked.run, reason=asked.reason)
+        if verdict.kind == "apply" and not (asked.dry_run or asked.propose):
+            return self.apply(draft, meta)
         files, hidden = submissions.reports(draft)
         told = Submission(
             status="planned",
@@ -169,13 +172,9 @@ class Writer:
         )
         if asked.dry_run:
             return told
-        meta = Meta(client=self.grants.client, run=asked.run, reason=asked.reason)
-        if verdict.kind == "propose" or asked.propose:
-            tainted = self.mine(asked.run).tainted
-            note = Waiting(why=verdict.reason, tainted=tainted, days=self.proposal_days, scope=asked.scope)
-            saved = self.proposals.save(draft, meta, note)
-            return replace(told, status="proposed", proposal_id=saved.id)
-        return replace(self.apply(draft, meta), reason="")
+        tainted = self.mine(asked.run).tainted
+        note = Waiting(why=verdict.reason, tainted=tainted, days=self.proposal_days, scope=asked.scope)
+        return replace(told, status="proposed", proposal_id=self.proposals.save(draft, meta, note).id)
 
     def apply(self, draft: Draft, meta: Meta) -> Submission:
         """Do what was decided, and let the index follow; deciding is the caller's.
