@@ -23,6 +23,8 @@ class Row:
     profile: Profile = "full"
     alias: str = ""
     """The tool's name, where one function stands under several."""
+    shown: tuple[str, ...] = ()
+    """The parameters that the essential choice shows; empty for all. A call may give the others too."""
     open_world: bool = False
     """Whether it reaches beyond the vault."""
     asked: bool = True

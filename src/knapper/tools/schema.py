@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, creat
 from knapper.tools.rows import Row
 from knapper.vault.outline import JSONValue
 
+_ANY: Final = "#/$defs/JsonValue"
+"""How pydantic refers to any JSON."""
 _NAMES: Final = {"JSONValue": JsonValue}
 """Recursive types, by the name that annotations call them by."""
 _ASKED: Final[Mapping[str, tuple[type, object, str]]] = {
@@ -65,15 +67,16 @@ def parameters(row: Row, *, brief: bool = False) -> dict[str, JSONValue]:
 
     Args:
         row: Which tool.
-        brief: Leave out those that say how a call is meant.
+        brief: Leave out those that a model can do without.
     """
     schema = taken(row).model.model_json_schema()
     shown = cast("dict[str, JSONValue]", _plain(schema))
     known = cast("dict[str, dict[str, JSONValue]]", shown.get("properties", {}))
     for name in taken(row).optional:  # None stands for "not given", and nobody has to know
         known[name].pop("default", None)
-    for name in taken(row).asked if brief else ():
-        del known[name]
+    if brief:
+        wanted = set(row.shown or known) - set(taken(row).asked)
+        shown["properties"] = {name: one for name, one in known.items() if name in wanted}
     return {"type": "object", "properties": {}, **shown, "additionalProperties": False}
 
 
@@ -134,16 +137,34 @@ def _unpacked(hint: object) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(value: object) -> object:
-    """Leave out the titles, which say nothing that names don't."""
-    if isinstance(value, dict):
-        rows = cast("dict[str, object]", value)
-        return {
-            name: {key: _plain(each) for key, each in cast("dict[str, object]", one).items()}
-            if name in {"properties", "$defs"} and isinstance(one, dict)
-            else _plain(one)
-            for name, one in rows.items()
-            if not (name == "title" and isinstance(one, str))
-        }
+    """Leave out the titles, which say nothing that names don't, and the long way to say that any JSON will do."""
     if isinstance(value, list):
         return [_plain(each) for each in cast("list[object]", value)]
-    return value
+    if not isinstance(value, dict):
+        return value
+    node = cast("dict[str, object]", value)
+    if node.get("$ref") == _ANY:
+        return {}
+    named = {name: cast("dict[str, object]", node[name]) for name in ("properties", "$defs") if name in node}
+    made: dict[str, object] = {
+        name: _plain(one)
+        for name, one in node.items()
+        if name not in named
+        and not (name == "title" and isinstance(one, str))
+        and not (name == "anyOf" and _is_any(one))
+        and not (name == "additionalProperties" and _is_any(cast("dict[str, object]", node[name])))
+    }
+    for name, nodes in named.items():
+        kept = {key: _plain(each) for key, each in nodes.items() if key != _ANY.rpartition("/")[2]}
+        if kept or name == "properties":
+            made[name] = kept
+    return made
+
+
+def _is_any(value: object) -> bool:
+    """Tell whether a schema, or its list of choices, lets all JSON through."""
+    if isinstance(value, dict):
+        node = cast("dict[str, object]", value)
+        return node.get("$ref") == _ANY or _is_any(node.get("anyOf"))
+    choices = cast("list[dict[str, object]]", value) if isinstance(value, list) else []
+    return any(choice.get("items") == {"$ref": _ANY} for choice in choices)

@@ -62,7 +62,7 @@ class Table:
 
         Args:
             row: Which tool.
-            brief: Leave out those that say how a call is meant.
+            brief: Leave out those that a model can do without.
         """
         shown = schema.parameters(row, brief=brief)
         if len(self._vaults) < 2:
