@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from knapper.errors import BadInput, KnapError, NotFound
-from knapper.tools import properties
+from knapper.tools import calls, properties, table
 from knapper.vault.outline import JSONValue
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -34,7 +34,7 @@ def test_one_line_changes_and_the_rest_stays(
     vault: Opener, value: JSONValue, operation: properties.Operation, line: str
 ) -> None:
     with vault.open() as context:
-        done = properties.update_frontmatter(context, "N0.md", "tags", value, operation)
+        done = properties.update_frontmatter(context, "N0.md", "tags", value=value, operation=operation)
 
     assert (done["success"], done["path"]) == (True, "N0.md")
     assert vault.text("N0.md") == NOTE.replace("tags: [a]  # mine", line)
@@ -42,7 +42,7 @@ def test_one_line_changes_and_the_rest_stays(
 
 def test_what_is_there_already_is_a_success_without_a_change(vault: Opener) -> None:
     with vault.open() as context:
-        done = properties.update_frontmatter(context, "N0.md", "tags", "a", "append")
+        done = properties.update_frontmatter(context, "N0.md", "tags", value="a", operation="append")
 
     assert (done["success"], done["message"]) == (True, "nothing had to change")
     assert "change_id" not in done
@@ -57,7 +57,7 @@ def test_a_property_is_removed_with_its_line(vault: Opener) -> None:
 
 def test_appending_makes_the_list(vault: Opener) -> None:
     with vault.open() as context:
-        properties.update_frontmatter(context, "Plain.md", "aliases", "Other", "append")
+        properties.update_frontmatter(context, "Plain.md", "aliases", value="Other", operation="append")
 
     assert vault.text("Plain.md") == "---\naliases:\n  - Other\n---\nText.\n"
 
@@ -67,7 +67,7 @@ def test_invalid_yaml_is_refused_and_left_alone(vault: Opener) -> None:
 
     with vault.open() as context:
         with pytest.raises(KnapError) as caught:
-            properties.update_frontmatter(context, "Bad.md", "x", "1")
+            properties.update_frontmatter(context, "Bad.md", "x", value="1")
         with pytest.raises(BadInput):
             properties.read_properties(context, "Bad.md")
 
@@ -78,7 +78,7 @@ def test_invalid_yaml_is_refused_and_left_alone(vault: Opener) -> None:
 @pytest.mark.parametrize(
     ("value", "operation", "code"),
     [
-        (None, "set", "bad_input"),
+        (["x"], "rename", "bad_input"),
         ("[1", "set", "invalid_json"),
         ("x", cast("properties.Operation", "add"), "bad_input"),
     ],
@@ -87,9 +87,47 @@ def test_a_value_or_operation_that_makes_no_sense_is_refused(
     vault: Opener, value: JSONValue, operation: properties.Operation, code: str
 ) -> None:
     with vault.open() as context, pytest.raises(BadInput) as caught:
-        properties.update_frontmatter(context, "N0.md", "tags", value, operation)
+        properties.update_frontmatter(context, "N0.md", "tags", value=value, operation=operation)
 
     assert caught.value.code == code
+
+
+def test_a_value_has_to_be_given(vault: Opener) -> None:
+    with vault.open() as context, pytest.raises(BadInput, match="needs a value"):
+        properties.update_frontmatter(context, "N0.md", "tags")
+
+    assert vault.text("N0.md") == NOTE
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        (5, "k: 5\n"),
+        (1.5, "k: 1.5\n"),
+        (True, "k: true\n"),
+        (None, "k:\n"),
+        ("5", 'k: "5"\n'),
+        (["a", 1, None], "k:\n  - a\n  - 1\n  - null\n"),
+        ({"a": 1}, "k:\n  a: 1\n"),
+        ([], "k: []\n"),
+    ],
+)
+def test_a_value_is_written_as_the_type_that_it_has(vault: Opener, value: JSONValue, lines: str) -> None:
+    row = next(row for row in table.ROWS if row.name == "update_frontmatter")
+    with vault.open() as context:
+        calls.call(row, context, {"path": "Plain.md", "field": "k", "value": value})
+        read = properties.read_properties(context, "Plain.md")["properties"]
+
+    assert read == {"k": value}
+    assert vault.text("Plain.md") == f"---\n{lines}---\nText.\n"
+
+
+def test_a_value_keeps_its_type_whatever_the_property_had(vault: Opener) -> None:
+    with vault.open() as context:
+        properties.update_frontmatter(context, "N0.md", "tags", value=5)
+        properties.batch_update_frontmatter(context, ["N0.md"], "id", value=False)
+
+    assert vault.text("N0.md") == NOTE.replace("tags: [a]", "tags: 5").replace("id: 007", "id: false")
 
 
 def test_a_property_that_is_missing_cannot_be_removed(vault: Opener) -> None:
@@ -100,7 +138,7 @@ def test_a_property_that_is_missing_cannot_be_removed(vault: Opener) -> None:
 def test_a_batch_goes_on_after_a_failure_and_lists_it(vault: Opener) -> None:
     with vault.open() as context:
         done: dict[str, Any] = properties.batch_update_frontmatter(
-            context, ["N0.md", "Missing.md", "Bad.md", "N1.md", "N0.md"], "status", "x"
+            context, ["N0.md", "Missing.md", "Bad.md", "N1.md", "N0.md"], "status", value="x"
         )
 
     assert (done["status"], done["message"]) == ("applied", "applied: 2 of 4")
@@ -114,7 +152,7 @@ def test_a_batch_goes_on_after_a_failure_and_lists_it(vault: Opener) -> None:
 
 def test_more_than_five_notes_are_a_proposal(vault: Opener) -> None:
     with vault.open() as context:
-        done = properties.batch_update_frontmatter(context, [f"N{n}.md" for n in range(6)], "status", "x")
+        done = properties.batch_update_frontmatter(context, [f"N{n}.md" for n in range(6)], "status", value="x")
 
     assert done["status"] == "proposed"
     assert vault.text("N0.md") == NOTE
@@ -122,7 +160,7 @@ def test_more_than_five_notes_are_a_proposal(vault: Opener) -> None:
 
 def test_a_batch_of_nothing_is_refused(vault: Opener) -> None:
     with vault.open() as context, pytest.raises(BadInput):
-        properties.batch_update_frontmatter(context, [], "status", "x")
+        properties.batch_update_frontmatter(context, [], "status", value="x")
 
 
 def test_notes_are_chosen_by_folder_and_tag(tmp_path: Path) -> None:

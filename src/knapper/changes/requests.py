@@ -56,12 +56,13 @@ class AddText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditProperty:
-    """Set, remove, append to or rename one property; the value is read as a person types it."""
+    """Set, remove, append to or rename one property."""
 
     path: str
     word: Literal["set", "remove", "append", "rename"]
     name: str
-    value: str = ""
+    value: JSONValue = ""
+    """Text is read as a person types it; any other value is written as just that type. The new name to rename."""
     base: str = ""
 
 

@@ -110,12 +110,16 @@ def _property(snapshot: Snapshot, request: EditProperty) -> tuple[Splice, ...]:
     name, value = request.name, request.value
     match request.word:
         case "set":
-            outcome = properties.assign(snapshot, name, property_values.interpret(snapshot, name, value))
+            typed = property_values.interpret(snapshot, name, value) if isinstance(value, str) else value
+            outcome = properties.assign(snapshot, name, typed)
         case "append":
-            outcome = properties.append(snapshot, name, property_values.interpret_item(snapshot, name, value))
+            typed = property_values.interpret_item(snapshot, name, value) if isinstance(value, str) else value
+            outcome = properties.append(snapshot, name, typed)
         case "remove":
             outcome = properties.remove(snapshot, name)
         case "rename":
+            if not isinstance(value, str):
+                raise BadInput(f"{name!r} can't be renamed to {value!r}", hint="the new name is text")
             outcome = properties.rename(snapshot, name, value)
     return outcome.splices
 

@@ -46,6 +46,8 @@ class Asked:
     """Only tell what would happen."""
     propose: bool = False
     """Make a proposal even of what would be applied."""
+    chosen: str = ""
+    """How the files were chosen that aren't named one by one, such as ``folder Projects``: always a proposal then."""
     person_word: bool = False
     """A person has seen this very batch and said yes."""
     log: LogPlace | None = None
@@ -86,6 +88,8 @@ class Writer:
             raise RefusedError(f"the client '{self.grants.client}' is no person, and can't give a person's word")
         drafted = drafting.draft(self.desk, requests)
         draft, failures = drafted.draft, drafted.failures
+        if asked.chosen:
+            draft = replace(draft, by_query=True)
         if failures and len(failures) == len(requests):
             raise failing.of_all(failures, requests)
         verdict = self._decide(draft, asked)
@@ -153,9 +157,12 @@ class Writer:
 
     def _decide(self, draft: Draft, asked: Asked) -> Verdict:
         ground = rules.ground(self.desk.view)
-        return rules.verdict(
+        verdict = rules.verdict(
             draft, self.mine(asked.run), ground, asked.scope, person_word=asked.person_word, log=asked.log
         )
+        if asked.chosen and verdict.kind == "propose":
+            return replace(verdict, reason=f"its notes were chosen by {asked.chosen}")
+        return verdict
 
     def _carry_out(self, draft: Draft, asked: Asked, verdict: Verdict) -> Submission:
         meta = Meta(client=self.grants.client, run=asked.run, reason=asked.reason)

@@ -1,8 +1,8 @@
 """Change the properties of notes, and leave every other line of them alone."""
 
-import json
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal, get_args
+from dataclasses import replace
+from typing import Annotated, Final, Literal, TypedDict, Unpack, get_args
 
 from knapper.changes.requests import EditProperty
 from knapper.changes.text import property_values, snapshots
@@ -20,13 +20,21 @@ Operation = Literal["set", "remove", "append", "rename"]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
 
 
+class Change(TypedDict, total=False):
+    """Say what becomes of a property."""
+
+    value: JSONValue
+    operation: Operation
+
+
+class ChangeOfOne(Change, total=False):
+    """Say what becomes of a property of one note."""
+
+    expected_hash: str
+
+
 def update_frontmatter(
-    context: Context,
-    path: str,
-    field: str,
-    value: JSONValue = None,
-    operation: Operation = "set",
-    expected_hash: str = "",
+    context: Context, path: str, field: str, **change: Unpack[ChangeOfOne]
 ) -> Annotated[Answer, Written]:
     """Set, remove, append to or rename one property of a note.
 
@@ -34,8 +42,10 @@ def update_frontmatter(
         context: The vault, as the client sees it.
         path: Of a note that is there.
         field: The property's name.
-        value: What it gets, as a person types it; lists and objects as such or as JSON. The new name for ``rename``.
-        operation: ``append`` makes the list where there is none, and leaves out what it holds already.
+        value: What it gets: numbers, booleans, lists, objects and null as just that; text takes the type that the
+            property has, else stays text. The new name for ``rename``.
+        operation: ``set`` if it isn't given. ``append`` makes the list where there is none, and leaves out what it
+            holds already.
         expected_hash: The note's hash as it was read; empty for whatever it holds now.
 
     Raises:
@@ -44,12 +54,11 @@ def update_frontmatter(
         ConflictError: The note isn't what was read any more, and the place changed.
         RefusedError: The path is out of the vault, or the client may not write there.
     """
-    text = _text(value, operation)
-    return answers.one(context, EditProperty(path=path, word=operation, name=field, value=text, base=expected_hash))
+    return answers.one(context, replace(_request(path, field, change), base=change.get("expected_hash", "")))
 
 
 def batch_update_frontmatter(
-    context: Context, paths: Sequence[str], field: str, value: JSONValue = None, operation: Operation = "set"
+    context: Context, paths: Sequence[str], field: str, **change: Unpack[Change]
 ) -> Annotated[Answer, Written]:
     """Change one property of several notes; those where that fails are listed, and the others go on together.
 
@@ -68,11 +77,7 @@ def batch_update_frontmatter(
     Raises:
         KnapError: It fails for every one of them.
     """
-    text = _text(value, operation)
-    wanted = dict.fromkeys(paths)
-    return answers.several(
-        context, [EditProperty(path=path, word=operation, name=field, value=text) for path in wanted]
-    )
+    return answers.several(context, [_request(path, field, change) for path in dict.fromkeys(paths)])
 
 
 def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
@@ -123,11 +128,10 @@ def _is_below(path: NotePath, folder: str) -> bool:
     return not folder or spelling.key(path).startswith(f"{folder}/")
 
 
-def _text(value: JSONValue, operation: str) -> str:
-    if operation not in OPERATIONS:
-        raise BadInput(f"there is no operation '{operation}'", hint=f"operations: {', '.join(OPERATIONS)}")
-    if value is None and operation != "remove":
-        raise BadInput(f"the operation '{operation}' needs a value", hint="give one; an empty text will do")
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json.dumps(value, ensure_ascii=False)
+def _request(path: str, field: str, change: Change) -> EditProperty:
+    word = change.get("operation", "set")
+    if word not in OPERATIONS:
+        raise BadInput(f"there is no operation '{word}'", hint=f"operations: {', '.join(OPERATIONS)}")
+    if "value" not in change and word != "remove":
+        raise BadInput(f"the operation '{word}' needs a value", hint="give one; an empty text will do")
+    return EditProperty(path=path, word=word, name=field, value=change.get("value", ""))

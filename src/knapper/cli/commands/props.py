@@ -5,6 +5,7 @@ from typing import Final, Unpack
 
 import click
 
+from knapper.changes.writer import Asked
 from knapper.cli import options, output, writing
 from knapper.cli.arguments import TextCommand
 from knapper.cli.codes import ExitCode
@@ -71,18 +72,18 @@ def command(said: Options, words: tuple[str, ...], **own: Unpack[Said]) -> ExitC
     type, else it is text. Notes chosen by folder or tag, and more than 5, wait as a proposal.
     """
     wanted = _parse(words)
-    by_query = bool(own["folder"] or own["tag"])
-    if not (wanted.paths or by_query):
+    chosen = _chosen(own)
+    if not (wanted.paths or chosen):
         raise BadInput("no note is named", hint="name paths, or give --folder or --tag", code="usage")
     with writing.vault(said, own) as context:
-        if by_query:
+        if chosen:
             found = properties.choose(context, folders=own["folder"], tags=own["tag"])
             wanted = replace(wanted, paths=(*wanted.paths, *found))
         if not wanted.paths:
             return output.answer(said, {"success": True, "results": []}, "")
         if wanted.word is None:
             return _show(said, context, wanted.paths)
-        return writing.tell(said, _change(context, wanted, own, by_query=by_query))
+        return writing.tell(said, _change(context, wanted, own, chosen=chosen))
 
 
 def _parse(words: tuple[str, ...]) -> _Wanted:
@@ -110,13 +111,22 @@ def _show(said: Options, context: Context, paths: tuple[str, ...]) -> ExitCode:
     return ExitCode.OK
 
 
-def _change(context: Context, wanted: _Wanted, own: Said, *, by_query: bool) -> dict[str, JSONValue]:
-    word, name, value = wanted.word or "set", wanted.name, wanted.value
-    if len(wanted.paths) == 1 and not by_query:
-        return properties.update_frontmatter(context, wanted.paths[0], name, value, word, own["expected"])
+def _change(context: Context, wanted: _Wanted, own: Said, *, chosen: str) -> dict[str, JSONValue]:
+    said: properties.Change = {"operation": wanted.word or "set"}
+    if wanted.value is not None:
+        said["value"] = wanted.value
+    if len(wanted.paths) == 1 and not chosen:
+        return properties.update_frontmatter(
+            context, wanted.paths[0], wanted.name, **said, expected_hash=own["expected"]
+        )
     if own["expected"]:
         raise BadInput("--hash is of one note", hint="leave it out, or name one path", code="usage")
-    asked = context.asked
-    if by_query and asked is not None and not asked.person_word:
-        context = replace(context, asked=replace(asked, propose=True))
-    return properties.batch_update_frontmatter(context, wanted.paths, name, value, word)
+    if chosen:
+        context = replace(context, asked=replace(context.asked or Asked(), chosen=chosen))
+    return properties.batch_update_frontmatter(context, wanted.paths, wanted.name, **said)
+
+
+def _chosen(own: Said) -> str:
+    """Say how notes were chosen; empty where they are named."""
+    parts = (("folder", " or ".join(own["folder"])), ("tag", " and ".join(own["tag"])))
+    return ", and by ".join(f"{kind} {names}" for kind, names in parts if names)
