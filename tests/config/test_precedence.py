@@ -14,7 +14,7 @@ FROM_ENV = [setting for setting in SETTINGS if setting.env]
 def samples(setting: Setting, folder: Path) -> list[str]:
     """Give a value for each layer above the defaults."""
     if setting.kind == "count":
-        return ["11", "12", "13", "14"]
+        return [str(setting.most - n) for n in range(4)]
     if setting.kind == "choice":
         first, *_, last = setting.choices
         return [last, first, last, first]
@@ -22,7 +22,7 @@ def samples(setting: Setting, folder: Path) -> list[str]:
         return [f"http://host{n}/v1" for n in range(4)]
     if setting.kind == "path":
         return [str(folder / str(n)) for n in range(4)]
-    return [f"value{n}" for n in range(4)]
+    return [f"value-{n}-of-at-least-24-signs" for n in range(4)]
 
 
 def origin(settings: Settings, name: str) -> Origin:

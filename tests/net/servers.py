@@ -50,7 +50,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         server = self.server
         assert isinstance(server, Server)
-        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        sent: Payload = json.loads(raw) if raw and "json" in self.headers.get("Content-Type", "") else {}
         reply = server.replies[min(len(server.requests), len(server.replies) - 1)]
         server.requests.append(Request(path=self.path, headers=dict(self.headers), json=sent))
         reply = reply if isinstance(reply, Reply) else reply(sent)
@@ -63,6 +64,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             server.stopping.wait(5)
         self.wfile.write(reply.body[1:])
+
+    def do_GET(self) -> None:
+        self.do_POST()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the method that it replaces
         """Keep the tests' output clean."""

@@ -3,13 +3,16 @@
 Such servers may stand anywhere, also on this machine, so the guard against private addresses isn't asked.
 """
 
+import contextlib
 import json
+import mimetypes
 import re
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import httpx2
 
@@ -42,6 +45,16 @@ class Answer:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """Hold a file that is sent, and what is said about it."""
+
+    name: str
+    content: BinaryIO
+    """Open, at the place from which on it is sent."""
+    fields: Mapping[str, str | list[str]]
+
+
 class Client:
     """Send JSON to one server; redirects aren't followed, and a key is never shown.
 
@@ -49,13 +62,20 @@ class Client:
     """
 
     def __init__(
-        self, base_url: str, *, api_key: str = "", max_bytes: int = 32_000_000, env_proxies: bool = False
+        self,
+        base_url: str,
+        *,
+        api_key: str = "",
+        key_header: str = "Authorization",
+        max_bytes: int = 32_000_000,
+        env_proxies: bool = False,
     ) -> None:
         """Check the address and the key.
 
         Args:
             base_url: ``http://`` or ``https://``, with the path that all requests begin with.
             api_key: Sent as a bearer token; empty for none.
+            key_header: Another header that takes the key, and takes it as it is.
             max_bytes: The longest answer that is read.
             env_proxies: Use the proxies and certificates that the environment names.
 
@@ -68,7 +88,7 @@ class Client:
         self._max_bytes = max_bytes
         self._http = httpx2.Client(
             base_url=url,
-            headers=_headers(api_key),
+            headers=_headers(api_key, key_header),
             timeout=_CONNECT_S,
             follow_redirects=False,
             trust_env=env_proxies,
@@ -86,10 +106,42 @@ class Client:
             Unreachable: No answer, a broken one, or not in time.
             Oversized: The answer is longer than ``max_bytes``.
         """
+        return self._send(self._http.build_request("POST", path, content=json.dumps(payload).encode()), timeout_s)
+
+    def upload(self, path: str, sent: "Upload", *, timeout_s: float) -> Answer:
+        """Send a file and fields as a form, the file a stretch at a time; errors are those of ``post``.
+
+        Args:
+            path: Below the base address, without a slash in front.
+            sent: The file and the fields.
+            timeout_s: For all of it, from the first byte sent to the last one read.
+        """
+        media_type = mimetypes.guess_type(sent.name)[0] or "application/octet-stream"
+        request = self._http.build_request(
+            "POST",
+            path,
+            data=dict(sent.fields),
+            files={"file": (sent.name, sent.content, media_type)},
+            headers={"Content-Type": f"multipart/form-data; boundary={secrets.token_hex(16)}"},
+        )
+        return self._send(request, timeout_s)
+
+    def get(self, path: str, query: Mapping[str, str], *, timeout_s: float) -> Answer:
+        """Ask for what stands at *path*; arguments and errors are those of ``post``.
+
+        Args:
+            path: Below the base address, without a slash in front.
+            query: Names and values that follow it.
+            timeout_s: For the whole answer.
+        """
+        return self._send(self._http.build_request("GET", path, params=dict(query)), timeout_s)
+
+    def _send(self, request: httpx2.Request, timeout_s: float) -> Answer:
         deadline = time.monotonic() + timeout_s
         timeout = httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
+        request.extensions["timeout"] = timeout.as_dict()
         try:
-            with self._http.stream("POST", path, content=json.dumps(payload).encode(), timeout=timeout) as response:
+            with contextlib.closing(self._http.send(request, stream=True)) as response:
                 body = self._read(response, deadline)
                 return Answer(status=response.status_code, headers=dict(response.headers), body=body)
         except httpx2.TimeoutException as error:
@@ -148,7 +200,7 @@ def _parse(base_url: str) -> httpx2.URL:
     return url
 
 
-def _headers(api_key: str) -> dict[str, str]:
+def _headers(api_key: str, key_header: str) -> dict[str, str]:
     headers = {
         "User-Agent": f"knapper/{__version__}",
         "Accept": "application/json",
@@ -159,4 +211,5 @@ def _headers(api_key: str) -> dict[str, str]:
         return headers
     if not _KEY.fullmatch(api_key.strip()):
         raise SetupError("the API key holds characters that no key has", hint="copy it again, without line breaks")
-    return headers | {"Authorization": f"Bearer {api_key.strip()}"}
+    bearer = "Bearer " if key_header == "Authorization" else ""
+    return headers | {key_header: f"{bearer}{api_key.strip()}"}

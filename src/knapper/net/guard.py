@@ -23,7 +23,7 @@ from knapper.net.urls import Url
 USER_AGENT: Final = f"knapper/{__version__}"
 PORTS: Final = frozenset({80, 443})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_ERRORS_FROM: Final = 400
+_OK: Final = range(200, 300)
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,40}/[a-z0-9][a-z0-9.+-]{0,60}")
 _CHARSET: Final = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
 
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Hold what a server said, whatever its status below 300 or from 400 on."""
+    """Hold what a server said, whatever its status, but for redirects."""
 
     url: str
     """Where it was found, after redirects."""
@@ -81,7 +81,7 @@ class Guard:
             url: As somebody wrote it.
             allowed_hosts: All that may be reached, redirects included: ``example.org``, ``*.example.org``; one with
                 its port, like ``localhost:9000``, may stand anywhere. None for any public host.
-            accepts: Whether the body is wanted, told by its media type; the answer ends there if it isn't.
+            accepts: Whether the body is wanted, told by its media type; what is refused isn't read.
 
         Returns:
             The first answer that isn't a redirect, also where its status is an error.
@@ -189,7 +189,7 @@ class _Trip:
                 said = _Said(response)
                 if said.status in _REDIRECTS and said.header("location"):
                     return said.header("location")
-                if said.status < _ERRORS_FROM and not accepts(said.content_type):
+                if said.status in _OK and not accepts(said.content_type):
                     raise WrongType(
                         f"{self._name} answers with {said.content_type or 'something else'}, not with text",
                         hint="look for a page of text on the same",
@@ -231,7 +231,7 @@ class _Trip:
     def _private(self) -> NotPublic:
         return NotPublic(
             f"'{self._name}' isn't a host of the public internet: it is unknown, or in a private network",
-            hint="check the spelling; pages of private networks aren't fetched",
+            hint="check the spelling, and that this machine is online; pages of private networks aren't fetched",
         )
 
     def _astray(self) -> NotPublic:

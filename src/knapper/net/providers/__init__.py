@@ -1,0 +1,1 @@
+"""Search the web, a module for each provider."""

@@ -1,0 +1,50 @@
+"""Search DuckDuckGo, which needs no key, through ``ddgs``.
+
+A captcha, a block and a search without results look alike from here.
+"""
+
+from typing import Final
+
+from ddgs.ddgs import DDGS
+from ddgs.exceptions import DDGSException, TimeoutException
+
+from knapper.net import hits
+from knapper.net.failures import SearchFailed
+from knapper.net.hits import WebHit
+
+_EMPTY: Final = "No results found"
+_HINT: Final = "try again in a minute, or set web.provider to tavily, brave or serper"
+
+
+class DuckDuckGo:
+    """Search DuckDuckGo."""
+
+    caveat = (
+        "No results, or DuckDuckGo blocked the search: it doesn't say which. Try other words, or in some minutes; "
+        "tavily, brave and serper, with a key, are more reliable."
+    )
+
+    def __init__(self, *, timeout_s: float) -> None:
+        """Make one; nothing is opened yet."""
+        self._timeout_s = max(1, round(timeout_s))
+
+    def search(self, query: str, count: int) -> list[WebHit]:
+        """Give at most *count* pages, best first.
+
+        Raises:
+            SearchFailed: DuckDuckGo can't be reached, or not in time.
+        """
+        try:
+            found = DDGS(timeout=self._timeout_s).text(query, region="wt-wt", max_results=count, backend="duckduckgo")
+        except TimeoutException as error:
+            raise SearchFailed("DuckDuckGo doesn't answer in time", hint=_HINT, code="timeout") from error
+        except DDGSException as error:
+            if _EMPTY in str(error):
+                return []
+            raise SearchFailed("DuckDuckGo can't be reached", hint=_HINT) from error
+        return hits.collect(
+            ((str(row.get("title", "")), str(row.get("href", "")), str(row.get("body", ""))) for row in found), count
+        )
+
+    def close(self) -> None:
+        """Do nothing: nothing stays open."""
