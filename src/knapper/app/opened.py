@@ -65,6 +65,7 @@ class OpenedVault:
         self._desks: Desks | None = None
         self._policies: dict[str, Policy] = {}
         self._outside = outside.Outside(settings, self.folder)
+        self._stack.callback(self._outside.close)
         self._rules = _stamps(vault.path)
 
     def context(self, client: str, *, asked: Asked | None = None, close: outside.Close = outside.nothing) -> Context:

@@ -46,7 +46,22 @@ class Outside:
         Raises:
             SetupError: The owner hasn't allowed it.
         """
-        raise SetupError("the web is off", hint="set web.access to on")
+        if not self._settings.web.is_allowed:
+            raise SetupError(
+                "web access is off",
+                hint='the owner can allow it: access = "on" below [web] in the configuration, or KNAP_WEB_ACCESS=on',
+                code="web_off",
+            )
+        with self._lock:
+            if self._web is None:
+                self._web = _open_web(self._settings)
+            return self._web
+
+    def close(self) -> None:
+        """Close what was opened."""
+        with self._lock:
+            if self._web is not None:
+                self._web.close()
 
     def transcriber(self) -> Transcriber:
         """Give what transcribes audio.
@@ -55,3 +70,22 @@ class Outside:
             SetupError: The owner hasn't said what may.
         """
         raise SetupError("nothing is set up that transcribes audio", hint="set audio.access")
+
+
+def _open_web(settings: Settings) -> Web:
+    from knapper.net import web  # noqa: PLC0415 - slow to import, and off for most
+
+    chosen, model = settings.web, settings.model
+    is_model = chosen.provider == "model"
+    return web.open_web(
+        web.Options(
+            provider=chosen.provider,
+            api_key=chosen.api_key or (model.api_key if is_model else ""),
+            base_url=chosen.base_url or (model.base_url if is_model else ""),
+            model=chosen.model or model.name,
+            max_results=chosen.max_results,
+            hosts=chosen.hosts,
+            timeout_s=chosen.timeout_s,
+            max_page_bytes=chosen.max_page_kb * 1_000,
+        )
+    )
