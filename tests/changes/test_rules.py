@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from knapper.changes import rules
 from knapper.changes.drafts import Capability, Draft, FileDraft
-from knapper.changes.rules import Ground
+from knapper.changes.rules import Ground, LogPlace
 from knapper.errors import RefusedError
 from knapper.vault import grants
 from knapper.vault.grants import NOTHING_OPEN, EditableScope, Grants, Outcome, Scope
@@ -340,18 +340,72 @@ def test_accepting_is_held_to_the_rules_again() -> None:
     assert rules.acceptance(draft(edit(".obsidian/a.md")), own, GROUND).kind == "refuse"
 
 
-@pytest.mark.parametrize("client", ["agent", "script", "mcp"])
-def test_the_log_only_adds(client: str) -> None:
-    own = grants.usual(client)
-    cut = edit(after=b"# Plan\n\nfirst line\nnew\n")
+ENTRY = b"> [!knap-log]- 14:05 \xc2\xb7 Done\n>\n> Text.\n"
+LOGGED = edit("Daily.md", after=TEXT + b"\n" + ENTRY, anchored=False)
+LOG = LogPlace(path=NotePath("Daily.md"))
 
-    assert rules.verdict(draft(edit(anchored=False)), own, GROUND, log=True).kind == "apply"
-    assert rules.verdict(draft(create("Daily.md")), own, GROUND, log=True).kind == "apply"
-    for one in (cut, edit(".obsidian/a"), edit("Preferences.md"), trash("a.md"), move("a.md", "b.md")):
-        assert rules.verdict(draft(replace(one, anchored=False)), own, GROUND, log=True).kind != "apply"
-    assert rules.verdict(draft(edit()), replace(own, tainted=True), GROUND, log=True).kind == "propose"
-    assert rules.verdict(draft(edit(anchored=False)), replace(own, large="refuse"), GROUND, log=True).kind == "apply"
-    assert rules.verdict(draft(edit()), replace(own, small="refuse"), GROUND, log=True).kind == "refuse"
+
+@pytest.mark.parametrize("client", ["agent", "script", "mcp"])
+def test_an_entry_in_the_log_is_applied_for_clients_that_only_propose(client: str) -> None:
+    own = replace(grants.usual(client), small="propose", large="refuse")
+    made = replace(create("Daily.md"), after=b"# Day\n\n" + ENTRY)
+
+    assert rules.verdict(draft(LOGGED), own, GROUND, log=LOG).kind == "apply"
+    assert rules.verdict(draft(made), own, GROUND, log=replace(LOG, opening=b"# Day\n")).kind == "apply"
+    assert rules.verdict(draft(replace(made, after=ENTRY)), own, GROUND, log=LOG).kind == "apply"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        replace(LOGGED, path=NotePath("Other.md")),
+        replace(LOGGED, after=TEXT + b"\nplain\n"),
+        replace(LOGGED, after=TEXT + b"\nplain\n\n" + ENTRY),
+        replace(LOGGED, after=TEXT + b"\n" + ENTRY + b"plain\n"),
+        replace(LOGGED, after=TEXT + b"\n" + ENTRY + b"\n" + ENTRY),
+        replace(LOGGED, after=TEXT + ENTRY[1:]),
+        replace(LOGGED, after=TEXT.replace(b"first", b"second") + b"\n" + ENTRY),
+        replace(LOGGED, after=ENTRY + b"\n" + TEXT),
+        replace(LOGGED, after=ENTRY),
+        replace(LOGGED, after=TEXT),
+        replace(LOGGED, before=None),
+        replace(LOGGED, needs=frozenset({"add", "delete"})),
+        replace(LOGGED, target=NotePath("Daily.md")),
+        replace(LOGGED, trash="vault"),
+        replace(create("Daily.md"), after=b"# Another day\n\n" + ENTRY),
+        replace(create("Daily.md"), after=b"# Day\n\nplain\n\n" + ENTRY),
+        create("Daily.md"),
+    ],
+)
+def test_nothing_else_passes_for_an_entry(file: FileDraft) -> None:
+    own = replace(grants.usual("agent"), small="propose", large="propose")
+
+    assert rules.verdict(draft(file), own, GROUND, log=replace(LOG, opening=b"# Day\n")).kind != "apply"
+
+
+def test_an_entry_is_held_to_all_other_rules() -> None:
+    own = grants.usual("agent")
+    hidden = replace(LOGGED, path=NotePath(".obsidian/Daily.md"))
+    guarded = replace(LOGGED, path=NotePath("Preferences.md"))
+
+    def outcome(file: FileDraft, own: Grants) -> Outcome:
+        return rules.verdict(draft(file), own, GROUND, log=LogPlace(path=file.path)).kind
+
+    assert outcome(hidden, own) == "refuse"
+    assert outcome(guarded, own) == "propose"
+    assert outcome(LOGGED, replace(own, tainted=True)) == "propose"
+    assert outcome(LOGGED, replace(own, small="refuse")) == "refuse"
+    assert outcome(LOGGED, replace(own, is_read_only=True)) == "refuse"
+    assert outcome(LOGGED, replace(own, write=("Work/",))) == "refuse"
+    assert outcome(LOGGED, replace(own, editable="current")) == "refuse"
+    assert outcome(LOGGED, replace(own, capabilities=frozenset({"create"}))) == "refuse"
+
+
+def test_an_entry_beside_another_change_is_none() -> None:
+    own = grants.usual("agent")
+
+    assert rules.verdict(draft(LOGGED, edit("a.md")), own, GROUND, log=LOG).kind == "propose"
+    assert rules.verdict(replace(draft(LOGGED), by_query=True), own, GROUND, log=LOG).kind == "propose"
 
 
 FILES = st.lists(

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from knapper.changes import sizes
 from knapper.changes.drafts import Capability, Draft, FileDraft
+from knapper.changes.text import log_entries
 from knapper.errors import RefusedError
 from knapper.vault import grants as granted
 from knapper.vault import lookup
@@ -38,6 +39,27 @@ class Ground:
     """Whether the client may know of a path; ignored ones count as not visible."""
     real: Callable[[NotePath], NotePath]
     """Where the bytes of a path lie, links followed; raises `RefusedError` where that is outside the vault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlace:
+    """Say where the program adds an entry to its own log, and what a note that is made for it begins with."""
+
+    path: NotePath
+    opening: bytes = b""
+    """Of a new note; what is in one that exists counts itself."""
+
+    def holds(self, draft: Draft) -> bool:
+        """Tell whether a draft does nothing else than to put one entry at the end of this note."""
+        if len(draft.files) != 1 or draft.folders or draft.by_query:
+            return False
+        (file,) = draft.files
+        if file.path != self.path or file.target is not None or file.trash is not None or file.after is None:
+            return False
+        if file.before is None and file.base is not None:
+            return False
+        before = self.opening if file.before is None else file.before
+        return file.needs <= {"add", "create"} and log_entries.is_entry(before, file.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +137,7 @@ def verdict(
     scope: Scope = granted.NOTHING_OPEN,
     *,
     person_word: bool = False,
-    log: bool = False,
+    log: LogPlace | None = None,
 ) -> Verdict:
     """Decide whether a draft is applied, waits as a proposal, or is refused.
 
@@ -125,12 +147,12 @@ def verdict(
         ground: The vault as the client sees it.
         scope: The notes that the client's editable scope comes to right now.
         person_word: A person has seen this very draft and said yes.
-        log: The draft is an entry that the program adds to its own log; it counts only where nothing is taken away.
+        log: Where the draft adds an entry to the program's own log; it counts only if the draft does nothing else.
     """
     refusals = enforce(draft, grants, ground, scope)
     if refusals:
         return Verdict(kind="refuse", reason=_told(refusals), refusals=refusals)
-    is_entry = log and sizes.only_adds(draft)
+    is_entry = log is not None and log.holds(draft)
     large = "" if is_entry else sizes.why_large(draft)
     outcome = grants.large if large else grants.small
     if outcome == "refuse":

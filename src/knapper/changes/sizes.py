@@ -47,28 +47,3 @@ def overwrites(before: bytes, after: bytes) -> bool:
 def _lines(raw: bytes) -> set[bytes]:
     rows = (row.strip() for row in raw.splitlines())
     return {row for row in rows if row and not _FENCES.fullmatch(row)}
-
-
-def only_adds(draft: Draft) -> bool:
-    """Tell whether a draft is one new note, or text put into one place of a note whose every byte stays."""
-    if len(draft.files) != 1 or draft.folders:
-        return False
-    (file,) = draft.files
-    if file.target is not None or file.trash is not None or file.after is None:
-        return False
-    before = file.before or b""
-    head = _common(before, file.after)
-    tail = _common(before[head:][::-1], file.after[head:][::-1])
-    return head + tail == len(before) and len(file.after) > len(before)
-
-
-def _common(one: bytes, other: bytes) -> int:
-    """Count the bytes that both begin with."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -1,19 +1,20 @@
 """Split a note into the chunks that the index stores, along its structure."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from knapper.index import cuts, originals, properties
-from knapper.vault import notes, paths, source
+from knapper.vault import log_blocks, notes, paths, source
 from knapper.vault.outline import Block, Outline, Section
 from knapper.vault.parse import parse
 from knapper.vault.paths import NotePath
 
-ChunkKind = Literal["text", "list", "table", "code", "quote", "frontmatter", "canvas"]
+ChunkKind = Literal["text", "list", "table", "code", "quote", "frontmatter", "canvas", "log"]
+"""``log`` is what the program wrote about its own work; it is found only where it is asked for."""
 
 LIMIT = 1_500
 """Characters in a chunk."""
@@ -22,7 +23,7 @@ HEADING_SLACK = 200
 """Characters by which headings may push the chunk they open over its limit."""
 
 _LONGEST_TITLE = 200
-_KINDS: dict[str, ChunkKind] = {"list": "list", "table": "table", "code": "code", "quote": "quote"}
+_KINDS: dict[str, ChunkKind] = {"list": "list", "table": "table", "code": "code", "quote": "quote", "log": "log"}
 _BLANK = b" \t\r\n\v\f"
 
 
@@ -124,8 +125,9 @@ class _Splitter:
 
     def body(self) -> Iterator[Chunk]:
         carried: list[_Atom] = []
+        logged = dict(log_blocks.find(self.data, self.outline))
         for section, blocks in _owned(self.outline):
-            atoms = [*carried, *self._atoms(section, blocks)]
+            atoms = [*carried, *self._atoms(section, blocks, logged)]
             if section.own_stop < section.stop and all(atom.kind == "heading" for atom in atoms):
                 carried = atoms
                 continue
@@ -176,8 +178,8 @@ class _Splitter:
         starts = self.outline.line_starts
         return bisect_right(starts, start) or 1, bisect_right(starts, max(start, stop - 1)) or 1
 
-    def _atoms(self, section: Section, blocks: Iterable[Block]) -> Iterator[_Atom]:
-        """Yield all of a section's own text, in order, also what no block holds."""
+    def _atoms(self, section: Section, blocks: Iterable[Block], logged: Mapping[int, int]) -> Iterator[_Atom]:
+        """Yield all of a section's own text, in order, also what no block holds; *logged* are entries' spans."""
         at = max(section.start, self.outline.body_start)
         if section.level:
             yield from self._cut("heading", at, section.body_start)
@@ -187,6 +189,11 @@ class _Splitter:
             if start >= stop:
                 continue
             yield from self._cut("paragraph", at, start)
+            if start in logged:
+                yield from self._cut("log", start, logged[start])
+                yield from self._cut("paragraph", logged[start], stop)
+                at = stop
+                continue
             bounds = [start, *(i for i in block.items if start < i < stop), stop]
             if len(bounds) > 2 and self._length(start, stop) > self.limit:
                 for pair in pairwise(bounds):
@@ -229,18 +236,25 @@ def _owned(outline: Outline) -> Iterator[tuple[Section, Sequence[Block]]]:
 
 
 def _pack(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
-    """Group neighbours until the limit; headings stay with what follows."""
+    """Group neighbours until the limit; headings stay with what follows, and the program's log by itself."""
     group: list[_Atom] = []
     size = 0
     for atom in atoms:
         gap = atom.start - group[-1].stop if group else 0
-        if group and size + gap + atom.length > limit and not (size <= HEADING_SLACK and group[-1].kind == "heading"):
+        opened = bool(group) and group[-1].kind == "heading" and size <= HEADING_SLACK
+        full = size + gap + atom.length > limit and not opened
+        if group and (full or _is_apart(atom, group[-1])):
             yield group
             group, size, gap = [], 0, 0
         group.append(atom)
         size += gap + atom.length
     if group:
         yield group
+
+
+def _is_apart(one: _Atom, other: _Atom) -> bool:
+    """Tell whether one belongs to the program's log and the other doesn't."""
+    return (one.kind == "log") != (other.kind == "log")
 
 
 def _trimmed(data: bytes, start: int, stop: int) -> tuple[int, int]:

@@ -30,9 +30,15 @@ class Keywords:
         self._name_counts = Counts("title_words")
 
     def chunks(
-        self, connection: sqlite3.Connection, query: Query, *, limit: int, allowed: NDArray[np.bool_] | None
+        self,
+        connection: sqlite3.Connection,
+        query: Query,
+        *,
+        limit: int,
+        allowed: NDArray[np.bool_] | None,
+        include_log: bool = False,
     ) -> dict[int, float]:
-        """Give the best chunks by BM25, best first."""
+        """Give the best chunks by BM25, best first; those of the program's log only with *include_log*."""
         choice = terms.choose(
             connection, query, stemmer=self._stemmer, counts=self._chunk_counts, budget=terms.CHUNK_POSTINGS
         )
@@ -40,6 +46,8 @@ class Keywords:
         if not match:
             return {}
         only = _restrict(connection, allowed, shift=schema.CHUNK_BITS)
+        if not include_log:
+            only += f" AND rowid NOT IN ({schema.LOGGED})"
         rows = connection.execute(
             f"SELECT rowid, -bm25(chunk_words, {_CHUNK_COLUMNS}) AS score FROM chunk_words"
             f" WHERE chunk_words MATCH ?{only} ORDER BY score DESC, rowid LIMIT ?",

@@ -55,7 +55,8 @@ class SqliteLook:
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
         """Rank by FTS5's BM25."""
-        return self.words.chunks(self.connection, query, limit=limit, allowed=self._mask(where))
+        allowed, logs = self._mask(where), where.include_log
+        return self.words.chunks(self.connection, query, limit=limit, allowed=allowed, include_log=logs)
 
     def names(self, query: Query, where: Filter) -> dict[int, float]:
         """Rank titles, aliases and headings."""
@@ -64,7 +65,8 @@ class SqliteLook:
     def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> dict[int, float]:
         """Multiply all vectors in memory."""
         self.meanings.sync(self.connection)
-        return self.meanings.rank(vector, limit=limit, allowed=self._mask(where))
+        without = () if where.include_log else self._logged()
+        return self.meanings.rank(vector, limit=limit, allowed=self._mask(where), without=without)
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Take them from memory."""
@@ -85,9 +87,10 @@ class SqliteLook:
         return schema.file_of(chunk_id)
 
     def first(self, note: int) -> int | None:
-        """Take the first text; properties only where there is none."""
+        """Take the first text; properties only where there is none, and what the program logged never."""
         row = self.connection.execute(
-            "SELECT id FROM chunks WHERE id >= ? AND id < ? ORDER BY kind = 'frontmatter', position LIMIT 1",
+            "SELECT id FROM chunks WHERE id >= ? AND id < ? AND kind != 'log'"
+            " ORDER BY kind = 'frontmatter', position LIMIT 1",
             schema.chunk_range(note),
         ).fetchone()
         return int(row[0]) if row else None
@@ -103,6 +106,9 @@ class SqliteLook:
     def rows(self, ids: Sequence[int]) -> list[Row]:
         """Read them from the store."""
         return self.store.rows(ids)
+
+    def _logged(self) -> list[int]:
+        return [int(i) for (i,) in self.connection.execute(schema.LOGGED)]
 
     def _mask(self, where: Filter) -> NDArray[np.bool_] | None:
         return self.allowed.mask(self.connection, where)

@@ -41,7 +41,14 @@ class Vectors:
             self._add(connection)
             self._generation = generation
 
-    def rank(self, query: NDArray[np.float32], *, limit: int, allowed: NDArray[np.bool_] | None) -> dict[int, float]:
+    def rank(
+        self,
+        query: NDArray[np.float32],
+        *,
+        limit: int,
+        allowed: NDArray[np.bool_] | None,
+        without: Collection[int] = (),
+    ) -> dict[int, float]:
         """Give the nearest chunks with their cosine, nearest first.
 
         What isn't near at all, with a cosine of 0 or less, isn't among the nearest.
@@ -50,6 +57,7 @@ class Vectors:
             query: Normalised.
             limit: How many of the nearest at most.
             allowed: By file id: whether its chunks may be found; None allows all.
+            without: Chunks that may not.
         """
         with self._lock:
             if not self._places:
@@ -57,6 +65,7 @@ class Vectors:
             ids = self._ids[: self._used]
             scores = self._matrix[: self._used] @ query
             scores[~_wanted(ids, allowed)] = -np.inf
+            scores[[self._places[chunk_id] for chunk_id in without if chunk_id in self._places]] = -np.inf
             best = _largest(scores, limit)
             return {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
 

@@ -69,22 +69,35 @@ def read(root: Path) -> ObsidianSettings:
     )
 
 
-def _load(root: Path, path: NotePath, problems: list[str]) -> Mapping[str, object]:
+def load(root: Path, path: NotePath, problems: list[str]) -> object:
+    """Read a file of JSON that Obsidian or a plugin keeps in the vault; None where it is absent or broken.
+
+    Args:
+        root: The vault's folder.
+        path: Such as ``.obsidian/app.json``.
+        problems: Told what is broken.
+    """
     try:
         found = lookup.find(root, path)
-        values: object = json.loads(disk.read_bytes(found.file, shown_as=path, max_bytes=MAX_BYTES))
+        value: object = json.loads(disk.read_bytes(found.file, shown_as=path, max_bytes=MAX_BYTES))
     except NotFound:
-        return {}
+        return None
     except KnapError as error:
         problems.append(f"{path}: {error.message}; defaults are used")
-        return {}
     except (ValueError, RecursionError):
         problems.append(f"{path} isn't valid JSON; defaults are used")
-        return {}
-    if not isinstance(values, dict):
+    else:
+        if value is None:
+            problems.append(f"{path} holds nothing; defaults are used")
+        return value
+    return None
+
+
+def _load(root: Path, path: NotePath, problems: list[str]) -> Mapping[str, object]:
+    values = load(root, path, problems)
+    if values is not None and not isinstance(values, dict):
         problems.append(f"{path} holds no object; defaults are used")
-        return {}
-    return cast("dict[str, object]", values)
+    return cast("dict[str, object]", values) if isinstance(values, dict) else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,8 @@ def in_text(data: bytes, body_start: int, covers: Cover, openings: Mapping[int, 
     last = -1
     for match in _CANDIDATE.finditer(data, body_start):
         start = match.start()
+        if data[start - 1 : start] == b"\\":  # escaped, which is no tag even where text begins anew
+            continue
         limit = openings.get(start)
         if limit is None and start != last and not _follows_space(data, start, body_start):
             continue
