@@ -2,8 +2,10 @@
 
 import os
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
 from knapper.vault.paths import shown
@@ -32,10 +34,7 @@ def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
         StorageError: It may not be read, or the disk fails.
     """
     try:
-        descriptor = os.open(file, _FLAGS)
-        with os.fdopen(descriptor, "rb") as opened:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise _not_a_file(shown_as)
+        with _opened(file, shown_as) as opened:
             raw = opened.read(max_bytes + 1)
     except OSError as error:
         raise _told(error, shown_as) from error
@@ -43,6 +42,28 @@ def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
         msg = f"{shown(shown_as)} is larger than {max_bytes} bytes"
         raise BadInput(msg, code="too_large", hint="split it into several notes")
     return raw
+
+
+@contextmanager
+def open_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
+    """Open a file to read it a stretch at a time; arguments and errors are those of `read_bytes`."""
+    try:
+        opened = _opened(file, shown_as)
+    except OSError as error:
+        raise _told(error, shown_as) from error
+    with opened:
+        if os.fstat(opened.fileno()).st_size > max_bytes:
+            msg = f"{shown(shown_as)} is larger than {max_bytes:,} bytes"
+            raise BadInput(msg, code="too_large", hint="split it, or save it in a smaller format")
+        yield opened
+
+
+def _opened(file: Path, shown_as: str) -> BinaryIO:
+    opened = os.fdopen(os.open(file, _FLAGS), "rb")
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise _not_a_file(shown_as)
+    return opened
 
 
 def _not_a_file(shown_as: str) -> KnapError:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from knapper.errors import ConflictError, KnapError, NotFound, RefusedError
 from knapper.vault import disk, lookup, paths, settings, walk
@@ -102,6 +103,13 @@ class View:
         """Read any file, such as a canvas or an attachment; errors are those of `read`."""
         found = self._find(raw)
         return disk.read_bytes(found.file, shown_as=found.path, max_bytes=max_bytes)
+
+    @contextmanager
+    def open_bytes(self, raw: str, *, max_bytes: int = disk.DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
+        """Open any file to read it a stretch at a time; errors are those of `read`."""
+        found = self._find(raw)
+        with disk.open_bytes(found.file, shown_as=found.path, max_bytes=max_bytes) as opened:
+            yield opened
 
     def files(self, *, on_problem: Callable[[Skipped], None] = _discard) -> Iterator[FileStat]:
         """List the visible files in the order of `knapper.vault.walk.files`; problems of others aren't told.
