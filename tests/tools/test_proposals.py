@@ -192,6 +192,28 @@ def test_blocks_are_drawn_listed_and_resolved_to_exact_bytes(vault: Opener) -> N
     assert states == ["accepted", "rejected"]
 
 
+def test_what_cannot_be_drawn_is_told_and_waits_on(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Garden.md": f"---\nstatus: open\n---\n{NOTE}"})
+    name = propose(vault, "agent", ("open", "done"), ("One.", "1."), ("Three.", "3."))
+
+    with vault.open() as context:
+        done = pending.draw_proposal(context, name)
+        found: dict[str, Any] = pending.list_blocks(context, "Garden.md")
+        pending.resolve_blocks(context, "Garden.md", accept=[found["results"][0]["id"]])
+        left: dict[str, Any] = pending.list_blocks(context, "Garden.md")
+        shown = show(context, name)
+        proposals.accept_proposal(context, name, shown["digest"], hunks=["1.3"])
+        again: dict[str, Any] = pending.list_blocks(context, "Garden.md")
+        states = [one["state"] for one in show(context, name)["files"][0]["hunks"]]
+
+    assert [note for note in cast("list[str]", done["notes"]) if note.startswith("1.1 of Garden.md isn't shown")]
+    assert [(row["before"], row["after"]) for row in found["results"]] == [("One.\n", "1.\n"), ("Three.\n", "3.\n")]
+    assert [row["after"] for row in left["results"]] == ["3.\n"]
+    assert again["results"] == []
+    assert states == ["open", "accepted", "accepted"]
+    assert vault.text("Garden.md") == f"---\nstatus: open\n---\n{NOTE}".replace("One.", "1.").replace("Three.", "3.")
+
+
 @pytest.mark.parametrize(
     ("accept", "reject", "error"),
     [

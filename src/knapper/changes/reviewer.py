@@ -7,8 +7,10 @@ from knapper.changes import rules
 from knapper.changes.disk.effects import Meta
 from knapper.changes.drafts import Capability, Draft, FileDraft
 from knapper.changes.review import acceptance, rendering, sight
+from knapper.changes.review.choices import Blocks
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import Proposal
+from knapper.changes.review.rendering import Rendering
 from knapper.changes.submissions import Submission
 from knapper.changes.text import blocks, snapshots, splices
 from knapper.changes.text.blocks import Choice
@@ -104,28 +106,27 @@ class Reviewer:
     def draw(self, proposal_id: str) -> Submission:
         """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
 
+        What can't be shown in a note, such as a change of its properties, waits outside of it and is told.
+
         Raises:
             NotFound: There is none.
             RefusedError: The client isn't a person.
-            BadInput: A part can't be shown in a note.
+            BadInput: No part can be shown in a note.
             ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
         """
         self._check_person("put blocks into notes")
         found, noted = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
         held = self.writer.proposals.blocks(proposal_id)
-        made = [
-            (file.path, rendering.render(file, noted.get(file.path, file.before or b""), held.get(file.path, {})))
-            for file in found.files
-            if file.state == "open" and file.waiting
-        ]
+        made, causes = _renderings(found, noted, held)
         if not made:
             hint = "only edits that fit their notes can be; `knap edits show` shows the proposal"
-            raise BadInput(f"nothing of {proposal_id} can be shown in a note", hint=hint)
-        draft = Draft(files=tuple(file for _, one in made for file in one.draft.files))
+            raise causes[0] if causes else BadInput(f"nothing of {proposal_id} can be shown in a note", hint=hint)
+        draft = Draft(files=tuple(file for one in made.values() for file in one.draft.files))
         done = self._apply(draft, f"shown: {proposal_id}", found.run)
-        for path, one in made:
+        for path, one in made.items():
             self.writer.proposals.set_blocks(proposal_id, path, one.blocks)
-        return replace(done, proposal_id=proposal_id)
+        left_out = (*(notice for one in made.values() for notice in one.left_out), *(error.message for error in causes))
+        return replace(done, proposal_id=proposal_id, notices=(*done.notices, *left_out))
 
     def resolve(self, path: str, choice: Choice | Mapping[str, Choice]) -> Submission:
         """Accept or reject the edits that wait as blocks in a note: all of them, or each by its id.
@@ -180,3 +181,19 @@ def _left(proposal: Proposal) -> tuple[str, ...]:
         return ()
     names = ", ".join(f"'{path}'" for path in stale[:_NAMED]) + (", …" if len(stale) > _NAMED else "")
     return (f"what doesn't fit {names} any more wasn't applied; `knap edits show {proposal.id}` says why",)
+
+
+def _renderings(
+    proposal: Proposal, noted: Mapping[NotePath, bytes], held: Mapping[NotePath, Blocks]
+) -> tuple[dict[NotePath, Rendering], list[BadInput]]:
+    """Put what waits into its notes, and gather why that can't be done with some."""
+    made: dict[NotePath, Rendering] = {}
+    causes: list[BadInput] = []
+    for file in proposal.files:
+        if file.state != "open" or not file.waiting:
+            continue
+        try:
+            made[file.path] = rendering.render(file, noted.get(file.path, file.before or b""), held.get(file.path, {}))
+        except BadInput as error:
+            causes.append(error)
+    return made, causes

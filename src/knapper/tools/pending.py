@@ -37,10 +37,12 @@ def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:
 def draw_proposal(context: Context, proposal_id: str) -> Annotated[Answer, Written]:
     """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
 
+    What can't be shown in a note, such as a change of its properties, waits outside of it; ``notes`` tells.
+
     Raises:
         NotFound: There is no such proposal.
         RefusedError: The client isn't a person.
-        BadInput: A part can't be shown in a note.
+        BadInput: No part can be shown in a note.
         ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
     """
     return context.reviewer.draw(proposal_id).as_dict()

@@ -12,6 +12,7 @@ from knapper.changes.review.choices import Blocks, Chosen
 from knapper.changes.review.proposal_records import ItemState, Proposal, ProposedFile, ProposedHunk
 from knapper.changes.text import blocks, diff, snapshots, splices
 from knapper.changes.text.diff import Hunk
+from knapper.changes.text.snapshots import Snapshot
 from knapper.errors import BadInput, ConflictError
 from knapper.vault import notes
 from knapper.vault.paths import NotePath
@@ -24,6 +25,8 @@ class Rendering:
     draft: Draft
     blocks: Blocks
     """For `Proposals.set_blocks`, once the draft is applied."""
+    left_out: tuple[str, ...] = ()
+    """Hunks that can't be shown there, such as those of properties, each with the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,7 @@ class Seen:
 
 
 def render(file: ProposedFile, raw: bytes, shown: Blocks) -> Rendering:
-    """Put all that waits of an edit into its note.
+    """Put what waits of an edit into its note, without what can't be shown there.
 
     Args:
         file: What is proposed, fitted to the note without blocks.
@@ -47,14 +50,14 @@ def render(file: ProposedFile, raw: bytes, shown: Blocks) -> Rendering:
         shown: Blocks of the proposal that it holds already; they are drawn anew.
 
     Raises:
-        BadInput: Something can't be shown as a block, or nothing waits.
+        BadInput: Nothing of it can be shown as a block, or nothing waits.
         ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
     """
     plain = withdraw(raw, shown)
     if file.kind != "edit" or plain != file.before:
         what = "only edits are shown in their notes" if file.kind != "edit" else "the note changed meanwhile"
         raise ConflictError(f"'{file.path}': {what}", hint="fit the proposal to the note first", code="stale")
-    drawn = blocks.insert(snapshots.take(plain), [one.hunk for one in file.waiting])
+    drawn, left_out = _drawn(file, plain)
     made = FileDraft(
         path=file.path,
         base=notes.hash_of(raw),
@@ -63,7 +66,34 @@ def render(file: ProposedFile, raw: bytes, shown: Blocks) -> Rendering:
         needs=frozenset({"add"}),
         anchored=True,
     )
-    return Rendering(draft=Draft(files=(made,)), blocks=_named(file, drawn))
+    return Rendering(draft=Draft(files=(made,)), blocks=_named(file, drawn), left_out=left_out)
+
+
+def _drawn(file: ProposedFile, plain: bytes) -> tuple[blocks.Rendered, tuple[str, ...]]:
+    """Draw all hunks, or else those that can be drawn one by one."""
+    snapshot = snapshots.take(plain)
+    try:
+        return blocks.insert(snapshot, [one.hunk for one in file.waiting]), ()
+    except (BadInput, ConflictError) as error:
+        shown: list[Hunk] = []
+        left_out: list[str] = []
+        for one in file.waiting:
+            cause = _why_not(snapshot, one)
+            if cause:
+                left_out.append(f"{one.id} of {file.path} isn't shown in the note: {cause}")
+            else:
+                shown.append(one.hunk)
+        if not (shown and left_out):
+            raise error from None
+        return blocks.insert(snapshot, shown), tuple(left_out)
+
+
+def _why_not(snapshot: Snapshot, one: ProposedHunk) -> str:
+    try:
+        _ = blocks.insert(snapshot, [one.hunk])
+    except (BadInput, ConflictError) as error:
+        return error.message
+    return ""
 
 
 def removal(file: ProposedFile, raw: bytes, shown: Iterable[str]) -> FileDraft:
@@ -134,7 +164,7 @@ def _again(file: ProposedFile, content: bytes) -> tuple[bytes, Blocks]:
     if not file.waiting:
         return content, {}
     try:
-        drawn = blocks.insert(snapshots.take(content), [one.hunk for one in file.waiting])
+        drawn, _ = _drawn(file, content)
     except (BadInput, ConflictError):
         return content, {}
     return drawn.raw, _named(file, drawn)
