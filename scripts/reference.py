@@ -12,6 +12,7 @@ import click
 from knapper.cli.main import COMMANDS, knap
 from knapper.config.setting import Setting
 from knapper.config.table import CLIENT_SETTINGS, CONFIG_ENV, SETTINGS, VAULT_SETTINGS
+from scripts import tool_reference
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "reference"
@@ -23,7 +24,7 @@ _PACKAGES: Final = ("errors", "app", "config", "vault", "net", "index", "changes
 
 def pages() -> dict[str, str]:
     """Give every page by its file's name."""
-    return {"settings.md": settings(), "cli.md": commands(), "modules.md": modules()}
+    return {"settings.md": settings(), "cli.md": commands(), "tools.md": tools(), "modules.md": modules()}
 
 
 def settings() -> str:
@@ -69,6 +70,24 @@ def commands() -> str:
             "They may stand before or after the command's name.",
             _options(knap),
             *(text for ctx in found for text in _command(ctx, shared)),
+        ],
+    )
+
+
+def tools() -> str:
+    """Write the page of tools from their table."""
+    return _page(
+        title="Tools",
+        aliases=["Tool reference", "MCP tools"],
+        description="Every tool that agents, MCP and HTTP clients and scripts can call.",
+        what="the table of tools",
+        body=[
+            "The same tools stand behind `knap tool NAME`, MCP, `POST /tools/NAME`, agents and scripts. "
+            "How to reach them: [[connect-an-mcp-client]], [[http-api]].",
+            'Every answer holds `success`. A failure is `{"success": false, "error": …, "code": …, "hint": …}`. '
+            "Lists stand under `results`, with `total`, `limit`, `offset`, and `next_offset` where more follows. "
+            "Where several vaults are served, every tool takes `vault`.",
+            *tool_reference.rows(),
         ],
     )
 

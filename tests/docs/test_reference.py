@@ -19,7 +19,7 @@ def test_every_module_has_a_line() -> None:
     stems = sorted(
         path.stem
         for path in reference.SOURCE.rglob("*.py")
-        if path.stem not in {"__init__", "__main__", "app", "errors"}
+        if path.stem not in {"__init__", "__main__"} and path.parent != reference.SOURCE
     )
     named = sorted(line.split("`")[1] for line in lines if line.startswith("| `"))
 

@@ -1,0 +1,69 @@
+"""Write the reference of tools from their table."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, cast
+
+from knapper.app import tables
+from knapper.tools import schema
+from knapper.tools.rows import Row
+
+_EFFECTS: Final = {
+    "read": "Changes nothing.",
+    "write": "Adds, and puts nothing in the place of what was there.",
+    "destructive": "May replace, move or trash what is there; every change can be undone.",
+}
+_ALIKE: Final = ("success", "total", "limit", "offset", "next_offset", "notes")
+"""What many answers hold, and the page says once."""
+
+
+def rows() -> Iterator[str]:
+    """Give the page's parts: a section for each tool."""
+    table = tables.whole()
+    for row in table.rows:
+        yield f"## {row.name}"
+        yield schema.description(row)
+        yield " ".join(_facts(row))
+        given = cast("Mapping[str, Any]", schema.parameters(row)["properties"])
+        needed = cast("list[str]", schema.parameters(row).get("required", []))
+        lines = [(f"`{name}`", _kind(one), _default(name, one, needed), _said(one)) for name, one in given.items()]
+        yield _table(("parameter", "type", "default", "meaning"), lines) if lines else ""
+        fields = [name for name in cast("Mapping[str, Any]", schema.returns(row)["properties"]) if name not in _ALIKE]
+        yield f"Gives {', '.join(f'`{name}`' for name in fields)}." if fields else ""
+
+
+def _facts(row: Row) -> Iterator[str]:
+    yield _EFFECTS[row.effect]
+    if row.profile == "essential":
+        yield "In the profile `essential`."
+    if row.open_world:
+        yield "Reaches beyond the vault."
+
+
+def _kind(one: Mapping[str, Any]) -> str:
+    choices = one.get("enum")
+    if choices:
+        return ", ".join(f"`{choice}`" for choice in choices)
+    kinds = [_kind(each) for each in one.get("anyOf", ()) if each.get("type") != "null"]
+    if kinds:
+        return " or ".join(kinds)
+    if one.get("type") == "array":
+        return f"list of {_kind(one.get('items', {}))}"
+    return {"string": "text", "integer": "number", "boolean": "yes or no", "object": "object"}.get(
+        str(one.get("type", "")), "any JSON" if "$ref" not in one else "object"
+    )
+
+
+def _default(name: str, one: Mapping[str, Any], needed: list[str]) -> str:
+    if name in needed:
+        return "needed"
+    value = one.get("default")
+    return f"`{value}`".lower() if isinstance(value, int | float | str) and value != "" else ""
+
+
+def _said(one: Mapping[str, Any]) -> str:
+    return str(one.get("description", ""))
+
+
+def _table(names: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+    every = [names, ("---",) * len(names), *lines]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in every)
