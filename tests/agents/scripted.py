@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
+from pydantic_ai.models import Model as AnyModel
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from knapper.agents.chat import Chat, Message, Turn
@@ -69,7 +70,7 @@ def delta(call: Call, usual: str) -> DeltaToolCall:
     return DeltaToolCall(name=call.name, json_args=arguments, tool_call_id=call.id or usual)
 
 
-def chat(model: Model | FunctionModel, rows: Sequence[Row] = (), **more: object) -> Chat:
+def chat(model: Model | AnyModel, rows: Sequence[Row] = (), **more: object) -> Chat:
     opened = model.open() if isinstance(model, Model) else model
     whole = Chat(model=opened, name="scripted", rows=rows or tables.whole().rows, prompts=Prompts(), now=lambda: NOW)
     return replace(whole, **more)

@@ -117,8 +117,9 @@ class Turn:
         """
         self._tell = tell
         try:
-            await self._loop()
-            await self._settle()
+            async with self._chat.model:
+                await self._loop()
+                await self._settle()
         except failures.CAUGHT as error:
             self._fail(failures.of(error, self._chat.name), limit=isinstance(error, UsageLimitExceeded))
         except KnapError as error:

@@ -1,6 +1,6 @@
 """Find the keys of models: from the configuration, else from the system's keyring; never logged, never in a vault."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +22,8 @@ class Keys:
     """The key of the configured model, and of no other server."""
     owner: ModelName | None = None
     """The configured model."""
+    ring: Callable[[str], str] = field(default_factory=lambda: stored, repr=False)
+    """Asks the system's keyring."""
 
     def find(self, wanted: ModelName) -> str:
         """Give the key for a model; empty where there is none.
@@ -31,11 +33,11 @@ class Keys:
         """
         if self.own and self.owner and _place(self.owner) == _place(wanted):
             return self.own
+        if wanted.provider == "ollama":
+            return ""
         if wanted.base_url:
-            return stored(wanted.base_url)
-        return self.by_provider.get(wanted.provider, "") or (
-            "" if wanted.provider == "ollama" else stored(wanted.provider)
-        )
+            return self.ring(wanted.base_url)
+        return self.by_provider.get(wanted.provider, "") or self.ring(wanted.provider)
 
 
 def stored(name: str) -> str:

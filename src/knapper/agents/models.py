@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import httpx2
 from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.settings import ModelSettings
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 FindKey = Callable[[ModelName], str]
 """Gives the key for a model; empty where there is none."""
-_CONNECT_S: Final = 5.0
 _WANT_KEY: Final[frozenset[Provider]] = frozenset({"openai", "anthropic", "fireworks", "openrouter"})
 _NO_KEY: Final = "no-key"
 """What is sent where a server wants no key; the client library insists on one."""
@@ -42,7 +40,7 @@ class Patience:
 
 
 def open_model(wanted: Sequence[ModelName], find_key: FindKey, patience: Patience = Patience()) -> Model:
-    """Open a model; nothing is sent yet.
+    """Open a model; nothing is sent yet. Its connections are kept while it is entered with ``async with``.
 
     Args:
         wanted: The model, then those to fall back on.
@@ -77,24 +75,23 @@ def _compatible(wanted: ModelName, key: str, patience: Patience) -> Model:
     from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - the same
 
     if wanted.provider == "ollama":
-        return OllamaModel(wanted.name, provider=_service(wanted, key, patience), settings=patience.settings())
-    return OpenAIChatModel(wanted.name, provider=_service(wanted, key, patience), settings=patience.settings())
+        return OllamaModel(wanted.name, provider=_service(wanted, key), settings=patience.settings())
+    return OpenAIChatModel(wanted.name, provider=_service(wanted, key), settings=patience.settings())
 
 
-def _service(wanted: ModelName, key: str, patience: Patience) -> "Service[AsyncOpenAI]":
+def _service(wanted: ModelName, key: str) -> "Service[AsyncOpenAI]":
     from pydantic_ai.providers.fireworks import FireworksProvider  # noqa: PLC0415 - the same
     from pydantic_ai.providers.ollama import OllamaProvider  # noqa: PLC0415 - the same
     from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - the same
     from pydantic_ai.providers.openrouter import OpenRouterProvider  # noqa: PLC0415 - the same
 
-    client = _client(patience)
     if wanted.provider == "ollama":
-        return OllamaProvider(base_url=ollama_url(wanted) + "/v1", api_key=key, http_client=client)
+        return OllamaProvider(base_url=ollama_url(wanted) + "/v1", api_key=key)
     if wanted.provider == "fireworks" and not wanted.base_url:
-        return FireworksProvider(api_key=key, http_client=client)
+        return FireworksProvider(api_key=key)
     if wanted.provider == "openrouter" and not wanted.base_url:
-        return OpenRouterProvider(api_key=key, http_client=client)
-    return OpenAIProvider(base_url=wanted.base_url or None, api_key=key, http_client=client)
+        return OpenRouterProvider(api_key=key)
+    return OpenAIProvider(base_url=wanted.base_url or None, api_key=key)
 
 
 def _anthropic(wanted: ModelName, key: str, patience: Patience) -> Model:
@@ -105,14 +102,8 @@ def _anthropic(wanted: ModelName, key: str, patience: Patience) -> Model:
         raise SetupError(
             "Anthropic's client isn't installed", code="missing_extra", hint="pip install 'knapper[anthropic]'"
         ) from error
-    service = AnthropicProvider(api_key=key or _NO_KEY, base_url=wanted.base_url or None, http_client=_client(patience))
+    service = AnthropicProvider(api_key=key or _NO_KEY, base_url=wanted.base_url or None)
     return AnthropicModel(wanted.name, provider=service, settings=patience.settings())
-
-
-def _client(patience: Patience) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(
-        timeout=httpx2.Timeout(patience.timeout_s, connect=min(_CONNECT_S, patience.timeout_s)), follow_redirects=False
-    )
 
 
 def ollama_url(wanted: ModelName) -> str:

@@ -1,0 +1,155 @@
+"""Carry on conversations: find the session, go on from what it holds, answer, and keep what came of it."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+from pydantic_ai.usage import RunUsage
+
+from knapper.agents import compaction, usage
+from knapper.agents.chat import Chat, Message, Tell, Turn
+from knapper.agents.events import Done
+from knapper.agents.sessions import identity, locks
+from knapper.agents.sessions.records import Exchange, Head, Session
+from knapper.agents.sessions.store import Store
+from knapper.agents.usage import Spent
+from knapper.errors import BadInput, KnapError
+from knapper.tools.context import Context
+
+MAX_CHARS = 200_000
+"""Characters of one message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """Hold a message to a session."""
+
+    text: str
+    active_file: str = ""
+    """The note that the person looks at; empty for none."""
+
+
+class Kept(NamedTuple):
+    """Hold what a turn leaves behind."""
+
+    session_id: str
+    last: int
+    """The number of the turn before it."""
+    said: Said
+    turn: Turn
+    done: Done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversations:
+    """Hold the sessions of one vault, and what answers in them."""
+
+    store: Store
+    folder: Path
+    """The vault's state folder."""
+    context_of: Callable[[str], Context]
+    """Opens the vault as the agent sees it, for a run; cheap."""
+    wait_s: float = locks.WAIT_S
+    """How long a message waits for another one in its session."""
+
+    def route(self, active_file: str | None) -> Session:
+        """Find the session of an open note, or the one that is meant where none is open; either is begun if need be.
+
+        A note that isn't there, or that the agent doesn't see, has a session of its own by the path as given.
+        """
+        if not active_file or not active_file.strip():
+            return self.store.without_file()
+        context = self.context_of("")
+        seen = identity.traits(context.view, active_file.strip())
+        earlier = identity.earlier(context, seen.path) if seen.hash else ()
+        return self.store.by_file(seen, earlier, lambda path: identity.is_gone(context.view, path))
+
+    async def reply(self, chat: Chat, session_id: str, said: Said, tell: Tell) -> Done:
+        """Answer a message in a session, and keep the turn, however it ends.
+
+        A cancelled task keeps what there is, tells `Done`, and stays cancelled.
+
+        Args:
+            chat: What answers.
+            session_id: The session's.
+            said: The message.
+            tell: Takes each event.
+
+        Raises:
+            NotFound: There is no such session.
+            ConflictError: Another message is being answered in it (code ``session_busy``).
+            BadInput: The message is empty or too long.
+        """
+        if not said.text.strip():
+            raise BadInput("the message is empty", hint="say something")
+        if len(said.text) > MAX_CHARS:
+            raise BadInput(f"the message has {len(said.text):,} characters", hint=f"give at most {MAX_CHARS:,}")
+        session = self.store.get(session_id)
+        async with locks.hold(self.folder, session.id, wait_s=self.wait_s):
+            return await self._answer(chat, session.id, said, tell)
+
+    def delete(self, session_id: str) -> None:
+        """Delete a session.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        self.store.delete(session_id)
+        with suppress(OSError):
+            locks.forget(self.folder, session_id)
+
+    async def _answer(self, chat: Chat, session_id: str, said: Said, tell: Tell) -> Done:
+        spent = RunUsage()
+        last = await asyncio.to_thread(self.store.last, session_id)
+        history = await self._history(chat, session_id, last, spent)
+        message = Message(text=said.text, run=session_id, active_file=said.active_file, history=history)
+        turn = Turn(chat, self.context_of(session_id), message)
+        ends: list[Done] = []
+        try:
+            await turn.run(lambda event: ends.append(event) if isinstance(event, Done) else tell(event))
+        finally:  # also where the task is cancelled, even while this goes on
+            done = ends[0] if ends else await asyncio.shield(asyncio.to_thread(turn.done))
+            cost = usage.of(spent) + turn.spent
+            await asyncio.shield(asyncio.to_thread(self._keep, chat, Kept(session_id, last, said, turn, done), cost))
+            tell(done)
+        return done
+
+    def _keep(self, chat: Chat, kept: Kept, cost: Spent) -> None:
+        messages = ModelMessagesTypeAdapter.dump_json(kept.turn.messages).decode()
+        exchange = Exchange(
+            number=0,
+            at=chat.now(),
+            question=kept.said.text,
+            file=kept.said.active_file,
+            outcome=kept.done.as_dict(),
+            messages=messages,
+        )
+        if chat.meter:
+            chat.meter.record(kept.session_id, chat.name, cost)
+        with suppress(KnapError):  # deleted, or gone on elsewhere meanwhile: the answer was told all the same
+            _ = self.store.append(kept.session_id, kept.last, exchange)
+
+    async def _history(self, chat: Chat, session_id: str, last: int, spent: RunUsage) -> list[ModelMessage]:
+        """Load what the session goes on from, and sum its beginning up where it is too long."""
+        known = await asyncio.to_thread(self.store.history, session_id)
+        messages = _read(known.head.messages)
+        for turn in known.turns:
+            messages += _read(turn.messages)
+        if compaction.size(messages) <= chat.context_tokens:
+            return messages
+        prompt = chat.prompts.load("summary")
+        async with chat.model:
+            shorter = await compaction.summarised(
+                messages, chat.model, budget=chat.context_tokens, prompt=prompt, usage=spent
+            )
+        head = Head(messages=ModelMessagesTypeAdapter.dump_json(shorter).decode(), upto=last)
+        await asyncio.to_thread(self.store.sum_up, session_id, head)
+        return shorter
+
+
+def _read(messages: str) -> list[ModelMessage]:
+    return ModelMessagesTypeAdapter.validate_json(messages)

@@ -1,0 +1,1 @@
+"""Keep conversations: one for each open note, more by their ids, in a file that survives restarts."""

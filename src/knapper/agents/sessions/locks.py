@@ -1,0 +1,59 @@
+"""Let one turn at a time go on in a session, whoever began it and in which process."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from knapper.errors import ConflictError
+
+FOLDER: Final = "sessions"
+WAIT_S: Final = 120.0
+_LOOK_S: Final = 0.05
+
+
+@asynccontextmanager
+async def hold(folder: Path, session_id: str, *, wait_s: float = WAIT_S) -> AsyncGenerator[None]:
+    """Hold a session for one turn; the system lets go of it where the process ends.
+
+    Args:
+        folder: The vault's state folder, which exists.
+        session_id: Of a session that exists.
+        wait_s: How long to wait for a turn that goes on there.
+
+    Raises:
+        ConflictError: It still goes on (code ``session_busy``).
+    """
+    lock = FileLock(_place(folder, session_id), thread_local=False)
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            lock.acquire(timeout=0)
+            break
+        except Timeout:
+            if time.monotonic() >= deadline:
+                raise ConflictError(
+                    "the session is answering another message",
+                    hint="wait for it, cancel it, or begin another session",
+                    code="session_busy",
+                ) from None
+            await asyncio.sleep(_LOOK_S)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def forget(folder: Path, session_id: str) -> None:
+    """Remove the lock of a session that was deleted."""
+    _place(folder, session_id).unlink(missing_ok=True)
+
+
+def _place(folder: Path, session_id: str) -> Path:
+    within = folder / FOLDER
+    within.mkdir(exist_ok=True)
+    return within / f"{session_id}.lock"

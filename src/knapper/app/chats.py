@@ -1,0 +1,158 @@
+"""Make what answers messages: the model, the tools and the sessions of a vault, as the configuration says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, cast
+
+from knapper.agents import models, names, usage
+from knapper.agents.chat import Chat
+from knapper.agents.conversations import Conversations
+from knapper.agents.keys import Keys
+from knapper.agents.models import Patience
+from knapper.agents.names import ModelName, Provider
+from knapper.agents.prompting import Prompts
+from knapper.agents.sessions import store
+from knapper.changes.writer import Asked
+from knapper.config import Settings
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from knapper.agents.sessions.store import Store
+    from knapper.agents.usage import Meter
+    from knapper.app.hub import Hub
+
+CLIENT = "agent"
+"""Whose policy holds for what a model does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chats:
+    """Hold the sessions of one vault, and open the models that answer in them."""
+
+    conversations: Conversations
+    store: Store
+    meter: Meter
+    hub: Hub
+    vault: str
+
+    def chat(self, model: str = "") -> Chat:
+        """Open a model with the vault's tools; nothing is sent yet.
+
+        Args:
+            model: Its name; empty for the configured one.
+
+        Raises:
+            SetupError: There is no such model, or no key for it.
+        """
+        settings = self.hub.settings
+        own = settings.model
+        wanted = wanted_models(settings, model)
+        prompt = Path(own.prompt) if own.prompt else None
+        return Chat(
+            model=models.open_model(
+                wanted, find_keys(settings).find, Patience(timeout_s=own.timeout_s, retries=own.retries)
+            ),
+            name=str(wanted[0]),
+            rows=self.hub.table.rows,
+            prompts=Prompts(own_file=prompt, folder=settings.config_file.parent / "prompts"),
+            now=now,
+            meter=self.meter,
+            context_tokens=own.context_tokens,
+            essential=own.tools == "essential",
+            may_write=not settings.client(CLIENT).grants.is_read_only,
+        )
+
+    def close(self) -> None:
+        """Close the sessions and the account; the hub stays open."""
+        self.store.shut()
+        self.meter.shut()
+
+    def __enter__(self) -> Self:
+        """Use the chats in a block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close them."""
+        self.close()
+
+
+def open_chats(hub: Hub, vault: str = "") -> Chats:
+    """Open the sessions of a vault.
+
+    Args:
+        hub: Holds the vaults; it stays open as long as the chats are used.
+        vault: The vault's name; empty for the first.
+
+    Raises:
+        NotFound: There is no such vault.
+        StorageError: The sessions can't be opened.
+    """
+    settings = hub.settings
+    own = settings.model
+    opened = hub.open(vault)
+    folder = opened.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    limits = usage.Limits(
+        turn_tokens=own.turn_tokens, run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents
+    )
+    sessions = store.open_store(folder, now)
+    _ = sessions.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)
+    name = opened.vault.name
+    return Chats(
+        conversations=Conversations(
+            store=sessions,
+            folder=folder,
+            context_of=lambda run: hub.context(client=CLIENT, vault=name, asked=Asked(run=run)),
+        ),
+        store=sessions,
+        meter=usage.open_meter(folder, limits, now),
+        hub=hub,
+        vault=name,
+    )
+
+
+def wanted_models(settings: Settings, model: str = "") -> list[ModelName]:
+    """List the model that is meant, and those to fall back on.
+
+    Args:
+        settings: What the configuration says.
+        model: A name that counts in place of the configured one; there is nothing to fall back on then.
+
+    Raises:
+        SetupError: No model is named, or a name can't be read.
+    """
+    own = settings.model
+    if model:
+        return [_placed(settings, names.parse(model))]
+    first = names.parse(own.name, base_url=own.base_url)
+    return [_placed(settings, one) for one in (first, *(names.parse(name) for name in own.fallbacks))]
+
+
+def find_keys(settings: Settings) -> Keys:
+    """Hold the keys that the configuration gives.
+
+    A key that Fireworks' variable gives goes to Fireworks alone, even where it stands for the model's own.
+    """
+    own = settings.model
+    by_provider: dict[Provider, str] = {cast("Provider", provider): key for provider, key in own.keys}
+    is_own = own.name and own.api_key and own.api_key != by_provider.get("fireworks")
+    owner = _placed(settings, names.parse(own.name, base_url=own.base_url)) if is_own else None
+    return Keys(by_provider=by_provider, own=own.api_key if is_own else "", owner=owner)
+
+
+def now() -> datetime:
+    """Tell the local time."""
+    return datetime.now().astimezone()
+
+
+def _placed(settings: Settings, name: ModelName) -> ModelName:
+    """Give an Ollama model the configured address, where its name gives none."""
+    if name.provider != "ollama" or name.base_url:
+        return name
+    return ModelName(provider="ollama", name=name.name, base_url=settings.model.ollama_url)

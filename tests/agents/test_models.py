@@ -1,0 +1,232 @@
+"""Models behind a server that speaks OpenAI's protocol, and behaves badly."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from knapper.agents import models, names, reach
+from knapper.agents.chat import Chat, Message, Turn
+from knapper.agents.events import Error, Event, Text
+from knapper.agents.keys import Keys
+from knapper.agents.models import Patience
+from knapper.agents.names import ModelName
+from knapper.errors import SetupError
+from tests.agents import protocol, scripted
+from tests.agents.protocol import Reply, Server
+from tests.agents.scripted import Call
+from tests.tools import opened
+
+NOTES = {"Garden.md": "# Garden\n\nThe fence is to be green.\n"}
+QUICK = Patience(timeout_s=0.4, request_s=5, retries=0)
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> opened.Opener:
+    return opened.vault(tmp_path, NOTES)
+
+
+def name(server: Server) -> ModelName:
+    return names.parse(f"tiny@{server.base_url}")
+
+
+def chat(*servers: Server, patience: Patience = QUICK) -> Chat:
+    wanted = [name(server) for server in servers]
+    return scripted.chat(models.open_model(wanted, lambda _: "", patience))
+
+
+def answer(vault: opened.Opener, given: Chat) -> list[Event]:
+    with scripted.agent(vault) as context:
+        return scripted.run(given, context)
+
+
+def error(events: list[Event]) -> Error:
+    (found,) = scripted.of(events, "error")
+    assert isinstance(found, Error)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ollama:qwen3:8b", ModelName(provider="ollama", name="qwen3:8b")),
+        ("openai:gpt-5", ModelName(provider="openai", name="gpt-5")),
+        ("openrouter:a/b", ModelName(provider="openrouter", name="a/b")),
+        ("fireworks", ModelName(provider="fireworks", name=names.FIREWORKS_MODEL)),
+        ("accounts/fireworks/models/x", ModelName(provider="fireworks", name="accounts/fireworks/models/x")),
+        ("tiny@http://h:1/v1/", ModelName(provider="compatible", name="tiny", base_url="http://h:1/v1")),
+        ("ollama:a@http://h:1", ModelName(provider="ollama", name="a", base_url="http://h:1")),
+        ("a:b@c@http://h/v1", ModelName(provider="compatible", name="a:b@c", base_url="http://h/v1")),
+    ],
+)
+def test_a_models_name_says_whose_it_is(text: str, expected: ModelName) -> None:
+    assert names.parse(text) == expected
+    assert names.parse(str(expected)) == expected
+
+
+@pytest.mark.parametrize(("text", "code"), [("", "no_model"), ("gpt-5", "model_name"), ("openai:", "model_name")])
+def test_a_name_that_says_too_little_is_refused(text: str, code: str) -> None:
+    with pytest.raises(SetupError) as told:
+        names.parse(text)
+
+    assert told.value.code == code
+    assert "ollama:qwen3" in told.value.hint
+
+
+def test_a_missing_key_is_told_before_anything_is_sent() -> None:
+    with pytest.raises(SetupError) as told:
+        models.open_model([names.parse("openai:gpt-5")], lambda _: "")
+
+    assert told.value.code == "model_key"
+
+
+@pytest.mark.parametrize(
+    "text", ["ollama:q", "openai:g", "anthropic:c", "fireworks:f", "openrouter:a/b", "x@http://h/v1"]
+)
+def test_a_model_of_each_provider_opens(text: str) -> None:
+    if text.startswith("anthropic"):
+        pytest.importorskip("anthropic")
+
+    opened_model = models.open_model([names.parse(text)], lambda _: "key")
+
+    assert opened_model.model_name == names.parse(text).name
+
+
+def test_text_tools_and_tokens_come_over_the_wire(vault: opened.Opener) -> None:
+    replies = (Reply(parts=["Look. ", Call("read_file", {"path": "Garden.md"})]), Reply(parts=["It is ", "green."]))
+
+    with protocol.serving(*replies) as server:
+        events = answer(vault, chat(server))
+
+    assert scripted.done(events).answer == "It is green."
+    assert scripted.done(events).usage["input_tokens"] == 200
+    assert scripted.done(events).usage["output_tokens"] == 40
+    sent = server.asked[1]["messages"]
+    assert [one["role"] for one in sent] == ["system", "user", "assistant", "tool"]
+    assert "The fence is to be green." in sent[3]["content"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (Reply(status=401), "model_key"),
+        (Reply(status=404), "model_unknown"),
+        (Reply(status=429), "model_busy"),
+        (Reply(status=500), "model_failed"),
+        (Reply(status=503), "model_failed"),
+        (Reply(raw=["data: {this isn't JSON"]), "model_reply"),
+        (Reply(raw=["data: [DONE]"]), "model_reply"),
+        (Reply(parts=["And then ", "never"], hang_s=3), "timeout"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_what_goes_wrong_at_the_server_is_told_with_a_code(vault: opened.Opener, reply: Reply, code: str) -> None:
+    with protocol.serving(reply) as server:
+        events = answer(vault, chat(server))
+
+    assert error(events).code == code
+    assert error(events).hint
+    assert scripted.done(events).state == "failed"
+
+
+def test_a_server_that_is_not_there_is_unreachable(vault: opened.Opener) -> None:
+    with protocol.serving(Reply()) as server:
+        gone = server
+    events = answer(vault, chat(gone))
+
+    assert error(events).code == "unreachable"
+
+
+def test_what_was_said_before_the_connection_broke_is_kept(vault: opened.Opener) -> None:
+    with protocol.serving(Reply(parts=["Half of it", " never"], hang_s=3)) as server:
+        events = answer(vault, chat(server))
+
+    assert [event.text for event in events if isinstance(event, Text)] == ["Half of it"]
+    assert scripted.done(events).answer == "Half of it"
+
+
+def test_a_refusal_that_passes_is_tried_again(vault: opened.Opener) -> None:
+    busy = Reply(status=429, headers={"Retry-After": "0.05"})
+
+    with protocol.serving(
+        busy, Reply(status=500, headers={"retry-after-ms": "20"}), Reply(parts=["At last."])
+    ) as server:
+        events = answer(vault, chat(server, patience=Patience(timeout_s=2, request_s=8, retries=2)))
+
+    assert scripted.done(events).answer == "At last."
+    assert len(server.asked) == 3
+
+
+def test_another_model_answers_where_the_first_one_cannot(vault: opened.Opener) -> None:
+    with protocol.serving(Reply(status=503)) as first, protocol.serving(Reply(parts=["Me."])) as second:
+        events = answer(vault, chat(first, second))
+
+    assert scripted.done(events).answer == "Me."
+    assert len(first.asked) == 1
+
+
+def test_where_no_model_answers_the_last_ones_error_is_told(vault: opened.Opener) -> None:
+    with protocol.serving(Reply(status=503)) as first, protocol.serving(Reply(status=429)) as second:
+        events = answer(vault, chat(first, second))
+
+    assert error(events).code == "model_busy"
+
+
+def test_a_hanging_model_can_be_stopped_at_once(vault: opened.Opener) -> None:
+    async def stopped(given: Chat) -> Turn:
+        with scripted.agent(vault) as context:
+            turn = Turn(given, context, Message(text="hi", run="r"))
+            async with aclosing(turn.events()) as events:
+                async for event in events:
+                    if isinstance(event, Text):
+                        break
+            return turn
+
+    with protocol.serving(Reply(parts=["First ", "never"], hang_s=30)) as server:
+        turn = asyncio.run(stopped(chat(server, patience=Patience())))
+
+    assert turn.state == "cancelled"
+    assert turn.done().answer == "First "
+
+
+def test_a_key_goes_to_its_own_provider_alone() -> None:
+    own = names.parse("tiny@http://mine/v1")
+    given = Keys(by_provider={"fireworks": "fire"}, own="sk-secret", owner=own, ring="ring of {}".format)
+
+    assert given.find(own) == "sk-secret"
+    assert given.find(names.parse("fireworks:x")) == "fire"
+    assert given.find(names.parse("openai:x")) == "ring of openai"
+    assert given.find(names.parse("fireworks:x@http://elsewhere/v1")) == "ring of http://elsewhere/v1"
+    assert given.find(names.parse("ollama:x")) == ""
+    assert "sk-secret" not in repr(given)
+    assert "fire" not in repr(given)
+
+
+def test_the_key_is_sent_and_never_told(vault: opened.Opener) -> None:
+    with protocol.serving(Reply(status=401)) as server:
+        given = scripted.chat(models.open_model([name(server)], lambda _: "sk-secret", QUICK))
+        events = answer(vault, given)
+
+    assert server.keys == ["Bearer sk-secret"]
+    assert "sk-secret" not in str(events)
+
+
+def test_a_server_is_asked_for_its_models_without_a_prompt() -> None:
+    with protocol.serving(Reply()) as server:
+        found = reach.ask(name(server), "k")
+        other = reach.ask(ModelName(provider="compatible", name="huge", base_url=server.base_url), "")
+        local = reach.ask(ModelName(provider="ollama", name="qwen3", base_url=server.address), "")
+
+    assert (found.state, found.models) == ("ok", ("other", "tiny"))
+    assert other.state == "unknown_model"
+    assert (local.state, local.models) == ("ok", ("qwen3:latest",))
+    assert server.paths == ["/v1/models", "/v1/models", "/api/tags"]
+
+
+def test_servers_that_cannot_be_asked_are_told_apart() -> None:
+    with protocol.serving(Reply()) as server:
+        gone = name(server)
+
+    assert reach.ask(gone, "").state == "unreachable"
+    assert reach.ask(names.parse("openai:x"), "").state == "no_key"
