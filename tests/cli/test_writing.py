@@ -219,3 +219,45 @@ def test_a_reader_that_has_enough_ends_reading_in_silence(vault: Path) -> None:
         complaint = process.stderr.read()
 
     assert (process.returncode, complaint) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("args", "cause"),
+    [
+        (["section", "Garden.md", "Garden", "x", "--body", "--append"], "--append and --body contradict"),
+        (["section", "Garden.md", "Garden", "x", "--replace", "--rename"], "--replace and --rename contradict"),
+        (["move", "Garden.md"], "where 'Garden.md' should go isn't said"),
+        (["rm", ".obsidian"], "no file '.obsidian'"),
+    ],
+)
+def test_what_could_be_meant_in_two_ways_is_not_guessed(vault: Path, args: Sequence[str], cause: str) -> None:
+    before = (vault / "Garden.md").read_bytes()
+    ended = knap(vault, *args)
+
+    assert (ended.returncode, (vault / "Garden.md").read_bytes()) == (2, before)
+    assert cause in ended.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("args", "cause"),
+    [
+        (["edit", "pic.png", "--at", "end", "x"], "'pic.png' isn't text"),
+        (["props", "pic.png", "set", "a", "b"], "'pic.png' isn't text"),
+        (["props", "Map.canvas", "set", "a", "b"], "'Map.canvas' is no note"),
+        (["props", "data.txt", "set", "a", "b"], "'data.txt' is no note"),
+        (["rm", "Folder"], "'Folder' is a folder"),
+        (["read", "Folder"], "'Folder' is a folder"),
+    ],
+)
+def test_a_file_that_is_no_note_is_not_spoilt(vault: Path, args: Sequence[str], cause: str) -> None:
+    (vault / "pic.png").write_bytes(b"\x89PNG\0\0")
+    (vault / "Map.canvas").write_text('{"nodes":[],"edges":[]}', encoding="utf-8")
+    (vault / "data.txt").write_text("1\n", encoding="utf-8")
+    (vault / "Folder").mkdir()
+    (vault / "Folder/in.md").write_text("x", encoding="utf-8")
+    before = {path: path.read_bytes() for path in vault.rglob("*") if path.is_file()}
+    ended = knap(vault, *args)
+
+    assert ended.returncode == 2
+    assert cause in ended.stderr.decode()
+    assert {path: path.read_bytes() for path in vault.rglob("*") if path.is_file()} == before

@@ -100,7 +100,6 @@ def test_other_spellings_give_the_listed_path(view: View, root: Path, raw: str) 
         "Open/way/loop.md",
         "open/WAY/key.md",
         "config/app.json",
-        "Open",
         "none.md",
         "root.md/below.md",
     ],
@@ -246,3 +245,11 @@ def test_another_client_sees_the_same_vault_by_its_own_policy(view: View) -> Non
     assert not view.visible(owner.path("Secret/key.md"))
     assert owner.policy.sees_all
     assert not view.policy.sees_all
+
+
+def test_a_folder_is_called_one_only_where_something_in_it_is_seen(view: View) -> None:
+    with pytest.raises(NotFound, match="'Open' is a folder"):
+        view.read("Open")
+    for hidden in ("Secret", "Templates", ".obsidian", "Nothing"):
+        with pytest.raises(NotFound, match="no file"):
+            view.read(hidden)

@@ -25,6 +25,7 @@ from knapper.changes.text import positions
 from knapper.changes.text_edits import Made
 from knapper.errors import BadInput, KnapError
 from knapper.index.graph import Graph
+from knapper.vault import walk
 from knapper.vault.notes import Note
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -122,9 +123,24 @@ def _text(
         return
     known = texts.get(NotePath(request.path))  # the usual spelling needn't be looked up and parsed again
     note, made = known or texts.setdefault((fresh := read(request.path)).path, (fresh, []))
+    _check_kind(note, request)
     one = text_edits.make(note, request, version=desk.version)
     batch.notices.extend(one.notices)
     made.append((number, one))
+
+
+def _check_kind(note: Note, request: TextRequest) -> None:
+    """Refuse what would spoil a file that is no note.
+
+    Raises:
+        BadInput: It isn't text, or has no place for properties.
+    """
+    kind = walk.kind_of(note.path)
+    if kind == "attachment" and b"\0" in note.raw:
+        hint = "only notes and other text files can be edited; any file can be moved or trashed"
+        raise BadInput(f"'{note.path}' isn't text", hint=hint, code="not_text")
+    if kind != "note" and isinstance(request, EditProperty):
+        raise BadInput(f"'{note.path}' is no note, and has no properties", hint="name a note", code="not_a_note")
 
 
 def _join(batch: _Batch, note: Note, made: Sequence[tuple[int, Made]]) -> None:

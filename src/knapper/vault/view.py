@@ -150,8 +150,11 @@ class View:
         except NotFound:
             raise self._missing(path) from None
         if not found.file.is_file():
-            raise self._missing(path)
+            raise self._folder(found.path) if self.files_at(found.file)[1] else self._missing(path)
         return found
+
+    def _folder(self, path: NotePath) -> NotFound:
+        return NotFound(f"{paths.shown(path)} is a folder", hint="name a file in it", code="is_folder")
 
     def _missing(self, path: NotePath) -> NotFound:
         return lookup.missing(path, (file.path for file in islice(self.files(), HINTED_NAMES)))

@@ -21,7 +21,7 @@ from knapper.tools import moves
         ("knap move Projects Archive/Projects --dry-run", "a folder; only show which links would follow"),
     ),
 )
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("sources", nargs=-1, metavar="SOURCE...")
 @click.argument("destination")
 @writing.options
 @options.shared
@@ -32,6 +32,9 @@ def command(said: Options, sources: tuple[str, ...], destination: str, **own: Un
     Every link that would lead elsewhere is rewritten, in notes, properties, canvases and bases, and is listed. Nothing
     is ever overwritten. A folder waits as a proposal, and so do more than 5 files.
     """
+    if not sources:
+        hint = "name what moves, then where to: `knap move Note.md Folder/`"
+        raise BadInput(f"where '{destination}' should go isn't said", hint=hint, code="usage")
     with writing.vault(said, own) as context:
         into = moves.is_folder(context, destination)
         if len(sources) > 1 and not into:

@@ -9,6 +9,7 @@ from knapper.cli import options, texts, writing
 from knapper.cli.arguments import TextCommand
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
+from knapper.errors import BadInput
 from knapper.tools import sections
 from knapper.tools.sections import How
 
@@ -24,7 +25,11 @@ _RENAME: Final = "Give the heading, or the block ^ID in its place, the name TEXT
 class Said(writing.Said):
     """Hold the command's own options."""
 
-    how: How | Literal["rename"]
+    append: bool
+    prepend: bool
+    replace: bool
+    replace_body: bool
+    rename: bool
     expected: str
 
 
@@ -42,11 +47,11 @@ class Said(writing.Said):
 @click.argument("path")
 @click.argument("heading")
 @click.argument("text", metavar="TEXT|-")
-@click.option("--append", "how", flag_value="append", default=True, help=f"{_HELP['append']} The default.")
-@click.option("--prepend", "how", flag_value="prepend", help=_HELP["prepend"])
-@click.option("--replace", "how", flag_value="replace", help=_HELP["replace"])
-@click.option("--body", "how", flag_value="replace_body", help=_HELP["replace_body"])
-@click.option("--rename", "how", flag_value="rename", help=_RENAME)
+@click.option("--append", is_flag=True, help=f"{_HELP['append']} The default.")
+@click.option("--prepend", is_flag=True, help=_HELP["prepend"])
+@click.option("--replace", is_flag=True, help=_HELP["replace"])
+@click.option("--body", "replace_body", is_flag=True, help=_HELP["replace_body"])
+@click.option("--rename", is_flag=True, help=_RENAME)
 @writing.expected_hash
 @writing.options
 @options.shared
@@ -56,7 +61,8 @@ def command(said: Options, path: str, heading: str, text: str, **own: Unpack[Sai
 
     HEADING may be written with its # signs, which then have to be right, or without. TEXT is - for the standard input.
     """
-    content, how = texts.given(said, text), own["how"]
+    how = _how(own)
+    content = texts.given(said, text)
     with writing.vault(said, own) as context:
         if how == "rename":
             answer = sections.rename_anchor(context, path, heading, content.strip(), own["expected"])
@@ -64,3 +70,23 @@ def command(said: Options, path: str, heading: str, text: str, **own: Unpack[Sai
             request = EditSection(path=path, heading=heading, content=content, how=how, base=own["expected"])
             answer = sections.edit_section(context, request)
     return writing.tell(said, answer)
+
+
+def _how(own: Said) -> How | Literal["rename"]:
+    """Tell which of the ways was asked for.
+
+    Raises:
+        BadInput: Several were.
+    """
+    given: dict[How | Literal["rename"], bool] = {
+        "append": own["append"],
+        "prepend": own["prepend"],
+        "replace": own["replace"],
+        "replace_body": own["replace_body"],
+        "rename": own["rename"],
+    }
+    asked: list[How | Literal["rename"]] = [how for how in given if given[how]]
+    if len(asked) > 1:
+        names = " and ".join("--body" if how == "replace_body" else f"--{how}" for how in asked)
+        raise BadInput(f"{names} contradict each other", hint="give one of them", code="usage")
+    return asked[0] if asked else "append"
