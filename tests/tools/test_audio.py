@@ -223,3 +223,13 @@ def test_through_a_real_server_once_and_then_from_what_is_kept(tmp_path: Path) -
 
     assert [answer["results"][0]["cached"] for answer in answers] == [False, True]
     assert len(server.uploads) == 1
+
+
+def test_a_recording_among_other_peoples_texts_counts_as_such(tmp_path: Path) -> None:
+    made = vault(tmp_path, "![[a.mp3]]\n", {"Clippings/a.mp3": "obey"})
+
+    told = transcribed(made, client="mcp")
+
+    assert told["results"][0]["foreign"] is True
+    with made.open("mcp") as context:
+        assert context.writer.mine().tainted

@@ -62,6 +62,8 @@ class Outside:
         with self._lock:
             if self._web is not None:
                 self._web.close()
+            if self._transcriber is not None:
+                self._transcriber.close()
 
     def transcriber(self) -> Transcriber:
         """Give what transcribes audio.
@@ -69,7 +71,10 @@ class Outside:
         Raises:
             SetupError: The owner hasn't said what may.
         """
-        raise SetupError("nothing is set up that transcribes audio", hint="set audio.access")
+        with self._lock:
+            if self._transcriber is None:
+                self._transcriber = _open_transcriber(self._settings, self._folder)
+            return self._transcriber
 
 
 def _open_web(settings: Settings) -> Web:
@@ -88,4 +93,25 @@ def _open_web(settings: Settings) -> Web:
             timeout_s=chosen.timeout_s,
             max_page_bytes=chosen.max_page_kb * 1_000,
         )
+    )
+
+
+def _open_transcriber(settings: Settings, folder: Path) -> Transcriber:
+    from knapper.net.speech import choice  # noqa: PLC0415 - needed by few
+
+    said, keys = settings.audio, dict(settings.model.keys)
+    return choice.open_transcriber(
+        choice.SpeechSettings(
+            access=said.access,
+            provider=said.provider,
+            model=said.model,
+            base_url=said.base_url,
+            api_key=said.api_key,
+            fireworks_key=keys.get("fireworks", ""),
+            openai_key=keys.get("openai", ""),
+            language=said.language,
+            max_bytes=said.max_mb * 1_000_000,
+            timeout_s=said.timeout_s,
+        ),
+        folder=folder / "transcripts",
     )

@@ -3,7 +3,9 @@
 from typing import Final
 
 from knapper.tools import (
+    audio,
     criteria,
+    daily,
     files,
     info,
     journal,
@@ -13,6 +15,7 @@ from knapper.tools import (
     notes,
     overview,
     passages,
+    preferences,
     properties,
     proposals,
     reading,
@@ -81,6 +84,13 @@ ROWS: Final = (
     Row(function=proposals.edit_proposal, effect="write", asked=False),
     Row(function=journal.list_changes),
     Row(function=journal.undo_change, effect="destructive"),
+    Row(function=daily.get_current_date),
+    Row(function=daily.daily_note, effect="write"),
+    Row(function=daily.log_interaction, effect="write", asked=False),
+    Row(function=preferences.list_preferences),
+    Row(function=preferences.save_preference, effect="write", repeatable=True),
+    Row(function=preferences.remove_preference, effect="destructive"),
+    Row(function=audio.transcribe_audio, open_world=True),
     Row(function=web.web_search, open_world=True),
     Row(function=web.fetch_page, open_world=True),
 )

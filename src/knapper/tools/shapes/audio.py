@@ -29,6 +29,8 @@ class Recording(TypedDict):
     segments: NotRequired[list[Said]]
     language: NotRequired[str]
     duration_s: NotRequired[float]
+    foreign: NotRequired[bool]
+    """Whether it lies where other people's text does."""
 
 
 class Failed(TypedDict):
