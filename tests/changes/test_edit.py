@@ -20,7 +20,7 @@ def test_text_that_stands_several_times_is_refused_with_its_lines() -> None:
         replaced(b"a a\na\n", "a", "b")
 
     assert caught.value.details == {"lines": [1, 1, 2]}
-    assert "count=3" in caught.value.hint
+    assert "expected, 3" in caught.value.hint
 
 
 def test_the_expected_number_of_places_is_changed() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from knapper.changes.disk.history import Wanted
 from knapper.changes.writer import Asked
 from knapper.config import Client
 from knapper.errors import RefusedError
@@ -104,8 +103,8 @@ def test_why_a_hidden_file_was_changed_is_not_told(vault: Opener) -> None:
 def test_asking_about_a_hidden_path_tells_nothing(vault: Opener, path: str) -> None:
     with vault.open() as context:
         files.append_to_file(context, "Secret/Plan.md", "x")
-        own = journal.list_changes(context, wanted=Wanted(path="Secret"))
+        own = journal.list_changes(context, path="Secret")
     with replace(vault, hidden=("Secret/",)).open("mcp") as context:
-        told = journal.list_changes(context, wanted=Wanted(path=path))
+        told = journal.list_changes(context, path=path)
 
     assert (own["total"], told["total"], told["results"]) == (1, 0, [])

@@ -5,7 +5,6 @@ from typing import Any, cast
 
 import pytest
 
-from knapper.changes.disk.history import Wanted
 from knapper.changes.writer import Asked
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.tools import files, journal, moves, pending, proposals
@@ -252,7 +251,7 @@ def test_changes_are_listed_newest_first_with_who_and_why(vault: Opener) -> None
     with vault.open() as context:
         second = files.create_file(context, "New.md", "x\n")
         found: dict[str, Any] = journal.list_changes(context)
-        mine: dict[str, Any] = journal.list_changes(context, wanted=Wanted(client="mcp", run="r1"))
+        mine: dict[str, Any] = journal.list_changes(context, client="mcp", run="r1")
 
     assert [row["id"] for row in found["results"]] == [second["change_id"], first["change_id"]]
     assert [row["files"][0]["action"] for row in found["results"]] == ["created", "edited"]

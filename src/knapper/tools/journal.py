@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypedDict, Unpack
 
 from knapper.changes.disk import apply as applying
 from knapper.changes.disk import history, steps, undo
@@ -18,14 +18,25 @@ from knapper.tools import answers, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Changes, Undone
+from knapper.vault import paths
 from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 _TRASH = ".trash/"
 
 
+class Which(TypedDict, total=False):
+    """Say which changes are wanted; what is left out or empty is no condition."""
+
+    client: str
+    run: str
+    proposal_id: str
+    path: str
+    since: str
+
+
 def list_changes(
-    context: Context, limit: int = history.LIMIT, offset: int = 0, wanted: Wanted | None = None
+    context: Context, limit: int = history.LIMIT, offset: int = 0, **which: Unpack[Which]
 ) -> Annotated[Answer, Changes]:
     """List what was changed in the vault, the newest first: who, when, why, and which files.
 
@@ -33,14 +44,31 @@ def list_changes(
         context: The vault, as the client sees it.
         limit: How many at most.
         offset: How many of the newest are left out.
-        wanted: Only some: of a client, a run, a proposal, a path, or since a time.
+        client: Only what this client changed.
+        run: Only what this run changed.
+        proposal_id: Only what accepting this proposal changed.
+        path: Only what touched this file, or any below this folder.
+        since: Only from this time on, such as ``2026-01-31T12:00``; without a zone it is the system's.
 
     Returns:
         ``results`` with id, at, client, run, reason, proposal_id, undone, undoes and files.
+
+    Raises:
+        BadInput: A path can be none, or a time is none.
+        RefusedError: The path leads out of the vault.
     """
     answers.check_page(limit, offset)
-    if wanted is not None and wanted.path and not _may_ask_about(context, wanted.path):
+    since, path = which.get("since", ""), which.get("path", "")
+    path = paths.parse(path, root=context.view.root) if path else ""
+    if path and not _may_ask_about(context, path):
         return answers.stretch([], 0, limit, offset)
+    wanted = Wanted(
+        client=which.get("client", ""),
+        run=which.get("run", ""),
+        proposal=which.get("proposal_id", ""),
+        path=path,
+        since=moment(since) if since else None,
+    )
     found = history.list_changes(context.writer.state.journal, wanted, limit=limit, offset=offset)
     return answers.stretch([_change(context, one) for one in found.changes], found.total, limit, offset)
 

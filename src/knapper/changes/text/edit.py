@@ -109,5 +109,6 @@ def _several(snapshot: Snapshot, places: list[tuple[int, int]], count: int) -> A
     message = f"The old text stands {times}, in lines {listed}, and not {count} times."
     if count == 1:
         message = f"The old text stands {times}, in lines {listed}."
-    hint = f"Add text around it until it stands once, or give count={len(rows)} to change all."
+    all_of_it = f"give the number of matches expected, {len(rows)}, to change all"
+    hint = f"Add text around it until it stands once, or {all_of_it}."
     return Ambiguous(message, hint=hint, code="text_ambiguous", details={"lines": rows})

@@ -4,13 +4,11 @@ from typing import TypedDict, Unpack
 
 import click
 
-from knapper.changes.disk.history import Wanted
 from knapper.cli import options, output, session, times
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import listings
 from knapper.tools import answers, journal
-from knapper.vault import paths
 
 
 class Said(TypedDict):
@@ -45,14 +43,15 @@ def command(said: Options, path: str, **own: Unpack[Said]) -> ExitCode:
 
     Changes made with this program are listed, whoever asked for them; what an editor saves isn't.
     """
-    since = times.moment(own["since"]) if own["since"] else None
+    since = times.moment(own["since"]).isoformat() if own["since"] else ""
     with session.vault(said) as context:
-        wanted = Wanted(
+        answer = journal.list_changes(
+            context,
+            own["number"],
             client=own["client"],
             run=own["run"],
-            proposal=own["proposal"],
-            path=paths.parse(path, root=context.view.root) if path else "",
+            proposal_id=own["proposal"],
+            path=path,
             since=since,
         )
-        answer = journal.list_changes(context, own["number"], wanted=wanted)
     return output.listing(said, answer, listings.changes(answer), nothing="nothing was changed")
