@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -13,7 +13,8 @@ from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
 from knapper.server import auth, tokens
 from knapper.server.http import app
-from knapper.server.http.app import Mount
+from knapper.server.http.app import Mount, Work
+from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
 from tests.index import worlds
 
@@ -33,11 +34,11 @@ class World:
     hub: Hub
     settings: Settings
     root: Path
+    stop: Stop = field(default_factory=Stop)
 
     def app(self, *mounts: Mount) -> FastAPI:
-        threads = Threads(self.settings.server.threads)
-        keys = auth.keys(self.settings)
-        return app.create(self.hub, self.settings.server, keys, threads=threads, mounts=mounts)
+        work = Work(threads=Threads(self.settings.server.threads), stop=self.stop)
+        return app.create(self.hub, self.settings.server, auth.keys(self.settings), work, mounts)
 
     def token(self, name: tokens.Name = "api") -> str:
         return tokens.read_or_make(self.settings.state_dir, name)

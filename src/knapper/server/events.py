@@ -91,6 +91,8 @@ class Channel:
         loop, bell = asyncio.get_running_loop(), asyncio.Event()
         key = object()
         with self._lock:
+            if after >= self._next:  # an id of another channel, such as from before a restart: all is new
+                after = 0
             self._bells[key] = lambda: _wake(loop, bell)
         try:
             while True:
@@ -112,8 +114,6 @@ class Channel:
 
     def _since(self, after: int) -> tuple[int, list[Event], bool]:
         with self._lock:
-            if after >= self._next:  # an id of another channel, such as before a restart: all is new
-                after = 0
             events = [event for event in self._events if event.id > after]
             first = self._events[0].id if self._events else self._next
             return max(first - 1 - after, 0), events, self._closed

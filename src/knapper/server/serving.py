@@ -7,8 +7,8 @@ from knapper.app import Hub
 from knapper.config import Settings
 from knapper.server import auth, running, sockets, watchers
 from knapper.server.http import app
-from knapper.server.http.app import Mount
-from knapper.server.stopping import Stop
+from knapper.server.http.app import Mount, Work
+from knapper.server.mcp import http as mcp
 from knapper.server.threads import Threads
 
 
@@ -26,12 +26,12 @@ def run(hub: Hub, settings: Settings, *, watch: bool = True, on_start: Callable[
         StorageError: A token can't be read or written.
     """
     server = settings.server
-    stop, threads, keys = Stop(), Threads(server.threads), auth.keys(settings)
-    answering = app.create(hub, server, keys, threads=threads, mounts=_mounts(hub, watch=watch))
+    work = Work(threads=Threads(server.threads))
+    answering = app.create(hub, server, auth.keys(settings), work, _mounts(hub, watch=watch))
     taken = sockets.bind(server.host, server.port)
     address = sockets.address(taken)
     try:
-        running.serve(answering, taken, stop=stop, stop_s=server.stop_seconds, on_start=lambda: on_start(address))
+        running.serve(answering, taken, stop=work.stop, stop_s=server.stop_seconds, on_start=lambda: on_start(address))
     finally:
         taken.close()
     running.leave(0)
@@ -48,4 +48,5 @@ def _mounts(hub: Hub, *, watch: bool) -> list[Mount]:
     opens = watchers.engines(hub) if watch else {}
     return [
         Mount(lifespan=lambda: watchers.running(opens)),
+        mcp.mount(hub),
     ]

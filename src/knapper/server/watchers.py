@@ -107,7 +107,7 @@ class _Keeper:
         while not self.stop.is_set():
             began = loop.time()
             work = self.pool.submit(self._work)
-            await asyncio.wait([asyncio.wrap_future(work)])
+            await asyncio.gather(asyncio.wrap_future(work), return_exceptions=True)
             if self.stop.is_set():
                 return
             if loop.time() - began > _STEADY_S:

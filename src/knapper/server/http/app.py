@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -20,6 +20,7 @@ from knapper.server.http.calling import Endpoint, Serving
 from knapper.server.http.faces import Face
 from knapper.server.origins import Guard, rules
 from knapper.server.rates import Buckets, Limit
+from knapper.server.stopping import Ending, Stop
 from knapper.server.threads import Threads
 from knapper.server.tracing import Trace
 from knapper.tools.tables import Table
@@ -42,19 +43,27 @@ class Mount:
     """Paths that need no token; one that ends in ``/`` opens all below it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Hold where calls run, and what ends them."""
+
+    threads: Threads
+    stop: Stop = field(default_factory=Stop)
+
+
 def asgi(path: str, app: ASGIApp, lifespan: Lifespan | None = None) -> Mount:
     """Mount an ASGI app at exactly one path, which it sees as it is."""
     return Mount(routes=(Route(path, endpoint=app, include_in_schema=False),), lifespan=lifespan)
 
 
-def create(hub: Hub, server: Server, keys: Keys, *, threads: Threads, mounts: Sequence[Mount] = ()) -> FastAPI:
+def create(hub: Hub, server: Server, keys: Keys, work: Work, mounts: Sequence[Mount] = ()) -> FastAPI:
     """Make the app.
 
     Args:
         hub: The vaults; it stays open, and is the caller's to close.
         server: How much is taken on, and whose pages may call.
         keys: Who may ask.
-        threads: Where blocking calls run.
+        work: Where calls run, and what ends them.
         mounts: What else answers, such as MCP, chat and the page.
 
     Raises:
@@ -71,10 +80,11 @@ def create(hub: Hub, server: Server, keys: Keys, *, threads: Threads, mounts: Se
             Middleware(Gate, keys=keys, open_paths=opened),
             Middleware(Limit, buckets=limit),
             Middleware(Intake, max_bytes=server.max_body_mb * _MEGABYTE),
+            Middleware(Ending, stop=work.stop),
         ],
     )
     failures.handle(app)
-    _add_routes(app, Serving(hub=hub, threads=threads))
+    _add_routes(app, Serving(hub=hub, threads=work.threads))
     app.router.routes.extend(route for mount in mounts for route in mount.routes)
     return app
 

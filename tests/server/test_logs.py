@@ -1,0 +1,79 @@
+"""What the log tells, and what it never does."""
+
+import io
+import logging
+from pathlib import Path
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from knapper.server import logs
+from knapper.server.http.app import Mount
+from tests.server import apps
+
+
+def test_a_line_names_request_client_and_route_and_nothing_of_notes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with apps.world(tmp_path) as world, world.client() as client, caplog.at_level(logging.INFO):
+        _ = client.get("/notes/Private/Diary.md?heading=Diary", headers={"x-request-id": "abc"})
+        _ = client.post("/tools/read_file", json={"path": "Private/Diary.md"})
+        _ = client.get("/search?query=tomatoes")
+        token = world.token()
+
+    lines = [record.getMessage() for record in caplog.records if record.name == "knapper.server.requests"]
+    assert lines[0].startswith("abc http GET /notes/{path} 200 ")
+    assert "http POST /tools/read_file 200" in lines[1]
+    for word in ("Diary", "tomatoes", token):
+        assert word not in " ".join(lines)
+
+
+def test_a_path_that_is_no_route_is_not_repeated(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with apps.world(tmp_path) as world, world.client("") as client, caplog.at_level(logging.INFO):
+        _ = client.get("/secret%0Aforged line")
+        _ = client.get("/notes/Diary.md")
+        _ = client.request("BREW", "/x")
+
+    lines = [record.getMessage() for record in caplog.records if record.name == "knapper.server.requests"]
+    assert [line.split(" ")[2:5] for line in lines] == [
+        ["GET", "/…", "401"],
+        ["GET", "/notes…", "401"],
+        ["?", "/x…", "401"],
+    ]
+    assert "forged" not in " ".join(lines)
+
+
+def test_a_mistake_of_ours_is_told_by_its_place_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(request: Request) -> Response:
+        del request
+        raise LookupError("text of a note")
+
+    mount = Mount(routes=[Route("/broken", broken)])
+    with apps.world(tmp_path) as world, world.client(None, mount) as client, caplog.at_level(logging.INFO):
+        found = client.get("/broken", headers={"x-request-id": "abc"})
+
+    assert (found.status_code, found.json()["code"]) == (500, "internal")
+    assert "abc" in found.json()["hint"]
+    assert found.headers["x-request-id"] == "abc"
+    assert "text of a note" not in found.text
+
+
+def test_an_exception_is_written_without_its_message() -> None:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(logs.Lines())
+    logger = logging.Logger("one", logging.INFO)
+    logger.addHandler(handler)
+    error = ValueError("text of a note")
+    error.__cause__ = KeyError("key of a person")
+    try:
+        raise error
+    except ValueError:
+        logger.exception("it failed")
+
+    assert "ValueError at " in written.getvalue()
+    assert "because of KeyError at " in written.getvalue()
+    assert "test_logs.py" in written.getvalue()
+    assert "of a " not in written.getvalue()

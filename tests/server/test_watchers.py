@@ -1,0 +1,99 @@
+"""Indexes are kept while a server runs, and a watcher that dies comes back."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from knapper.errors import StorageError
+from knapper.index.engine import Engine
+from knapper.index.filters import Filter
+from knapper.server import watchers
+from tests.server import apps
+
+
+async def until(happened: Callable[[], object]) -> None:
+    async with asyncio.timeout(8):
+        while not happened():  # noqa: ASYNC110 - what is waited for happens in other threads, or on disk
+            await asyncio.sleep(0.02)
+
+
+def test_a_vault_is_read_and_then_followed(tmp_path: Path) -> None:
+    with apps.world(tmp_path) as world:
+        engine = world.hub.open().engine
+
+        def notes() -> int:
+            return engine.status(Filter()).notes
+
+        async def run() -> tuple[int, int]:
+            async with watchers.running(watchers.engines(world.hub)):
+                await until(lambda: notes() == 3)
+                (world.root / "New.md").write_text("# New\n", encoding="utf-8")
+                await until(lambda: notes() == 4)
+            return notes(), threading.active_count()
+
+        before = threading.active_count()
+        found, after = asyncio.run(run())
+
+    assert found == 4
+    assert after <= before + 2
+
+
+def test_a_watcher_that_dies_is_started_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    started: list[int] = []
+    failures = [StorageError("the disk is full", code="disk_full"), RuntimeError("secret text of a note")]
+
+    def follow(engine: Engine, stop: threading.Event) -> None:
+        del engine
+        started.append(1)
+        if failures:
+            raise failures.pop(0)
+        stop.wait()
+
+    async def run() -> None:
+        async with watchers.running(watchers.engines(world.hub), follow=follow, pause_s=0.01):
+            await until(lambda: len(started) == 3)
+
+    with apps.world(tmp_path) as world, caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+
+    assert "the watcher of the vault 'v' died (disk_full)" in caplog.text
+    assert "(RuntimeError)" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_a_vault_that_is_missing_now_is_followed_once_it_is_there(tmp_path: Path) -> None:
+    followed: list[Engine] = []
+    there = threading.Event()
+
+    def opened() -> Engine:
+        if not there.is_set():
+            there.set()
+            raise StorageError("it isn't there")
+        return world.hub.open().engine
+
+    def follow(engine: Engine, stop: threading.Event) -> None:
+        followed.append(engine)
+        stop.wait()
+
+    async def run() -> None:
+        async with watchers.running({"v": opened}, follow=follow, pause_s=0.01):
+            await until(lambda: followed)
+
+    with apps.world(tmp_path) as world:
+        asyncio.run(run())
+
+    assert len(followed) == 1
+
+
+def test_stopping_ends_a_first_reading_that_is_not_done(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    with apps.world(tmp_path) as world:
+        watchers.follow(world.hub.open().engine, stop)
+        engine = world.hub.open().engine
+
+        assert engine.status(Filter()).notes <= 3
