@@ -13,7 +13,11 @@ from knapper.vault.notes import Note
 from knapper.vault.outline import Section
 from knapper.vault.paths import NotePath
 
-_SIGNS: Final = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
+_SIGNS: Final = {
+    **dict.fromkeys('\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"', "'"),
+    "\u2013": "-",
+    "\u2014": "-",
+}
 _PLAIN: Final = str.maketrans(_SIGNS)
 _MARKS: Final = re.compile(r"[*_`~=]+|^\s*(?:>+|[-+]|\d+[.)])\s+|\[\[(?:[^\]|\n]*\|)?|\]\]", re.MULTILINE)
 _GAP: Final = re.compile(r"\s*(?:\u2026|\.{3}|\[\.\.\.\]|\[\u2026\])\s*")
@@ -192,7 +196,7 @@ def _stands(text: str, quote: str) -> bool:
 
 def _plain(text: str) -> str:
     folded = unicodedata.normalize("NFC", text).translate(_PLAIN)
-    return " ".join(_MARKS.sub(" ", folded).split()).casefold()
+    return " ".join(_MARKS.sub("", folded).split()).casefold()
 
 
 def _elsewhere(passage: Passage, quote: str) -> str:

@@ -1,0 +1,183 @@
+"""Conversations are shortened between turns: stubs for what tools answered, then a summary."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from pydantic_ai.messages import (
+    CompactionPart,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.usage import RunUsage
+
+from knapper.agents import compaction
+from knapper.agents.chat import Message, Turn
+from knapper.vault.outline import JSONValue
+from tests.agents import protocol, scripted
+from tests.agents.protocol import Reply
+from tests.agents.scripted import Call, Model
+from tests.tools import opened
+
+PROMPT = "Sum up:\n{messages}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (
+            {"success": True, "results": [{"source": "a.md"}, {"source": "b.md"}, {"source": "a.md"}], "total": 9},
+            {"status": "success", "result_count": 3, "files": ["a.md", "b.md"], "total": 9},
+        ),
+        (
+            {"success": True, "results": ["a.md", "b.md"]},
+            {"status": "success", "result_count": 2, "files": ["a.md", "b.md"]},
+        ),
+        (
+            {"success": True, "path": "a.md", "hash": "h", "content": "long", "start_line": 1, "end_line": 9},
+            {"status": "success", "path": "a.md", "hash": "h", "start_line": 1, "end_line": 9},
+        ),
+        (
+            {"success": True, "status": "proposed", "proposal_id": "p", "path": "a.md", "files": [{"diff": "long"}]},
+            {"status": "success", "result": "proposed", "path": "a.md", "proposal_id": "p"},
+        ),
+        (
+            {"success": False, "error": "no note", "code": "not_found", "hint": "long"},
+            {"status": "error", "error": "no note", "code": "not_found"},
+        ),
+        ({"success": True, "content": "long"}, {"status": "success"}),
+    ],
+)
+def test_a_stub_tells_what_was_found_and_where(answer: dict[str, JSONValue], expected: dict[str, JSONValue]) -> None:
+    assert compaction.stub(answer) == expected
+
+
+def test_a_stub_names_twenty_files_and_counts_the_others() -> None:
+    found: list[JSONValue] = [{"path": f"{number}.md"} for number in range(30)]
+
+    told = compaction.stub({"success": True, "results": found})
+
+    assert told["files"] == [f"{number}.md" for number in range(20)]
+    assert told["more_files"] == 10
+
+
+def test_within_a_turn_results_are_whole_and_after_it_they_are_stubs(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Garden.md": "# Garden\n\nThe fence is green.\n"})
+    model = Model([[Call("read_file", {"path": "Garden.md"})], [Call("list_proposals")], ["Green."]])
+    after = Model([["Still green."]])
+
+    with scripted.agent(vault) as context:
+        turn = Turn(scripted.chat(model), context, Message(text="colour?", run="r"))
+        _ = asyncio.run(scripted.stream(turn))
+        _ = scripted.run(scripted.chat(after), context, history=turn.messages)
+
+    assert all("fence is green" in str(scripted.returned(asked)[0].content) for asked in model.asked[1:])
+    (stub, _) = scripted.returned(after.asked[0])
+    assert json.loads(str(stub.content))["path"] == "Garden.md"
+    assert "fence is green" not in str(stub.content)
+    assert compaction.is_stub(stub)
+
+
+def test_the_mark_of_a_stub_is_kept_and_no_provider_is_sent_it(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Garden.md": "Green.\n"})
+    model = Model([[Call("read_file", {"path": "Garden.md"})], ["Green."]])
+    with scripted.agent(vault) as context, protocol.serving(Reply(parts=["Yes."])) as server:
+        turn = Turn(scripted.chat(model), context, Message(text="colour?", run="r"))
+        _ = asyncio.run(scripted.stream(turn))
+        stored = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(turn.messages))
+        from knapper.agents import models, names  # noqa: PLC0415
+
+        real = models.open_model([names.parse(f"tiny@{server.base_url}")], lambda _: "")
+        _ = scripted.run(scripted.chat(real), context, history=stored)
+
+    assert [compaction.is_stub(part) for part in scripted.returned(stored)] == [True]
+    sent = json.dumps(server.asked[0])
+    assert "compacted" not in sent
+    assert '\\"status\\": \\"success\\"' in sent
+
+
+def test_system_prompts_are_not_kept(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {})
+
+    with scripted.agent(vault) as context:
+        turn = Turn(scripted.chat(Model([["Hi."]])), context, Message(text="hello", run="r"))
+        _ = asyncio.run(scripted.stream(turn))
+
+    assert [one.instructions for one in turn.messages if isinstance(one, ModelRequest)] == [None]
+
+
+def talk(turns: int, *, words: int = 200) -> list[ModelMessage]:
+    messages: list[ModelMessage] = []
+    for number in range(turns):
+        call = ToolCallPart(tool_name="read_file", args={"path": "a.md"}, tool_call_id=f"c{number}")
+        result = ToolReturnPart(tool_name="read_file", content="{}", tool_call_id=f"c{number}")
+        messages += [
+            ModelRequest(parts=[UserPromptPart(content=f"Question {number}. " + "word " * words)]),
+            ModelResponse(parts=[call]),
+            ModelRequest(parts=[result]),
+            ModelResponse(parts=[TextPart(content=f"Answer {number}.")]),
+        ]
+    return messages
+
+
+def shorter(messages: list[ModelMessage], model: Model, *, budget: int) -> tuple[list[ModelMessage], RunUsage]:
+    usage = RunUsage()
+    work = compaction.summarised(messages, model.open(), budget=budget, prompt=PROMPT, usage=usage)
+    return asyncio.run(work), usage
+
+
+def test_a_conversation_within_its_budget_stays_as_it_is() -> None:
+    model = Model([["never"]])
+    messages = talk(3)
+
+    kept, _ = shorter(messages, model, budget=100_000)
+
+    assert kept == messages
+    assert model.asked == []
+
+
+def test_a_long_conversation_begins_with_a_summary_and_ends_as_it_was() -> None:
+    model = Model([["The fence is green."]])
+    messages = talk(12)
+
+    kept, usage = shorter(messages, model, budget=2_000)
+
+    assert compaction.size(kept) <= 2_000
+    summary = kept[0].parts[0]
+    assert isinstance(summary, CompactionPart)
+    assert summary.content == "The fence is green."
+    assert kept[-1] == messages[-1]
+    assert usage.requests == 1
+    assert "Question 0." in str(model.asked[0])
+
+
+def test_calls_and_their_results_stay_together() -> None:
+    kept, _ = shorter(talk(12), Model([["Short."]]), budget=2_000)
+
+    calls = [part.tool_call_id for one in kept for part in one.parts if isinstance(part, ToolCallPart)]
+    results = [part.tool_call_id for one in kept for part in one.parts if isinstance(part, ToolReturnPart)]
+    assert calls == results
+
+
+def test_where_no_summary_can_be_had_the_beginning_is_left_out() -> None:
+    kept, _ = shorter(talk(12), Model([[""]]), budget=2_000)
+
+    assert compaction.size(kept) <= 2_000
+    first = kept[0].parts[0]
+    assert isinstance(first, UserPromptPart)
+
+
+def test_calls_that_nobody_answered_are_left_out() -> None:
+    call = ToolCallPart(tool_name="x", args={}, tool_call_id="c")
+    asked = ModelRequest(parts=[UserPromptPart(content="q")])
+
+    assert compaction.closed([asked, ModelResponse(parts=[call])]) == [asked]
+    kept = compaction.closed([asked, ModelResponse(parts=[TextPart(content="Look."), call])])
+    assert [type(part).__name__ for part in kept[-1].parts] == ["TextPart"]
