@@ -202,3 +202,20 @@ def test_it_is_said_where_no_note_holds_a_word_of_the_query(tmp_path: Path) -> N
 
         assert answer.hits[0].row.note == "a.md"
         assert answer.remarks == ("no note holds any of these words: these are the nearest in meaning",)
+
+
+@pytest.mark.parametrize("query", ["#ai_edit", "ai_edit"])
+def test_notes_in_which_an_edit_waits_are_found_by_its_tag(tmp_path: Path, query: str) -> None:
+    edit = '{"id":"1f2e3d4c-5b6a79","type":"replace","before":"Old text.\\n","after":"New text.\\n"}'
+    block = f"```ai-edit\n{edit}\n```\n#ai_edit\n"
+    root = worlds.fill(tmp_path / "v", {**NOTES, "Waits.md": f"# Head\n\n{block}"})
+    with worlds.engine(root, tmp_path / "s") as opened:
+        opened.refresh()
+        waiting = found(opened, query, mode="keyword")
+        tagged = found(opened, "text", Filter(tags=("ai_edit",)))
+        new = found(opened, "new", mode="keyword")
+        (root / "Waits.md").write_text("# Head\n\nOld text.\n", encoding="utf-8")
+        opened.refresh()
+        after = found(opened, query, mode="keyword")
+
+    assert (waiting, tagged, new, after) == (["Waits.md"], ["Waits.md"], [], [])

@@ -9,6 +9,8 @@ from knapper.index.records import Record
 from knapper.index.segment import segment
 from knapper.vault import links, paths
 
+_WAITING = "ai_edit"
+"""The tag below each edit that waits for a person's word, as `knapper.vault.pending` reads it."""
 _SEARCHED = "file_id = ? AND shape != 'list' AND item IS NOT NULL"
 """Properties that are asked for by a part of their text."""
 
@@ -114,7 +116,7 @@ def _replace_title(connection: sqlite3.Connection, file_id: int, record: Record)
     row = [
         segment(record.title),
         segment("\n".join((*record.aliases, *record.names))),
-        segment("\n".join(t for _, t, _ in record.headings)),
+        segment("\n".join((*(t for _, t, _ in record.headings), *_waiting(record)))),
     ]
     new = json.dumps([*row, "\n".join((record.title, *record.aliases, *record.names))], ensure_ascii=False)
     old = connection.execute("SELECT title_row FROM files WHERE id = ?", (file_id,)).fetchone()[0]
@@ -130,6 +132,11 @@ def _replace_title(connection: sqlite3.Connection, file_id: int, record: Record)
         (file_id, title, aliases, headings),
     )
     connection.execute("INSERT INTO name_grams (rowid, names) VALUES (?, ?)", (file_id, names))
+
+
+def _waiting(record: Record) -> tuple[str, ...]:
+    """Give the tag of edits that wait in a note as a word to find it by: its chunks hold the text without them."""
+    return (_WAITING,) if any(tag.name == _WAITING for tag in record.tags) else ()
 
 
 def _remove_title(connection: sqlite3.Connection, file_id: int) -> None:
