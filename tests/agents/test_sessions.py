@@ -155,7 +155,11 @@ def test_many_writers_leave_whole_turns_only(tmp_path: Path, clock: Clock) -> No
 def test_two_that_ask_for_one_notes_session_at_once_get_the_same(tmp_path: Path, clock: Clock) -> None:
     opened = [store.open_store(tmp_path, clock) for _ in range(4)]
     found: list[str] = []
-    threads = [threading.Thread(target=lambda own=own: found.append(own.by_file(file("a.md")).id)) for own in opened]
+
+    def ask(own: Store) -> None:
+        found.append(own.by_file(file("a.md")).id)
+
+    threads = [threading.Thread(target=ask, args=(own,)) for own in opened]
     for thread in threads:
         thread.start()
     for thread in threads:

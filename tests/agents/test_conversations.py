@@ -1,0 +1,368 @@
+"""Messages to sessions: routed by the open note, answered one at a time, kept however they end."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+from knapper.agents import live
+from knapper.agents.chat import Chat
+from knapper.agents.conversations import MAX_CHARS, Conversations, Said
+from knapper.agents.events import Done, Event, Text
+from knapper.agents.live import LiveTurn, LiveTurns
+from knapper.agents.sessions import store
+from knapper.agents.usage import Limits, open_meter
+from knapper.changes.writer import Asked
+from knapper.errors import BadInput, ConflictError, NotFound
+from knapper.tools import moves
+from knapper.tools.context import Context
+from tests.agents import protocol, scripted
+from tests.agents.protocol import Reply
+from tests.agents.scripted import NOW, Call, Model
+from tests.tools import opened
+
+NOTES = {"A.md": "# A\n\nAlpha.\n", "B.md": "# B\n\nBeta. [[A]]\n"}
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> opened.Opener:
+    return opened.vault(tmp_path, NOTES)
+
+
+@pytest.fixture
+def talks(vault: opened.Opener) -> Generator[Conversations]:
+    context = vault.open("agent")
+    folder = vault.state / "chats"
+    folder.mkdir(parents=True)
+    kept = store.open_store(folder, lambda: NOW)
+
+    def open_context(run: str) -> Context:
+        return replace(context, asked=Asked(run=run))
+
+    yield Conversations(store=kept, folder=folder, context_of=open_context, wait_s=0.3)
+    kept.shut()
+    context.close()
+
+
+def say(talks: Conversations, chat: Chat, session: str, text: str = "hello", *, note: str = "") -> list[Event]:
+    events: list[Event] = []
+    _ = asyncio.run(talks.reply(chat, session, Said(text=text, active_file=note), events.append))
+    return events
+
+
+def prompts(model: Model) -> list[str]:
+    last = [one for one in model.asked[-1] if isinstance(one, ModelRequest)]
+    return [str(part.content) for one in last for part in one.parts if isinstance(part, UserPromptPart)]
+
+
+def test_each_note_has_its_session_and_any_spelling_finds_it(talks: Conversations) -> None:
+    a, b, none = talks.route("A.md"), talks.route("B.md"), talks.route(None)
+
+    assert len({a.id, b.id, none.id}) == 3
+    assert talks.route("a.MD").id == a.id
+    assert talks.route("").id == none.id
+    assert talks.route("  ").id == none.id
+
+
+def test_a_note_that_is_not_there_has_a_session_by_its_path(talks: Conversations) -> None:
+    assert talks.route("Nowhere.md").id == talks.route("Nowhere.md").id
+    assert talks.route("../../etc/passwd").id != talks.route("Nowhere.md").id
+
+
+def test_a_session_remembers_and_another_one_does_not(talks: Conversations) -> None:
+    model = Model([["First."], ["Second."], ["Third."]])
+    chat = scripted.chat(model)
+    a, b = talks.route("A.md").id, talks.route("B.md").id
+
+    _ = say(talks, chat, a, "one")
+    _ = say(talks, chat, b, "two")
+    events = say(talks, chat, a, "three")
+
+    assert prompts(model) == ["one", "three"]
+    assert scripted.done(events).session_id == a
+    assert [turn.outcome["answer"] for turn in talks.store.turns(a)] == ["First.", "Third."]
+
+
+def test_a_note_renamed_by_us_keeps_its_session(talks: Conversations, vault: opened.Opener) -> None:
+    session = talks.route("A.md")
+    with vault.open("cli") as context:
+        context.index.refresh()
+        _ = moves.move_file(context, "A.md", "Archive/Alpha.md")
+
+    assert talks.route("Archive/Alpha.md").id == session.id
+    assert talks.store.get(session.id).file == "Archive/Alpha.md"
+
+
+def test_a_note_renamed_elsewhere_keeps_its_session_even_if_it_is_edited_too(
+    talks: Conversations, vault: opened.Opener
+) -> None:
+    session = talks.route("A.md")
+    Path(vault.root / "A.md").rename(vault.root / "Alpha.md")
+    with (vault.root / "Alpha.md").open("a", encoding="utf-8") as note:
+        note.write("More.\n")
+
+    assert talks.route("Alpha.md").id == session.id
+
+
+def test_what_cannot_be_answered_is_refused_before_anything_is_kept(talks: Conversations) -> None:
+    chat = scripted.chat(Model([["Hi."]]))
+    session = talks.route(None).id
+
+    with pytest.raises(NotFound):
+        say(talks, chat, "nobody")
+    with pytest.raises(BadInput):
+        say(talks, chat, session, "   ")
+    with pytest.raises(BadInput):
+        say(talks, chat, session, "x" * (MAX_CHARS + 1))
+    assert talks.store.get(session).turns == 0
+
+
+def test_a_failed_turn_is_kept_and_the_session_goes_on(talks: Conversations) -> None:
+    session = talks.route(None).id
+    with protocol.serving(Reply(status=500), Reply(parts=["Better."])) as server:
+        from knapper.agents import models, names  # noqa: PLC0415
+        from knapper.agents.models import Patience  # noqa: PLC0415
+
+        wanted = [names.parse(f"tiny@{server.base_url}")]
+        chat = scripted.chat(models.open_model(wanted, lambda _: "", Patience(retries=0, timeout_s=2)))
+        first = say(talks, chat, session, "one")
+        second = say(talks, chat, session, "two")
+
+    assert scripted.done(first).state == "failed"
+    assert scripted.done(second).answer == "Better."
+    assert [turn.outcome["state"] for turn in talks.store.turns(session)] == ["failed", "complete"]
+
+
+def test_two_messages_to_one_session_are_answered_one_after_the_other(talks: Conversations) -> None:
+    session = talks.route(None).id
+    model = Model([["One."], ["Two."]])
+    chat = scripted.chat(model)
+
+    async def both() -> None:
+        await asyncio.gather(
+            *(talks.reply(chat, session, Said(text=text), lambda _: None) for text in ("first", "second"))
+        )
+
+    asyncio.run(both())
+
+    assert [turn.number for turn in talks.store.turns(session)] == [1, 2]
+    assert len(prompts(model)) == 2
+
+
+def test_a_session_that_stays_busy_refuses(talks: Conversations) -> None:
+    session = talks.route(None).id
+
+    async def clash(chat: Chat) -> None:
+        first = asyncio.create_task(talks.reply(chat, session, Said(text="slow"), lambda _: None))
+        await asyncio.sleep(0.3)
+        try:
+            with pytest.raises(ConflictError) as told:
+                await talks.reply(chat, session, Said(text="quick"), lambda _: None)
+            assert told.value.code == "session_busy"
+        finally:
+            first.cancel()
+            await asyncio.wait([first])
+
+    with protocol.serving(Reply(parts=["a", "b"], hang_s=20)) as server:
+        from knapper.agents import models, names  # noqa: PLC0415
+
+        asyncio.run(clash(scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))))
+
+    assert [turn.outcome["state"] for turn in talks.store.turns(session)] == ["cancelled"]
+
+
+def test_a_long_conversation_is_summed_up_between_turns(talks: Conversations) -> None:
+    session = talks.route(None).id
+    model = Model([["answer " * 400]])
+    chat = scripted.chat(model, context_tokens=2_000)
+
+    for number in range(8):
+        _ = say(talks, chat, session, f"Question {number}")
+
+    known = talks.store.history(session)
+    assert known.head.upto > 0
+    assert "Question 0" not in str(prompts(model))
+    assert talks.store.get(session).turns == 8
+
+
+def test_a_cleared_session_forgets(talks: Conversations) -> None:
+    session = talks.route(None).id
+    model = Model([["Hi."]])
+    chat = scripted.chat(model)
+
+    _ = say(talks, chat, session, "secret")
+    _ = talks.store.clear(session)
+    _ = say(talks, chat, session, "next")
+
+    assert prompts(model) == ["next"]
+
+
+def test_limits_hold_for_turns_runs_and_days(talks: Conversations, tmp_path: Path) -> None:
+    session, other = talks.route("A.md").id, talks.route("B.md").id
+    meter = open_meter(tmp_path, Limits(run_tokens=80, day_tokens=1_000), lambda: NOW)
+    chat = scripted.chat(Model([["Hello there."]]), meter=meter)
+
+    first = say(talks, chat, session)
+    second = say(talks, chat, session)
+    third = say(talks, chat, session)
+    elsewhere = say(talks, chat, other)
+
+    assert scripted.done(first).state == "complete"
+    assert "limit" in {scripted.done(second).state, scripted.done(third).state}
+    assert scripted.done(elsewhere).state == "complete"
+    assert meter.of_run(session).tokens > 0
+    assert meter.today().tokens == meter.of_run(session).tokens + meter.of_run(other).tokens
+    meter.shut()
+
+
+def test_a_deleted_session_is_gone(talks: Conversations) -> None:
+    session = talks.route("A.md").id
+    _ = say(talks, scripted.chat(Model([["Hi."]])), session)
+
+    talks.delete(session)
+
+    with pytest.raises(NotFound):
+        talks.store.get(session)
+    assert talks.route("A.md").id != session
+
+
+def test_a_proposal_of_a_turn_is_an_object_that_a_person_can_accept(talks: Conversations, vault: opened.Opener) -> None:
+    session = talks.route("A.md").id
+    call = Call("edit_file", {"path": "A.md", "old_text": "Alpha.", "new_text": "Omega."})
+    model = Model([[call], ["It waits for your word."]])
+
+    events = say(talks, scripted.chat(model), session)
+
+    (event,) = scripted.of(events, "proposal")
+    proposal = cast("dict[str, object]", event.as_dict()["proposal"])
+    assert vault.text("A.md") == NOTES["A.md"]
+    assert scripted.done(events).proposals == [proposal["id"]]
+    assert proposal["run"] == session
+    with vault.open("cli") as context:
+        from knapper.tools import proposals  # noqa: PLC0415
+
+        _ = proposals.accept_proposal(context, str(proposal["id"]), str(proposal["digest"]))
+    assert vault.text("A.md") == "# A\n\nOmega.\n"
+
+
+async def numbers(turn: LiveTurn, after: int = 0) -> list[tuple[int, str]]:
+    async with aclosing(turn.follow(after)) as events:
+        return [(number, event.kind) async for number, event in events]
+
+
+def test_a_listener_may_leave_and_come_back_and_misses_nothing(talks: Conversations) -> None:
+    session = talks.route(None).id
+
+    async def listen() -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+        turns = LiveTurns()
+        chat = scripted.chat(Model([["a ", "b ", "c"]]))
+        turn = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
+        early: list[tuple[int, str]] = []
+        async with aclosing(turn.follow()) as events:
+            async for number, event in events:
+                early.append((number, event.kind))
+                break
+        late = await numbers(turns.find(turn.id), after=early[-1][0])
+        return early, late
+
+    early, late = asyncio.run(listen())
+
+    assert [number for number, _ in early + late] == list(range(1, len(early + late) + 1))
+    assert [kind for _, kind in early + late] == ["text", "text", "text", "usage", "usage", "done"]
+
+
+def test_a_turn_goes_on_when_nobody_listens_and_is_found_by_its_session(talks: Conversations) -> None:
+    session = talks.route(None).id
+
+    async def leave() -> Done:
+        turns = LiveTurns()
+        chat = scripted.chat(Model([["Said to nobody."]]))
+        _ = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
+        return await turns.find(session).wait()
+
+    assert asyncio.run(leave()).answer == "Said to nobody."
+
+
+def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> None:
+    session = talks.route(None).id
+
+    async def stop(chat: Chat) -> list[Event]:
+        turns = LiveTurns()
+        turn = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
+        async with aclosing(turn.follow()) as events:
+            async for _, event in events:
+                if isinstance(event, Text):
+                    assert turn.cancel()
+        assert not turn.cancel()
+        return turn.events
+
+    with protocol.serving(Reply(parts=["Half ", "never"], hang_s=20)) as server:
+        from knapper.agents import models, names  # noqa: PLC0415
+
+        chat = scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))
+        events = asyncio.run(stop(chat))
+
+    assert scripted.done(events).state == "cancelled"
+    assert [turn.outcome["answer"] for turn in talks.store.turns(session)] == ["Half "]
+
+
+def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None:
+    async def fail() -> LiveTurn:
+        async def work(_: object) -> None:
+            raise ZeroDivisionError("a note's text")
+
+        turn = LiveTurns().start("s", work)
+        _ = await turn.wait()
+        return turn
+
+    turn = asyncio.run(fail())
+
+    assert [event.kind for event in turn.events] == ["error", "done"]
+    assert "a note's text" not in str(turn.events)
+    assert isinstance(turn.failure, ZeroDivisionError)
+
+
+def test_turns_that_ended_are_forgotten_after_a_while_and_too_many_are_refused() -> None:
+    async def run() -> None:
+        turns = LiveTurns(kept_s=0, max_running=1)
+        gate = asyncio.Event()
+
+        async def work(_: object) -> None:
+            await gate.wait()
+
+        turn = turns.start("s", work)
+        with pytest.raises(ConflictError):
+            turns.start("t", work)
+        gate.set()
+        _ = await turn.wait()
+        await asyncio.sleep(0.01)
+        with pytest.raises(NotFound):
+            turns.find(turn.id)
+
+    asyncio.run(run())
+    assert live.KEPT_S > 0
+
+
+def test_shutting_down_keeps_what_there_is(talks: Conversations) -> None:
+    session = talks.route(None).id
+
+    async def shut(chat: Chat) -> None:
+        turns = LiveTurns()
+        turn = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
+        async with aclosing(turn.follow()) as events:
+            async for _, event in events:
+                if isinstance(event, Text):
+                    break
+        await turns.shut()
+
+    with protocol.serving(Reply(parts=["Half ", "never"], hang_s=20)) as server:
+        from knapper.agents import models, names  # noqa: PLC0415
+
+        asyncio.run(shut(scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))))
+
+    assert [turn.outcome["answer"] for turn in talks.store.turns(session)] == ["Half "]

@@ -1,0 +1,106 @@
+"""What models cost is counted, and held to the owner's limits."""
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from knapper.agents import usage
+from knapper.agents.usage import Limits, Spent
+from knapper.errors import RefusedError
+from tests.agents import scripted
+from tests.agents.scripted import NOW, Model
+from tests.tools import opened
+
+
+def spent(tokens: int, cost: str | None = None) -> Spent:
+    return Spent(requests=1, input_tokens=tokens, output_tokens=0, cost_usd=Decimal(cost) if cost else None)
+
+
+def meter(folder: Path, limits: Limits, now: dt.datetime = NOW) -> usage.Meter:
+    return usage.open_meter(folder, limits, lambda: now)
+
+
+def test_what_is_used_is_added_up_for_runs_and_days(tmp_path: Path) -> None:
+    own = meter(tmp_path, Limits())
+    own.record("a", "m", spent(10, "0.10"))
+    own.record("a", "m", spent(5))
+    own.record("b", "m", spent(1, "0.02"))
+    own.shut()
+    tomorrow = meter(tmp_path, Limits(), NOW + dt.timedelta(days=1))
+
+    assert tomorrow.of_run("a").tokens == 15
+    assert tomorrow.of_run("a").cost_usd == Decimal("0.10")
+    assert tomorrow.today().tokens == 0
+    assert tomorrow.today().cost_usd is None
+    tomorrow.shut()
+
+
+def test_nothing_used_is_nothing_written(tmp_path: Path) -> None:
+    own = meter(tmp_path, Limits())
+    own.record("a", "m", Spent())
+
+    assert own.of_run("a") == Spent()
+    own.shut()
+
+
+@pytest.mark.parametrize(
+    ("limits", "left"),
+    [
+        (Limits(), None),
+        (Limits(turn_tokens=70), 70),
+        (Limits(turn_tokens=70, run_tokens=30), 20),
+        (Limits(turn_tokens=70, run_tokens=300, day_tokens=50), 39),
+    ],
+)
+def test_a_turn_may_use_what_the_tightest_limit_leaves(tmp_path: Path, limits: Limits, left: int | None) -> None:
+    own = meter(tmp_path, limits)
+    own.record("a", "m", spent(10))
+    own.record("b", "m", spent(1))
+
+    assert own.allow("a").total_tokens_limit == left
+    assert own.allow("a").request_limit == usage.MAX_REQUESTS
+    own.shut()
+
+
+@pytest.mark.parametrize(
+    ("limits", "setting"),
+    [
+        (Limits(run_tokens=10), "model.run_tokens"),
+        (Limits(day_tokens=10), "model.day_tokens"),
+        (Limits(day_cents=5), "model.day_cents"),
+    ],
+)
+def test_a_limit_that_is_reached_refuses_and_names_its_setting(tmp_path: Path, limits: Limits, setting: str) -> None:
+    own = meter(tmp_path, limits)
+    own.record("a", "m", spent(10, "0.05"))
+
+    with pytest.raises(RefusedError, match=setting) as told:
+        own.allow("a")
+
+    assert told.value.code == "budget_spent"
+    own.shut()
+
+
+def test_a_turn_stops_where_its_limit_is(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"A.md": "A\n"})
+    folder = tmp_path / "account"
+    folder.mkdir()
+    own = meter(folder, Limits(turn_tokens=60))
+    model = Model([[scripted.Call("read_file", {"path": "A.md", "offset": number})] for number in range(9)])
+
+    with scripted.agent(vault) as context:
+        events = scripted.run(scripted.chat(model, meter=own), context)
+
+    assert scripted.done(events).state == "limit"
+    assert [getattr(event, "code", "") for event in scripted.of(events, "error")] == ["budget_spent"]
+    assert len(model.asked) < 9
+    own.shut()
+
+
+def test_a_known_models_price_is_known() -> None:
+    from pydantic_ai.usage import RunUsage  # noqa: PLC0415
+
+    assert usage.of(RunUsage(requests=1, input_tokens=5, cost=Decimal("0.1"))).as_dict()["cost_usd"] == 0.1
+    assert usage.of(RunUsage(requests=1, input_tokens=5)).as_dict()["cost_usd"] is None
