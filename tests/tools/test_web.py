@@ -97,6 +97,15 @@ def test_a_page_without_text_says_so(opener: Opener, net: Internet) -> None:
     assert (answer["content"], answer["message"]) == ("", "The page holds no readable text")
 
 
+def test_a_page_whose_end_was_not_read_says_so(opener: Opener, net: Internet) -> None:
+    net.pages["site.example/b"] = page("<p>Knots are tied.</p>" + "<!-- -->" * 150_000 + "<p>The end.</p>")
+    with online(opener, open_web(Options(), dialer=net.dialer)) as context:
+        answer = web.fetch_page(context, "http://site.example/b")
+
+    assert answer["content"] == "Knots are tied."
+    assert "its end wasn't read" in str(answer["message"])
+
+
 @pytest.mark.parametrize(("offset", "length"), [(-1, 5), (0, 0), (0, 50_001)])
 def test_numbers_out_of_range_are_refused_before_anything_is_fetched(
     opener: Opener, net: Internet, offset: int, length: int

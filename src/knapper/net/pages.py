@@ -21,6 +21,8 @@ _PDF: Final = "application/pdf"
 _OK: Final = range(200, 300)
 _HEAD: Final = 1_024
 _TITLE_MOST: Final = 300
+_HTML_MOST: Final = 1_000_000
+"""Characters of HTML that are looked through: a second of work for each 200,000 or so, at worst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class Page:
     content_type: str
     text: str
     """Markdown, where the page was HTML; empty where nothing readable was found."""
+    is_cut: bool = False
+    """Whether the page was so long that its end wasn't looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +99,15 @@ def read(answer: Answer) -> Page:
         raise WrongType("what came isn't text", hint="look for a page of text on the same")
     text = charsets.decode(answer.body, answer.charset)
     is_html = answer.content_type in _HTML or (not answer.content_type and bool(_LOOKS_HTML.search(head)))
-    title, date, text = _from_html(text, answer.url) if is_html else ("", "", text)
+    is_cut = is_html and len(text) > _HTML_MOST
+    title, date, text = _from_html(text[:_HTML_MOST], answer.url) if is_html else ("", "", text)
     return Page(
         url=answer.url,
         title=texts.line(title, _TITLE_MOST),
         date=date,
         content_type=answer.content_type or ("text/html" if is_html else "text/plain"),
         text=texts.tidy(text).strip() if is_html else texts.tidy(text),
+        is_cut=is_cut,
     )
 
 

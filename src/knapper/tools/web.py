@@ -13,6 +13,7 @@ from knapper.tools.shapes.web import FetchedPage, WebResults
 from knapper.vault.outline import JSONValue
 
 if TYPE_CHECKING:
+    from knapper.net.pages import Page, Passage
     from knapper.net.web import Web
 
 MAX_RESULTS = 15
@@ -85,9 +86,16 @@ def fetch_page(context: Context, url: str, offset: int = 0, length: int = 8_000)
         "truncated": part.next_offset is not None,
         "untrusted": True,
     }
+    said = _remark(page, part)
+    return {**answer, "message": said} if said else answer
+
+
+def _remark(page: "Page", part: "Passage") -> str:
+    if not page.text:
+        return "The page holds no readable text"
     if not part.text:
-        answer["message"] = "The page holds no readable text" if not page.text else "The page ends before this offset"
-    return answer
+        return "The page ends before this offset"
+    return "The page is very long, and its end wasn't read" if page.is_cut and part.next_offset is None else ""
 
 
 def _nothing(web: "Web") -> Answer:
