@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from knapper.errors import SetupError
+from knapper.errors import NotFound, SetupError
 from knapper.tools.shapes import Answer
 from knapper.vault.outline import JSONValue
 
@@ -77,8 +77,6 @@ class Given:
     """Of local time from UTC."""
     methods: tuple[str, ...] = ()
     """Methods of its object beyond those that it always has."""
-    tools: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
-    """Names of tools, each with those of its parameters."""
 
 
 class Sandbox(Protocol):
@@ -108,8 +106,12 @@ class Signature:
     """A JSON schema of the arguments."""
 
 
-def _own_only() -> "Mapping[str, Context]":
-    return {}
+def _own_only(vault: str) -> "Context":
+    raise NotFound(f"there is no vault '{vault}'", code="no_vault")
+
+
+def _no_tools() -> "Sequence[Signature]":
+    return ()
 
 
 def _no_tool(context: "Context", name: str, arguments: Mapping[str, JSONValue]) -> Answer:
@@ -125,9 +127,9 @@ class Scripting:
     """Folders that the profiles local and extended may read."""
     http_get: Callable[[str], str] | None = None
     """Gets the text at an address, through the guard, of the owner's hosts only; for the profile extended."""
-    vaults: "Callable[[], Mapping[str, Context]]" = _own_only
-    """Opens the other vaults for the same client, by their names."""
-    tools: tuple[Signature, ...] = ()
-    """Reading tools that scripts can call."""
+    open_vault: "Callable[[str], Context]" = _own_only
+    """Opens another vault for the same client, by its name."""
+    tools: Callable[[], Sequence[Signature]] = _no_tools
+    """Lists the reading tools that scripts can call."""
     call: "Callable[[Context, str, Mapping[str, JSONValue]], Answer]" = _no_tool
     """Calls one of them by name."""

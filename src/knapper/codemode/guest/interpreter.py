@@ -25,8 +25,6 @@ class Job(TypedDict, total=False):
     """Of local time from UTC, in seconds."""
     methods: list[str]
     """Methods of `obsidian` beyond those that it always has."""
-    tools: dict[str, list[str]]
-    """Names of the tools, each with those of its parameters."""
     result_bytes: int
 
 
@@ -48,7 +46,7 @@ def run(job: str, call: Callable[[str], str], emit: Callable[[str], None]) -> st
     printed = streams.Printed(emit)
     sys.stdout = sys.stderr = cast("TextIO", printed)
     try:
-        outcome = _run(asked, Obsidian(host, asked.get("methods", []), asked.get("tools", {})))
+        outcome = _run(asked, Obsidian(host, asked.get("methods", [])))
     finally:
         printed.flush()
     return outcome

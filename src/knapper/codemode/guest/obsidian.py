@@ -52,26 +52,22 @@ class Host:
 
 
 class Tools:
-    """Hold the vault's tools, each a function: ``obsidian.tools.find_notes(query="x")``."""
+    """Hold the vault's tools, each a function: ``obsidian.tools.read_file(path="A.md")``."""
 
-    def __init__(self, host: Host, known: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
-        self._known = known
 
     def __dir__(self) -> list[str]:
         """Name the tools."""
-        return sorted(self._known)
+        return cast("list[str]", self._host("tools", {}))
 
     def __getattr__(self, name: str) -> Callable[..., dict[str, JSON]]:
         """Give one of the tools."""
-        if name not in self._known:
-            raise AttributeError(f"there is no tool '{name}' in scripts; there are: {', '.join(sorted(self._known))}")
-        parameters = self._known[name]
+        if name.startswith("_"):
+            raise AttributeError(name)
 
         def tool(*positional: object, **named: object) -> dict[str, JSON]:
-            if len(positional) > len(parameters):
-                raise TypeError(f"{name} takes {', '.join(parameters) or 'no arguments'}")
-            arguments = {**dict(zip(parameters, positional, strict=False)), **named}
+            arguments = {**named, "": list(positional)} if positional else named
             return cast("dict[str, JSON]", self._host(f"tools.{name}", arguments))
 
         tool.__name__ = name
@@ -83,10 +79,10 @@ class Obsidian:
 
     Error = ObsidianError
 
-    def __init__(self, host: Host, methods: Sequence[str], tools: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, host: Host, methods: Sequence[str]) -> None:
         self._host = host
         self._methods = frozenset(methods)
-        self.tools = Tools(host, tools)
+        self.tools = Tools(host)
 
     def search(
         self,

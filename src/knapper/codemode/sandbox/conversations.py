@@ -28,7 +28,7 @@ _WRAPPING: Final = 1_000
 class Talk:
     """Collect what comes of one script."""
 
-    ending: Literal["done", "timeout", "memory", "crash"] = "crash"
+    ending: Literal["done", "calls", "timeout", "memory", "crash"] = "crash"
     content: bytes = b""
     """What the guest says became of it, where it is done."""
     output: list[bytes] = field(default_factory=list[bytes])
@@ -101,7 +101,9 @@ class Conversation:
             letter, content = frame
             if letter == "C":
                 talk.calls += 1
-                if talk.calls > limits.calls * 2 or time.monotonic() > until:
+                if talk.calls > limits.calls * 2:
+                    talk.ending = "calls"
+                if talk.ending == "calls" or time.monotonic() > until:
                     return
                 self._send("A", answer(content, talk, host, limits))
             elif letter == "O":
@@ -200,7 +202,6 @@ def _job(script: str, limits: Limits, given: Given) -> bytes:
         "now": given.now,
         "offset": given.offset_s,
         "methods": list(given.methods),
-        "tools": {name: list(parameters) for name, parameters in given.tools.items()},
         "result_bytes": limits.result_bytes,
     }
     sizes = (limits.stdout_bytes, limits.request_bytes)

@@ -159,6 +159,8 @@ def _told(talk: Talk, limits: Limits) -> tuple[Kind, JSONValue, str]:
     match talk.ending:
         case "timeout":
             return "timeout", None, f"the script took longer than {limits.timeout_s:g} s, with all that it asked for"
+        case "calls":
+            return "refused", None, f"the script went on calling after the {limits.calls:,} times that it may"
         case "memory":
             return "memory", None, f"the script needed more than {limits.memory_mb} MB"
         case "crash":

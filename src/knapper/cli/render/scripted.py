@@ -1,0 +1,35 @@
+"""Show what became of a script."""
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from knapper.cli import output
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.tools.sandboxes import Kind, Outcome
+
+_CODES: Final[Mapping[Kind, ExitCode]] = {
+    "ok": ExitCode.OK,
+    "syntax": ExitCode.USAGE,
+    "refused": ExitCode.REFUSED,
+}
+
+
+def show(options: Options, outcome: Outcome) -> None:
+    """Print the result, and on the error stream what was printed and what went wrong."""
+    if outcome.stdout:
+        output.note(options, output.plain(outcome.stdout.rstrip("\n")))
+    if outcome.ok:
+        output.write(options, output.plain(json.dumps(outcome.result, ensure_ascii=False, indent=2)))
+    else:
+        click.echo(output.plain(f"error: the script ended with {outcome.kind}: {outcome.error}"), err=True)
+    told = f"{outcome.wall_s:.2f} s, {outcome.calls} calls"
+    output.note(options, f"{told}, {outcome.peak_mb:.0f} MB" if outcome.peak_mb else told)
+
+
+def code(outcome: Outcome) -> ExitCode:
+    """Give the exit code that tells it."""
+    return _CODES.get(outcome.kind, ExitCode.NOTHING)

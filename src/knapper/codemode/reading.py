@@ -1,0 +1,120 @@
+"""Read vaults for scripts, in the plain shapes of the documented contract."""
+
+from pathlib import Path
+from typing import Final
+
+from knapper.errors import BadInput, CallerError, KnapError, NotFound
+from knapper.index.filters import Filter, PropertyTest
+from knapper.index.search import Question
+from knapper.tools import foreign
+from knapper.tools.context import Context
+from knapper.vault import disk, lookup, notes, paths, walk
+from knapper.vault.notes import Note
+from knapper.vault.outline import JSONValue
+from knapper.vault.paths import NotePath
+
+_NOTE: Final = ".md"
+_MOST_FILE: Final = 8_000_000
+
+
+def found(context: Context, query: str, limit: int, path_filter: str, type_filter: str) -> list[tuple[Note, float]]:
+    """Search one vault; each note once, best first, with its score.
+
+    Raises:
+        BadInput: The query holds no word.
+    """
+    if not query.strip():
+        raise BadInput("the query is empty", hint="give at least one word")
+    where = Filter(
+        folders=_folders(path_filter),
+        paths=(path_filter,) if path_filter.endswith(_NOTE) else (),
+        properties=(PropertyTest(name="type", op="equals", value=type_filter),) if type_filter else (),
+    )
+    _ = context.freshen()
+    asked = Question(text=query, mode="hybrid", limit=limit, per_note=1, where=context.restrict(where))
+    read = [(note(context, hit.row.note), round(hit.score, 4)) for hit in context.index.search(asked).hits]
+    return [(one, score) for one, score in read if one is not None]  # it may be gone by now
+
+
+def note(context: Context, raw: str) -> Note | None:
+    """Read a note, also by its path without ending; None where the client sees none.
+
+    Raises:
+        BadInput: It can be no path, or the file isn't text.
+        RefusedError: It leads out of the vault.
+    """
+    for path in (raw,) if paths.suffix(raw) else (raw, f"{raw}{_NOTE}"):
+        try:
+            read = context.view.read_head(path)
+        except NotFound:
+            continue
+        if walk.kind_of(read.path) == "attachment" and b"\0" in read.raw:
+            raise BadInput(f"{read.path} isn't text", code="not_text")
+        _ = foreign.heard(context, read)
+        return read
+    return None
+
+
+def text(read: Note | None) -> str:
+    """Give a note's whole text; empty where there is none."""
+    return notes.text(read.raw) if read else ""
+
+
+def properties(read: Note | None) -> dict[str, JSONValue]:
+    """Give a note's properties; empty where there is none."""
+    block = read.outline.frontmatter if read else None
+    return dict(block.values) if block else {}
+
+
+def listed(context: Context, directory: str, *, recursive: bool) -> list[str]:
+    """Name the notes of a folder and its folders, these with a slash at the end; or all notes below it.
+
+    Raises:
+        BadInput: It can be no path.
+        RefusedError: It leads out of the vault.
+    """
+    inside = directory.strip().strip("/")
+    folder = "" if inside in {"", "."} else f"{paths.parse(inside, root=context.view.root)}/"
+    below = [str(file.path) for file in context.view.files() if walk.kind_of(file.path) == "note"]
+    length = len(folder)
+    below = [path for path in below if paths.key(path[:length]) == paths.key(folder)]
+    if recursive:
+        return below
+    here = [path for path in below if "/" not in path[length:]]
+    folders = dict.fromkeys(f"{path[:length]}{path[length:].split('/')[0]}/" for path in below if "/" in path[length:])
+    return [*folders, *here]
+
+
+def wikilink(context: Context, raw: str) -> str:
+    """Write a link to a note; to one that isn't there as well."""
+    try:
+        path = context.view.path(raw)
+    except CallerError:
+        path = paths.parse(raw, root=context.view.root)
+    return f"[[{path.removesuffix(_NOTE)}]]"
+
+
+def file(roots: tuple[Path, ...], raw: str) -> str:
+    """Read a text file below one of some folders; links out of them aren't followed.
+
+    Raises:
+        KnapError: As the last of the folders says it.
+    """
+    failure: KnapError = NotFound("no folder may be read by scripts", hint="the owner can allow one")
+    for root in roots:
+        try:
+            path: NotePath = paths.parse(raw, root=root)
+            place = lookup.resolve(root, path)
+            content = disk.read_bytes(place.file, shown_as=place.path, max_bytes=_MOST_FILE)
+        except KnapError as error:
+            failure = error
+            continue
+        if b"\0" in content:
+            raise BadInput(f"{place.path} isn't text", code="not_text")
+        return notes.text(content)
+    raise failure
+
+
+def _folders(path_filter: str) -> tuple[str, ...]:
+    folder = path_filter.strip().rstrip("*").strip("/")
+    return (folder,) if folder and not folder.endswith(_NOTE) else ()

@@ -1,0 +1,98 @@
+"""Run scripts over the vault: the tool for clients whose own model writes them."""
+
+from typing import Annotated, Final, cast
+
+from typing_extensions import TypedDict
+
+from knapper.codemode.bridge import Bridge
+from knapper.errors import BadInput
+from knapper.tools.context import Context
+from knapper.tools.rows import Row
+from knapper.tools.sandboxes import Given, Limits, Outcome, Profile
+from knapper.tools.shapes import Answer
+from knapper.vault.outline import JSONValue
+
+
+class ScriptOutcome(TypedDict):
+    """Tell what became of a script."""
+
+    success: bool
+    ok: bool
+    kind: str
+    result: JSONValue
+    stdout: str
+    error: str
+    wall_s: float
+    peak_mb: float
+    calls: int
+
+
+def run_script(
+    context: Context, code: str, profile: Profile = "strict", timeout_s: float | None = None
+) -> Annotated[Answer, ScriptOutcome]:
+    """Run a Python script over the vault in a sandbox: many searches and reads in one call; only its result comes back.
+
+    The script has `obsidian` with search(query, limit), read_note(path), read_notes(paths), list_notes(directory,
+    recursive), get_frontmatter(path), get_hash(path), create_wikilink(path), write_note(path, content), which only
+    proposes, and the reading tools as obsidian.tools.NAME(...). It sets `__result__` to JSON of at most 200 KB. It may
+    import json, re, datetime, collections, itertools, functools, math, hashlib, pathlib, typing, dataclasses, enum and
+    yaml.
+
+    Args:
+        context: The vault, as the client sees it.
+        code: Python.
+        profile: What else it may read, where the owner allows any: local for files, extended for files and pages.
+        timeout_s: How long it may take, in seconds; never longer than the owner allows.
+
+    Returns:
+        ``ok``, ``result``, ``stdout``, ``error`` with line and cause, and ``kind``: ok, syntax, error, refused, result,
+        timeout, memory or crash.
+
+    Raises:
+        BadInput: There is no script, or no time.
+        SetupError: Scripts can't be run here.
+    """
+    return answer(run(context, code, profile, timeout_s))
+
+
+def run(context: Context, code: str, profile: Profile = "strict", timeout_s: float | None = None) -> Outcome:
+    """Run a script; as `run_script`, for programs."""
+    if not code.strip():
+        raise BadInput("the script is empty")
+    if timeout_s is not None and not timeout_s > 0:
+        raise BadInput(f"timeout_s is {timeout_s:g}", hint="give more than 0")
+    sandbox = context.open_sandbox()
+    limits = sandbox.limits if timeout_s is None else Limits(timeout_s=timeout_s).within(sandbox.limits)
+    bridge = Bridge(context, profile)
+    return sandbox.run(code, bridge, limits=limits, given=given(context, bridge))
+
+
+def given(context: Context, bridge: Bridge) -> Given:
+    """Say what a script is told beside its text."""
+    now = context.now()
+    offset = now.utcoffset()
+    return Given(
+        now=now.timestamp(),
+        offset_s=int(offset.total_seconds()) if offset else 0,
+        methods=bridge.methods,
+    )
+
+
+def answer(outcome: Outcome) -> Answer:
+    """Tell an outcome as every surface does."""
+    told: ScriptOutcome = {
+        "success": True,
+        "ok": outcome.ok,
+        "kind": outcome.kind,
+        "result": outcome.result,
+        "stdout": outcome.stdout,
+        "error": outcome.error,
+        "wall_s": outcome.wall_s,
+        "peak_mb": outcome.peak_mb,
+        "calls": outcome.calls,
+    }
+    return cast("Answer", told)
+
+
+ROWS: Final = (Row(function=run_script, effect="write", profile="essential"),)
+"""The tools of this layer."""

@@ -1,0 +1,176 @@
+"""Attack the sandbox, and judge by what came of it outside."""
+
+import json
+import resource
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from knapper.codemode import scripts
+from knapper.codemode.bridge import Bridge
+from knapper.codemode.sandbox.pool import Sandbox
+from knapper.tools.context import Context
+from knapper.tools.sandboxes import Limits, Outcome
+from tests.codemode.attacks import ATTACKS, Attack
+from tests.tools import opened
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="judges by what POSIX systems tell")
+TOKEN = "canary-3f9a71c2d84e"
+LIMITS = Limits(timeout_s=0.8, memory_mb=128, calls=200)
+SLOW_S = 4
+"""What a busy machine may take beyond the script's time."""
+NEXT = (
+    "import json, re\n"
+    "assert 'POISON' not in globals() and not hasattr(json, 'POISON') and not hasattr(obsidian, 'POISON')\n"
+    "assert json.dumps([len('ab')]) == '[2]' and re.findall('a', 'aa') == ['a', 'a']\n"
+    "__result__ = obsidian.read_note('A.md')"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Hold what an attack could reach."""
+
+    folder: Path
+    context: Context
+    secret: Path
+    target: Path
+    port: int
+    visits: list[str]
+
+    def files(self) -> dict[str, bytes]:
+        state = self.folder / "state"
+        found = (path for path in self.folder.rglob("*") if path.is_file() and state not in path.parents)
+        return {str(path): path.read_bytes() for path in found}
+
+
+@pytest.fixture(scope="module")
+def listener() -> Iterator[tuple[int, list[str]]]:
+    visits: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def listen() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                visits.append("came")
+                connection.close()
+
+        threading.Thread(target=listen, daemon=True).start()
+        yield server.getsockname()[1], visits
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, listener: tuple[int, list[str]]) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("world")
+    secret = folder / "secret.txt"
+    _ = secret.write_text(TOKEN, encoding="utf-8")
+    vault = opened.vault(
+        folder,
+        {"A.md": "a note", "Folder/B.md": "another note", "Private/Hidden.md": f"hidden {TOKEN}"},
+        hidden=("Private/",),
+    )
+    (vault.root / "Out.md").symlink_to(secret)
+    (vault.root / "Outside").symlink_to(folder)
+    (vault.root / "Loop.md").symlink_to("Loop.md")
+    with vault.open("script") as context:
+        _ = context.index.refresh()
+        yield World(
+            folder=folder, context=context, secret=secret, target=folder / "made", port=listener[0], visits=listener[1]
+        )
+
+
+def attack(world: World, sandbox: Sandbox, script: str) -> Outcome:
+    bridge = Bridge(world.context)
+    return sandbox.run(aimed(world, script), bridge, given=scripts.given(world.context, bridge))
+
+
+def aimed(world: World, script: str) -> str:
+    for word, value in {"SECRET": world.secret, "TARGET": world.target, "PORT": world.port}.items():
+        script = script.replace(word, str(value))
+    return script
+
+
+@pytest.mark.parametrize("tried", ATTACKS, ids=lambda one: one.name)
+def test_an_attack_has_no_effect_with_the_first_wall_alone(
+    tried: Attack, world: World, code_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one worker is a session, and so a process group, of its own, under resource limits."""
+    with Sandbox(code_folder, LIMITS, workers=1, walls=False) as own:
+        judge(tried, world, own, monkeypatch)
+
+
+@pytest.mark.parametrize("tried", [one for one in ATTACKS if one.kind != "limits"], ids=lambda one: one.name)
+def test_an_attack_has_no_effect_with_both_walls(
+    tried: Attack, world: World, code_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Sandbox(code_folder, LIMITS, workers=1) as own:
+        judge(tried, world, own, monkeypatch)
+
+
+def judge(tried: Attack, world: World, own_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY", TOKEN)
+    before = world.files()
+    processes = sessions_of_children()
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.monotonic()
+
+    outcome = attack(world, own_sandbox, tried.script)
+
+    told = json.dumps(scripts.answer(outcome))
+    assert time.monotonic() - start < LIMITS.timeout_s + SLOW_S
+    assert TOKEN not in told
+    assert not [word for word in host_details(world) if word in told and word not in aimed(world, tried.script)]
+    assert world.files() == before
+    assert not world.visits
+    assert outcome.peak_mb < LIMITS.memory_mb + 320
+    assert len(told) < LIMITS.result_bytes + LIMITS.stdout_bytes * 6 + 10_000
+    assert grown_mb(held) < 150
+    following = attack(world, own_sandbox, NEXT)
+    assert (following.kind, following.result) == ("ok", "a note")
+    own_sandbox.close()
+    assert sessions_of_children() == processes
+
+
+def test_the_judge_sees_what_a_script_without_walls_could_do(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY", TOKEN)
+    before = world.files()
+
+    world.target.write_text("made", encoding="utf-8")
+    with socket.create_connection(("127.0.0.1", world.port)):
+        pass
+    until = time.monotonic() + 5
+    while not world.visits and time.monotonic() < until:
+        time.sleep(0.01)
+
+    assert world.files() != before
+    assert world.visits
+    world.target.unlink()
+    world.visits.clear()
+
+
+def sessions_of_children() -> set[str]:
+    """Name the processes that this one has started and that are still there."""
+    if not sys.platform.startswith("linux"):
+        return set()
+    listed = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    return set(listed.read_text(encoding="ascii").split()) if listed.exists() else set()
+
+
+def host_details(world: World) -> tuple[str, ...]:
+    package = Path(scripts.__file__).parents[2]
+    return (str(world.folder), str(package), sys.prefix, sys.executable, "site-packages", "CANARY")
+
+
+def grown_mb(before: int) -> float:
+    unit = 1_024 if sys.platform.startswith("linux") else 1_048_576
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit
