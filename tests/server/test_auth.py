@@ -6,10 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from knapper.config import Client
 from knapper.errors import SetupError, StorageError
 from knapper.server import auth, tokens
+from knapper.server.http.app import Mount
 from knapper.vault import grants
 from tests.server import apps
 
@@ -183,6 +187,24 @@ def test_only_the_page_accepts_what_the_api_may_only_propose(tmp_path: Path) -> 
     assert proposed["status"] == "proposed"
     assert (by_api.status_code, was_there) == (403, True)
     assert (by_page.status_code, is_there) == (200, False)
+
+
+def test_the_key_of_the_page_is_not_for_mcp_and_the_token_stands_for_an_mcp_client_there(tmp_path: Path) -> None:
+    async def who(request: Request) -> Response:
+        return PlainTextResponse(auth.client_of(request.scope))
+
+    mount = Mount(routes=[Route("/mcp", who), Route("/mcp/more", who), Route("/mcpx", who)])
+    with (
+        apps.world(tmp_path, reader()) as world,
+        world.client(None, mount) as api,
+        world.client(READER, mount) as own,
+        world.client(world.token("page"), mount) as page,
+    ):
+        found = [api.get("/mcp").text, api.get("/mcp/more").text, api.get("/mcpx").text, own.get("/mcp").text]
+        refused = [page.get("/mcp"), page.get("/mcp/more")]
+
+    assert found == ["mcp", "mcp", "http", "reader"]
+    assert [(one.status_code, one.json()["code"]) for one in refused] == [(403, "page_key_refused")] * 2
 
 
 def test_what_a_client_wrote_stands_under_its_name_in_the_journal(tmp_path: Path) -> None:

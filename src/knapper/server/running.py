@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging.config
 import os
 import signal
 import socket
@@ -15,7 +14,6 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from knapper.server import logs
 from knapper.server.connections import Connection
 from knapper.server.stopping import Stop
 
@@ -81,7 +79,6 @@ def serve(app: ASGIApp, taken: socket.socket, *, stop: Stop, stop_s: int, on_sta
         stop_s: How long running calls may take to finish, in seconds.
         on_start: Called once requests are answered.
     """
-    logging.config.dictConfig(logs.configuration())
     config = uvicorn.Config(
         app,
         loop="asyncio",

@@ -1,11 +1,12 @@
 """Put the server together and run it: routes, MCP, watchers, and an orderly end."""
 
+import logging.config
 from collections.abc import Callable
 from dataclasses import replace
 
 from knapper.app import Hub
 from knapper.config import Settings
-from knapper.server import auth, running, sockets, watchers
+from knapper.server import auth, logs, running, sockets, watchers
 from knapper.server.http import app
 from knapper.server.http.app import Mount, Work
 from knapper.server.mcp import http as mcp
@@ -30,6 +31,7 @@ def run(hub: Hub, settings: Settings, *, watch: bool = True, on_start: Callable[
     answering = app.create(hub, server, auth.keys(settings), work, _mounts(hub, watch=watch))
     taken = sockets.bind(server.host, server.port)
     address = sockets.address(taken)
+    logging.config.dictConfig(logs.configuration())
     try:
         running.serve(answering, taken, stop=work.stop, stop_s=server.stop_seconds, on_start=lambda: on_start(address))
     finally:

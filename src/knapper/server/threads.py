@@ -33,7 +33,7 @@ class Threads:
             StorageError: Too many wait already (code ``busy``).
         """
         limit = self._limits[kind]
-        if limit.statistics().tasks_waiting >= self._waiting:
+        if limit.available_tokens < 1 and limit.statistics().tasks_waiting >= self._waiting:
             raise StorageError("the server has too much to do", hint="try again in a moment", code="busy")
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limit)
 

@@ -1,0 +1,109 @@
+"""Run the server in a thread of the test, with a tool that waits."""
+
+import contextlib
+import threading
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import httpx2
+from typing_extensions import TypedDict
+
+from knapper.app import Hub, tables
+from knapper.config import Settings
+from knapper.server import auth, running, sockets, tokens
+from knapper.server.http import app
+from knapper.server.http.app import Mount, Work
+from knapper.server.stopping import Stop
+from knapper.server.threads import Threads
+from knapper.tools.context import Context
+from knapper.tools.rows import Effect, Row
+from knapper.tools.shapes import Answer
+from knapper.tools.tables import Table
+from tests.server import apps
+
+
+class Waited(TypedDict):
+    """Say that the wait is over."""
+
+    success: bool
+
+
+@dataclass(kw_only=True)
+class Door:
+    """Hold calls until it is opened."""
+
+    opened: threading.Event = field(default_factory=threading.Event)
+    waiting: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def wait(self, context: Context) -> Annotated[Answer, Waited]:
+        """Wait until the door is opened."""
+        del context
+        self.waiting.release()
+        self.opened.wait(60)
+        return {"success": True}
+
+    def until_waiting(self, calls: int) -> None:
+        """Wait until so many more calls stand at the door."""
+        for _ in range(calls):
+            assert self.waiting.acquire(timeout=30)
+
+
+class SlowHub(Hub):
+    """Offer one tool more."""
+
+    def __init__(self, settings: Settings, door: Door, effect: Effect) -> None:
+        super().__init__(settings)
+        slow = Row(function=door.wait, alias="wait", effect=effect, asked=False)
+        self._with_slow = Table([*tables.whole(self.vaults).rows, slow], self.vaults)
+
+    @property
+    def table(self) -> Table:
+        return self._with_slow
+
+
+@dataclass(kw_only=True)
+class Live:
+    """Hold a server that runs in a thread."""
+
+    address: str
+    token: str
+    door: Door
+    stop: Stop
+    thread: threading.Thread
+
+    def client(self, *, timeout_s: float = 30.0) -> httpx2.Client:
+        headers = {"authorization": f"Bearer {self.token}"}
+        return httpx2.Client(base_url=self.address, headers=headers, timeout=timeout_s, trust_env=False)
+
+    def end(self) -> None:
+        """Stop the server, and wait until it has."""
+        self.stop.tell()
+        self.thread.join()
+
+
+@contextlib.contextmanager
+def serving(
+    base: Path, *mounts: Mount, threads: Threads | None = None, effect: Effect = "read", stop_s: int = 30
+) -> Generator[Live]:
+    """Serve a small vault."""
+    settings, door = apps.settings(base), Door()
+    work, ready = Work(threads=threads or Threads(4)), threading.Event()
+    taken = sockets.bind("127.0.0.1", 0)
+    with SlowHub(settings, door, effect) as hub:
+        made = app.create(hub, settings.server, auth.keys(settings), work, mounts)
+        thread = threading.Thread(
+            target=running.serve,
+            args=(made, taken),
+            kwargs={"stop": work.stop, "stop_s": stop_s, "on_start": ready.set},
+        )
+        thread.start()
+        assert ready.wait(30)
+        token = tokens.read_or_make(settings.state_dir, "api")
+        try:
+            yield Live(address=sockets.address(taken), token=token, door=door, stop=work.stop, thread=thread)
+        finally:
+            door.opened.set()
+            work.stop.tell()
+            thread.join()

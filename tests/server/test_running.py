@@ -1,0 +1,175 @@
+"""Slow calls hold nobody up, and the server ends in good order."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from knapper.server import events
+from knapper.server.connections import Connection
+from knapper.server.events import Channel
+from knapper.server.http.app import Mount
+from knapper.server.stopping import Stop
+from knapper.server.threads import Threads
+from tests.server import live
+from tests.server.live import Live
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def calls(server: Live, pool: ThreadPoolExecutor, count: int) -> list[Future[int]]:
+    def call() -> int:
+        with server.client() as client:
+            return client.post("/tools/wait").status_code
+
+    return [pool.submit(call) for _ in range(count)]
+
+
+def test_fifty_slow_calls_hold_up_neither_health_nor_other_kinds_of_calls(tmp_path: Path) -> None:
+    with (
+        live.serving(tmp_path, threads=Threads(4)) as server,
+        ThreadPoolExecutor(50) as pool,
+        server.client() as client,
+    ):
+        waiting = calls(server, pool, 50)
+        server.door.until_waiting(4)
+        health = client.get("/health").status_code
+        written = client.post("/tools/append_to_file", json={"path": "Rain.md", "content": "More."}).status_code
+        server.door.opened.set()
+        found = {one.result() for one in waiting}
+
+    assert (health, written, found) == (200, 200, {200})
+
+
+def test_slow_writes_hold_up_no_reading(tmp_path: Path) -> None:
+    with live.serving(tmp_path, threads=Threads(2), effect="write") as server, ThreadPoolExecutor(9) as pool:
+        waiting = calls(server, pool, 9)
+        server.door.until_waiting(1)
+        with server.client() as client:
+            read = client.get("/notes/Rain.md").status_code
+        server.door.opened.set()
+        found = {one.result() for one in waiting}
+
+    assert (read, found) == (200, {200})
+
+
+def test_who_comes_when_too_many_wait_is_sent_away(tmp_path: Path) -> None:
+    with live.serving(tmp_path, threads=Threads(1, waiting=0)) as server, ThreadPoolExecutor(1) as pool:
+        first = calls(server, pool, 1)
+        server.door.until_waiting(1)
+        with server.client() as client:
+            found = [client.post("/tools/wait") for _ in range(2)]
+        server.door.opened.set()
+        done = first[0].result()
+
+    assert done == 200
+    assert {(one.status_code, one.json()["code"], one.headers["retry-after"]) for one in found} == {(503, "busy", "1")}
+
+
+def test_a_running_call_finishes_before_the_end(tmp_path: Path) -> None:
+    with live.serving(tmp_path) as server, ThreadPoolExecutor(1) as pool:
+        waiting = calls(server, pool, 1)
+        server.door.until_waiting(1)
+        server.stop.tell()
+        server.door.opened.set()
+        server.thread.join()
+
+        assert waiting[0].result() == 200
+
+
+def test_a_call_that_never_ends_does_not_keep_the_server(tmp_path: Path) -> None:
+    with live.serving(tmp_path, stop_s=1) as server, ThreadPoolExecutor(1) as pool:
+        waiting = calls(server, pool, 1)
+        server.door.until_waiting(1)
+        server.end()
+
+        assert isinstance(waiting[0].exception(), httpx2.TransportError) or waiting[0].result() == 500
+
+
+def stream_of(channel: Channel) -> Mount:
+    async def endpoint(request: Request) -> Response:
+        return events.stream(channel, request)
+
+    return Mount(routes=[Route("/events", endpoint)])
+
+
+def test_a_stream_of_events_ends_with_the_server_and_comes_unbuffered(tmp_path: Path) -> None:
+    channel = Channel()
+    with (
+        live.serving(tmp_path, stream_of(channel)) as server,
+        server.client() as client,
+        client.stream("GET", "/events") as stream,
+    ):
+        lines = stream.iter_lines()
+        channel.publish("text", {"n": 1})
+        first = [next(lines) for _ in range(4)]
+        channel.publish("text", {"n": 2})
+        second = [next(lines) for _ in range(4)]
+        server.end()
+        rest = list(lines)
+
+    assert (first[0], second[0], rest) == ("id: 1", "id: 2", [])
+
+
+def test_a_lost_connection_goes_on_where_it_was(tmp_path: Path) -> None:
+    channel = Channel()
+    with live.serving(tmp_path, stream_of(channel)) as server, server.client() as client:
+        for number in range(1, 4):
+            channel.publish("text", {"n": number})
+        with client.stream("GET", "/events") as stream:
+            heard = next(stream.iter_lines())
+        channel.publish("text", {"n": 4})
+        channel.close()
+        again = client.get("/events", headers={"last-event-id": heard.removeprefix("id: ")}).text
+
+    assert heard == "id: 1"
+    assert [line for line in again.split("\n") if line.startswith("id")] == ["id: 2", "id: 3", "id: 4"]
+
+
+def test_a_connection_without_a_request_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "head_timeout_s", 0.05)
+    with live.serving(tmp_path) as server, server.client() as client:
+        host, port = server.address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(b"GET /health HT")
+            cut = connection.recv(100)
+        served = [client.get("/health").status_code for _ in range(3)]
+
+    assert cut == b""
+    assert served == [200] * 3
+
+
+def test_whoever_listens_hears_once_that_the_server_stops() -> None:
+    stop, heard = Stop(), list[str]()
+    _ = stop.on(lambda: heard.append("first"))
+    forget: Callable[[], None] = stop.on(lambda: heard.append("gone"))
+    forget()
+    stop.tell()
+    stop.tell()
+    _ = stop.on(lambda: heard.append("late"))
+
+    assert heard == ["first", "late"]
+    assert stop.is_told
+
+
+STUCK = """
+import threading
+from knapper.server import running
+threading.Thread(target=threading.Event().wait).start()
+print("leaving")
+running.leave(7, wait_s=0.05)
+"""
+
+
+def test_a_process_leaves_although_a_call_runs_on() -> None:
+    ended = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=50, check=False)
+
+    assert (ended.returncode, ended.stdout) == (7, "leaving\n")
