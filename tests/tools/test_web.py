@@ -98,7 +98,7 @@ def test_a_page_without_text_says_so(opener: Opener, net: Internet) -> None:
 
 
 def test_a_page_whose_end_was_not_read_says_so(opener: Opener, net: Internet) -> None:
-    net.pages["site.example/b"] = page("<p>Knots are tied.</p>" + "<!-- -->" * 150_000 + "<p>The end.</p>")
+    net.pages["site.example/b"] = page("<html><body><p>Knots are tied.</p>" + "<!-- -->" * 150_000 + "<p>The end.</p>")
     with online(opener, open_web(Options(), dialer=net.dialer)) as context:
         answer = web.fetch_page(context, "http://site.example/b")
 
