@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -253,3 +254,13 @@ def test_settings_cannot_lead_out_of_the_vault(tmp_path: Path) -> None:
 
     assert caught.value.code == "outside_vault"
     assert not (tmp_path / "out").exists()
+
+
+def test_no_entry_is_lost_where_several_log_at_once(tmp_path: Path) -> None:
+    vault = make(tmp_path)
+
+    with ThreadPoolExecutor(3) as pool:
+        done = [*pool.map(lambda number: log(vault, summary=f"Entry {number}."), range(6))]
+
+    assert [one["status"] for one in done] == ["applied"] * 6
+    assert all(vault.text(TODAY).count(f"Entry {number}.") == 1 for number in range(6))

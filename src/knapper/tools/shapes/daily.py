@@ -1,10 +1,11 @@
 """Say what tools about daily notes and preferences answer."""
 
-from typing import NotRequired
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from knapper.tools.shapes.written import Written
+from knapper.tools.shapes.reading import PendingEdit, Problem
+from knapper.tools.shapes.written import Written, WrittenFile
 
 
 class Today(TypedDict):
@@ -20,11 +21,14 @@ class Today(TypedDict):
     """The offset from universal time, such as ``+02:00``."""
 
 
-class DailyNote(Written):
-    """Show a daily note, or say what became of making it; ``content`` is there where it was read."""
+class DailyNote(TypedDict):
+    """Show a daily note as reading does, or say what became of making it as writing does."""
 
+    success: bool
     date: str
+    path: str
     created: bool
+    hash: NotRequired[str | None]
     content: NotRequired[str]
     truncated: NotRequired[bool]
     offset: NotRequired[int]
@@ -32,7 +36,16 @@ class DailyNote(Written):
     total_chars: NotRequired[int]
     start_line: NotRequired[int]
     end_line: NotRequired[int]
+    pending: NotRequired[list[PendingEdit]]
+    problems: NotRequired[list[Problem]]
     foreign: NotRequired[bool]
+    status: NotRequired[Literal["applied", "proposed", "planned"]]
+    message: NotRequired[str]
+    change_id: NotRequired[str]
+    proposal_id: NotRequired[str]
+    reason: NotRequired[str]
+    files: NotRequired[list[WrittenFile]]
+    notes: NotRequired[list[str]]
 
 
 class Logged(Written):
