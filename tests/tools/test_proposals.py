@@ -103,6 +103,23 @@ def test_what_was_not_shown_is_not_accepted(vault: Opener) -> None:
     assert vault.text("Garden.md") == NOTE
 
 
+def test_a_planned_decision_says_what_it_would_do_and_does_nothing(vault: Opener) -> None:
+    name = propose(vault)
+
+    with vault.open("cli", Asked(dry_run=True)) as context:
+        before = show(context, name)
+        accepted: dict[str, Any] = proposals.accept_proposal(context, name, before["digest"], hunks=["1.2"])
+        rejected = proposals.reject_proposal(context, name, "no", hunks=["1.1"])
+        with pytest.raises(ConflictError):
+            proposals.accept_proposal(context, name, "another")
+        after = show(context, name)
+
+    assert (accepted["status"], [row["path"] for row in accepted["files"]]) == ("planned", ["Garden.md"])
+    assert "+3.\n" in accepted["files"][0]["diff"]
+    assert (rejected["status"], rejected["files"], rejected["hunks"]) == ("planned", ["Garden.md"], ["1.1"])
+    assert (after, vault.text("Garden.md")) == (before, NOTE)
+
+
 def test_an_edited_hunk_is_accepted_as_edited(vault: Opener) -> None:
     name = propose(vault)
 

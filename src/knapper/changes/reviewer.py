@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from knapper.changes import rules
+from knapper.changes import rules, submissions
+from knapper.changes.disk import apply as applying
+from knapper.changes.disk import plan as plans
 from knapper.changes.disk.effects import Meta
 from knapper.changes.drafts import Capability, Draft, FileDraft
 from knapper.changes.review import acceptance, rendering, sight
-from knapper.changes.review.choices import Blocks
+from knapper.changes.review.choices import Blocks, Selection
 from knapper.changes.review.proposal_list import Wanted
-from knapper.changes.review.proposal_records import Proposal
+from knapper.changes.review.proposal_records import Proposal, ProposedFile
 from knapper.changes.review.rendering import Rendering
 from knapper.changes.submissions import Submission
 from knapper.changes.text import blocks, snapshots, splices
@@ -43,9 +45,7 @@ class Reviewer:
             self.writer.proposals, self.writer.desk.view, proposal_id, digest, files=files, hunks=hunks
         )
         try:
-            ground, scope = rules.ground(self.writer.desk.view), selection.scope
-            verdict = rules.acceptance(selection.draft, self.writer.mine(run), ground, scope, tainted=selection.tainted)
-            verdict.raise_if_refused()
+            self._judge(selection, run)
             source = selection.source
             meta = Meta(client=self.writer.grants.client, run=source.run, reason=source.reason, proposal=proposal_id)
             applied = self.writer.apply(selection.draft, meta)
@@ -55,6 +55,25 @@ class Reviewer:
         settled = self.writer.proposals.mark_accepted(selection, applied.change_id)
         left = () if files or hunks else _left(settled)
         return replace(applied, proposal_id=proposal_id, notices=(*applied.notices, *left))
+
+    def plan(
+        self, proposal_id: str, digest: str, *, files: Sequence[str] = (), hunks: Sequence[str] = (), run: str = ""
+    ) -> Submission:
+        """Tell what accepting would do, and do nothing; errors are those of `accept`."""
+        view = self.writer.desk.view
+        selection = acceptance.choose(self.writer.proposals, view, proposal_id, digest, files=files, hunks=hunks)
+        self.writer.proposals.abandon(selection)
+        self._judge(selection, run)
+        draft = selection.draft
+        plans.check(applying.check(self.writer.state, list(draft.effects())))
+        shown, hidden = submissions.reports(draft)
+        told = Submission(status="planned", proposal_id=proposal_id, files=shown, hidden=hidden, notices=draft.notices)
+        return replace(told, rewritten=draft.rewritten)
+
+    def _judge(self, selection: Selection, run: str) -> None:
+        grants, ground = self.writer.mine(run), rules.ground(self.writer.desk.view)
+        verdict = rules.acceptance(selection.draft, grants, ground, selection.scope, tainted=selection.tainted)
+        verdict.raise_if_refused()
 
     def refit(self, proposal_id: str) -> Proposal:
         """Fit a proposal to the files as they are now, and give it as the client may see it.
@@ -86,6 +105,18 @@ class Reviewer:
         if cleared.files:
             _ = self._apply(cleared, f"rejected {proposal_id}", found.run)
         return rejected
+
+    def plan_rejection(
+        self, proposal_id: str, *, files: Sequence[str] = (), hunks: Sequence[str] = ()
+    ) -> tuple[ProposedFile, ...]:
+        """Give the files of which `reject` would reject something, with just those hunks; errors are the same."""
+        found = self._own(proposal_id)
+        chosen = self.writer.proposals.rejectable(proposal_id, files=files, hunks=hunks)
+        return tuple(
+            replace(file, hunks=tuple(one for one in file.hunks if one.number in chosen[file.number]))
+            for file in found.files
+            if file.number in chosen
+        )
 
     def edit(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str = "") -> Proposal:
         """Put another text in the place of a hunk's new side, before it is accepted; the digest changes with it.
@@ -155,6 +186,7 @@ class Reviewer:
     def _apply(self, draft: Draft, reason: str, run: str = "") -> Submission:
         """Write what only concerns blocks in notes; the rules hold for that, too."""
         grants, ground = self.writer.grants, rules.ground(self.writer.desk.view)
+        draft = sight.marked(draft, self.writer.desk.view.visible)
         rules.verdict(draft, replace(grants, editable="all"), ground, person_word=True).raise_if_refused()
         return self.writer.apply(draft, Meta(client=grants.client, run=run, reason=reason))
 

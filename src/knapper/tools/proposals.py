@@ -6,6 +6,7 @@ from typing import Annotated, Final, get_args
 from knapper.changes.review import proposals
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale, Status, Summary
+from knapper.changes.writer import Asked
 from knapper.errors import BadInput
 from knapper.tools import answers, foreign
 from knapper.tools.context import Context
@@ -76,8 +77,9 @@ def accept_proposal(
         ConflictError: It isn't what was shown any more, is closed, or a place in a file changed.
         RefusedError: The client may not accept it; a person can.
     """
-    run = context.asked.run if context.asked else ""
-    return context.reviewer.accept(proposal_id, digest, files=files, hunks=hunks, run=run).as_dict()
+    asked = context.asked or Asked()
+    do = context.reviewer.plan if asked.dry_run else context.reviewer.accept
+    return do(proposal_id, digest, files=files, hunks=hunks, run=asked.run).as_dict()
 
 
 def reject_proposal(
@@ -97,8 +99,17 @@ def reject_proposal(
         ConflictError: It is closed.
         RefusedError: It is another client's, and the client is no person.
     """
+    if context.asked is not None and context.asked.dry_run:
+        parts = context.reviewer.plan_rejection(proposal_id, files=files, hunks=hunks)
+        return {"success": True, "id": proposal_id, "status": "planned", "reason": reason, **_named(parts)}
     found = context.reviewer.reject(proposal_id, reason, files=files, hunks=hunks)
     return {"success": True, "id": found.id, "status": found.status, "reason": reason}
+
+
+def _named(parts: Sequence[ProposedFile]) -> Answer:
+    paths: list[JSONValue] = [file.path for file in parts]
+    names: list[JSONValue] = [one.id for file in parts for one in file.hunks]
+    return {"files": paths, "hunks": names}
 
 
 def edit_proposal(

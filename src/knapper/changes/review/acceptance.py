@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.review import rendering
+from knapper.changes.review import rendering, sight
 from knapper.changes.review.choices import Selection
 from knapper.changes.review.proposal_records import Proposal, ProposedFile
 from knapper.changes.review.proposals import Proposals
@@ -44,8 +44,7 @@ def choose(
     store.show(proposal_id, visible=view.visible)
     _, noted = fit(store, view.root, proposal_id)
     selection = store.select(proposal_id, digest, files=files, hunks=hunks, noted=noted)
-    known = (replace(file, hidden=not view.visible(file.path)) for file in selection.draft.files)
-    return replace(selection, draft=replace(selection.draft, files=tuple(known)))
+    return replace(selection, draft=sight.marked(selection.draft, view.visible))
 
 
 def fit(store: Proposals, root: Path, proposal_id: str) -> tuple[Proposal, dict[NotePath, bytes]]:

@@ -44,6 +44,19 @@ class Selection:
         return self.source.scope
 
 
+def check_open(proposal: Proposal) -> None:
+    """Refuse a proposal that was decided or has ended.
+
+    Raises:
+        ConflictError: It is closed.
+    """
+    if proposal.status not in {"open", "stale"}:
+        by = f" by {proposal.superseded_by}" if proposal.superseded_by else ""
+        status = proposal.status.replace("_", " ")
+        hint = "propose the change anew" if proposal.status == "expired" else "list the open proposals"
+        raise ConflictError(f"the proposal {proposal.id} is {status}{by}", hint=hint, code="not_open")
+
+
 def acceptable(proposal: Proposal) -> Chosen:
     """Choose all that can be accepted now.
 
@@ -63,6 +76,18 @@ def opened(proposal: Proposal) -> Chosen:
         for file in proposal.files
         if file.state == "open"
     }
+
+
+def rejectable(proposal: Proposal, *, files: Collection[str] = (), hunks: Collection[str] = ()) -> Chosen:
+    """Choose what is to be rejected: the files and hunks that are named, or all that is open.
+
+    Raises:
+        ConflictError: The proposal is closed.
+        NotFound: There is no such file or hunk.
+        BadInput: What was chosen can't be taken by itself.
+    """
+    check_open(proposal)
+    return named(proposal, files=files, hunks=hunks, accepting=False) if files or hunks else opened(proposal)
 
 
 def named(proposal: Proposal, *, files: Collection[str] = (), hunks: Collection[str] = (), accepting: bool) -> Chosen:

@@ -27,7 +27,7 @@ from knapper.changes.review import (
     sight,
     staleness,
 )
-from knapper.changes.review.choices import Blocks, Selection
+from knapper.changes.review.choices import Blocks, Chosen, Selection
 from knapper.changes.review.making import Note
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import ItemState, Page, Proposal
@@ -70,7 +70,7 @@ class Proposals:
             proposal_rows.add(database, proposal)
             if note.supersedes:
                 old = self._reader.get(database, note.supersedes)
-                settling.check_open(old)
+                choices.check_open(old)
                 database.execute(
                     "UPDATE proposals SET status = 'superseded', superseded_by = ? WHERE id = ?", (proposal.id, old.id)
                 )
@@ -145,7 +145,7 @@ class Proposals:
         self._expire()
         with self._ledger.writing() as database:
             found = self._reader.get(database, proposal_id)
-            settling.check_open(found)
+            choices.check_open(found)
             settling.check_shown(found, digest)
             part = bool(files or hunks)
             chosen = (
@@ -206,9 +206,7 @@ class Proposals:
         self._expire()
         with self._ledger.writing() as database:
             found = self._reader.get(database, proposal_id)
-            settling.check_open(found)
-            part = bool(files or hunks)
-            chosen = choices.named(found, files=files, hunks=hunks, accepting=False) if part else choices.opened(found)
+            chosen = choices.rejectable(found, files=files, hunks=hunks)
             settled = settling.close(database, found, chosen, "rejected", reason)
             if settled.status in {"rejected", "partly_accepted"} or not found.files:
                 status = settled.status if found.files else "rejected"
@@ -216,6 +214,12 @@ class Proposals:
                 said = (status, reason, found.id)
                 database.execute("UPDATE proposals SET status = ?, rejection = ? WHERE id = ?", said)
             return settled
+
+    def rejectable(self, proposal_id: str, *, files: Collection[str] = (), hunks: Collection[str] = ()) -> Chosen:
+        """Tell what `reject` would say no to; errors are the same."""
+        self._expire()
+        with self._ledger.reading() as database:
+            return choices.rejectable(self._reader.get(database, proposal_id), files=files, hunks=hunks)
 
     def edit_hunk(self, proposal_id: str, digest: str, hunk: str, text: str) -> Proposal:
         """Put another text in the place of a hunk's new side, before it is accepted; the digest changes with it.
@@ -228,7 +232,7 @@ class Proposals:
         self._expire()
         with self._ledger.writing() as database:
             found = self._reader.get(database, proposal_id)
-            settling.check_open(found)
+            choices.check_open(found)
             settling.check_shown(found, digest)
             changed = [
                 hunking.edited(found.files[number - 1], min(own), text, found.id)

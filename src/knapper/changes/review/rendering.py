@@ -65,6 +65,7 @@ def render(file: ProposedFile, raw: bytes, shown: Blocks) -> Rendering:
         after=drawn.raw,
         needs=frozenset({"add"}),
         anchored=True,
+        cause=file.cause,
     )
     return Rendering(draft=Draft(files=(made,)), blocks=_named(file, drawn), left_out=left_out)
 
@@ -114,6 +115,7 @@ def removal(file: ProposedFile, raw: bytes, shown: Iterable[str]) -> FileDraft:
         after=withdraw(raw, shown),
         needs=frozenset({"delete"}),
         anchored=True,
+        cause=file.cause,
     )
 
 

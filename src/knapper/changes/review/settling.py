@@ -11,19 +11,6 @@ from knapper.changes.review.proposal_records import ItemState, Proposal, Propose
 from knapper.errors import ConflictError
 
 
-def check_open(proposal: Proposal) -> None:
-    """Refuse a proposal that was decided or has ended.
-
-    Raises:
-        ConflictError: It is closed.
-    """
-    if proposal.status not in {"open", "stale"}:
-        by = f" by {proposal.superseded_by}" if proposal.superseded_by else ""
-        status = proposal.status.replace("_", " ")
-        hint = "propose the change anew" if proposal.status == "expired" else "list the open proposals"
-        raise ConflictError(f"the proposal {proposal.id} is {status}{by}", hint=hint, code="not_open")
-
-
 def check_shown(proposal: Proposal, digest: str) -> None:
     """Refuse what was said of another state than this.
 

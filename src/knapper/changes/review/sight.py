@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from knapper.changes.drafts import Draft
 from knapper.changes.review import proposal_rows
 from knapper.changes.review.proposal_records import Proposal
 from knapper.vault.paths import NotePath
@@ -22,3 +23,9 @@ def seen(proposal: Proposal, visible: Callable[[NotePath], bool]) -> Proposal:
         files=tuple(file for file in proposal.files if file.path not in hidden),
         rewritten=tuple(one for one in proposal.rewritten if one.path not in hidden),
     )
+
+
+def marked(draft: Draft, visible: Callable[[NotePath], bool]) -> Draft:
+    """Mark the files of a draft that whoever it is made for may not know of, so that nothing names them."""
+    files = (replace(file, hidden=not (visible(file.path) and visible(file.place))) for file in draft.files)
+    return replace(draft, files=tuple(files))

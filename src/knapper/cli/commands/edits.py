@@ -1,9 +1,11 @@
 """Decide on what waits."""
 
+from dataclasses import replace
 from typing import TypedDict, Unpack
 
 import click
 
+from knapper.changes.writer import Asked
 from knapper.cli import asking, decisions, options, output, session, writing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
@@ -15,10 +17,11 @@ from knapper.vault.outline import JSONValue
 
 
 class Chosen(TypedDict):
-    """Hold the options that name parts of a proposal."""
+    """Hold the options that name parts of a proposal, and that say whether anything is to be done."""
 
     file: tuple[str, ...]
     hunk: tuple[str, ...]
+    dry_run: bool
 
 
 class Accepting(Chosen):
@@ -32,6 +35,7 @@ _FILE = click.option("--file", multiple=True, metavar="PATH", help="Only this fi
 _HUNK = click.option(
     "--hunk", multiple=True, metavar="ID", help="Only this hunk, such as 2.1; may stand several times."
 )
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 
 
 @click.group(
@@ -102,11 +106,13 @@ def show(said: Options, proposal: str) -> ExitCode:
         ("knap edits accept 1m81003qv-wahm1gf6", "shows it, and asks"),
         ("knap edits accept 1m81003qv-wahm1gf6 --digest 5d…", "if it is what was shown with this digest"),
         ("knap edits accept 1m81003qv-wahm1gf6 --file A.md", "one file of it"),
+        ("knap edits accept 1m81003qv-wahm1gf6 --dry-run", "what that would change"),
     ),
 )
 @click.argument("proposal", metavar="ID")
 @_FILE
 @_HUNK
+@_DRY_RUN
 @click.option("--digest", default="", metavar="DIGEST", help="Only if it is what `knap edits show` showed with this.")
 @click.option("-y", "--yes", is_flag=True, help="Accept it as it is now, without asking.")
 @options.shared
@@ -116,8 +122,8 @@ def accept(said: Options, proposal: str, **own: Unpack[Accepting]) -> ExitCode:
 
     It has to be what you saw: it is shown now and you are asked, or you give the digest that it was shown with.
     """
-    with session.vault(said) as context:
-        digest = own["digest"] or _agreed(said, context, proposal, is_said=own["yes"])
+    with _vault(said, own) as context:
+        digest = own["digest"] or _agreed(said, context, proposal, is_said=own["yes"] or own["dry_run"])
         if not digest:
             output.note(said, "nothing is changed; it still waits")
             return ExitCode.NOTHING
@@ -136,17 +142,18 @@ def accept(said: Options, proposal: str, **own: Unpack[Accepting]) -> ExitCode:
 @click.argument("proposal", metavar="ID")
 @_FILE
 @_HUNK
+@_DRY_RUN
 @click.option("-m", "--reason", default="", metavar="TEXT", help="Why; it is kept with the proposal.")
 @options.shared
 @click.pass_obj
 def reject(said: Options, proposal: str, reason: str, **own: Unpack[Chosen]) -> ExitCode:
     """Say no to a proposal, or to a part of it."""
-    with session.vault(said) as context:
+    with _vault(said, own) as context:
         answer = proposals.reject_proposal(context, proposal, reason, own["file"], own["hunk"])
     if said.as_json:
         output.write_json(answer)
     else:
-        output.write(said, f"proposal {proposal}: {str(answer['status']).replace('_', ' ')}")
+        output.write(said, waiting.rejection(answer))
     return ExitCode.OK
 
 
@@ -212,6 +219,10 @@ def blocks(said: Options, path: str, accepted: tuple[str, ...], rejected: tuple[
             return writing.tell(said, pending.resolve_blocks(context, path, accept=accepted, reject=rejected))
         answer = pending.list_blocks(context, path)
     return output.listing(said, answer, waiting.blocks(answer), nothing="no edit waits in this note")
+
+
+def _vault(said: Options, own: Chosen) -> Context:
+    return replace(session.vault(said), asked=Asked(dry_run=own["dry_run"]))
 
 
 def _list(said: Options, path: str, number: int, *, every: bool) -> ExitCode:

@@ -46,6 +46,16 @@ def proposal(shown: Row) -> str:
     return "\n".join(lines)
 
 
+def rejection(answer: Row) -> str:
+    """Say what became of a proposal that was rejected, or what would be rejected of it."""
+    if answer["status"] != "planned":
+        return f"proposal {answer['id']}: {str(answer['status']).replace('_', ' ')}"
+    files, hunks = (cast("Sequence[str]", answer[name]) for name in ("files", "hunks"))
+    lines = [f"would be rejected: {plain(', '.join(files))}"] if files else []
+    lines += [f"hunks: {', '.join(hunks)}"] if hunks else []
+    return "\n".join([*lines, "nothing was changed: this is a dry run"])
+
+
 def file_head(row: Row) -> str:
     """Name a file of a proposal, and what would happen to it."""
     target = f" -> {row['target']}" if row.get("target") else ""

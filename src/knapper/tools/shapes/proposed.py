@@ -113,9 +113,12 @@ class Proposals(TypedDict):
 
 
 class Rejected(TypedDict):
-    """Say that a proposal, or parts of it, were rejected."""
+    """Say that a proposal, or parts of it, were rejected, or what would be."""
 
     success: bool
     id: str
-    status: Status
+    status: Status | Literal["planned"]
     reason: str
+    files: NotRequired[list[str]]
+    """Of which something would be rejected."""
+    hunks: NotRequired[list[str]]
