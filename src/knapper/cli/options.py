@@ -1,5 +1,6 @@
 """Hold the options that every command takes, before or after its name."""
 
+import datetime as dt
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +24,21 @@ class _Text(click.ParamType[str]):
         return value
 
 
+class _Day(click.ParamType[str]):
+    """Take a day."""
+
+    name = "day"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse what is no day; nothing stands for none."""
+        try:
+            return dt.date.fromisoformat(value).isoformat() if value else ""
+        except ValueError:
+            self.fail(f"'{value}' is no day like 2026-01-31", param, ctx)
+
+
+DAY: Final = _Day()
+"""The kind of an argument that is a day."""
 TEXT: Final = _Text()
 """The kind of an argument that is looked for."""
 

@@ -1,6 +1,5 @@
 """Find passages."""
 
-import datetime as dt
 from typing import TypedDict, Unpack
 
 import click
@@ -28,13 +27,6 @@ class Said(TypedDict):
     until: str
     log: bool
     explain: bool
-
-
-def _day(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    try:
-        return dt.date.fromisoformat(value).isoformat() if value else ""
-    except ValueError as error:
-        raise click.BadParameter(f"'{value}' is no day like 2026-01-31", ctx, param) from error
 
 
 @click.command(
@@ -71,8 +63,8 @@ def _day(ctx: click.Context, param: click.Parameter, value: str) -> str:
     metavar="NAME=VALUE",
     help="Only notes with this property.",
 )
-@click.option("--since", default="", metavar="DAY", callback=_day, help="Only notes saved on this day or later.")
-@click.option("--until", default="", metavar="DAY", callback=_day, help="Only notes saved on this day or before.")
+@click.option("--since", type=options.DAY, default="", metavar="DAY", help="Only notes saved on this day or later.")
+@click.option("--until", type=options.DAY, default="", metavar="DAY", help="Only notes saved on this day or before.")
 @click.option("--per-note", type=click.IntRange(1), default=2, show_default=True, help="How many of one note.")
 @click.option("--log", is_flag=True, help="Find what knap logged in daily notes, too.")
 @click.option("--explain", is_flag=True, help="Show where each score comes from.")
