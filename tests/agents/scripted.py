@@ -96,8 +96,12 @@ def of(events: Sequence[Event], kind: str) -> list[Event]:
     return [event for event in events if event.kind == kind]
 
 
+def asked() -> Asked:
+    return Asked(run="run-1")
+
+
 def agent(opener: Opener) -> Context:
-    return opener.open("agent", Asked(run="run-1"))
+    return opener.open("agent", asked())
 
 
 def returned(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:

@@ -13,7 +13,7 @@ from knapper.vault.notes import Note
 from knapper.vault.outline import Section
 from knapper.vault.paths import NotePath
 
-_QUOTES: Final = "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\""
+_QUOTES: Final = '\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"'
 _SIGNS: Final = {**dict.fromkeys(_QUOTES, "'"), "\u2013": "-", "\u2014": "-"}
 _PLAIN: Final = str.maketrans(_SIGNS)
 _MARKS: Final = re.compile(r"[*_`~=]+|^\s*(?:>+|[-+]|\d+[.)])\s+|\[\[(?:[^\]|\n]*\|)?|\]\]", re.MULTILINE)

@@ -43,6 +43,8 @@ class Workbench:
     results: Results
     listed: set[str]
     """Names of the table's tools that the model is shown; those that it finds are added."""
+    brief: bool = False
+    """Show only the parameters that a model can't do without."""
     told: list[Event] = field(default_factory=list[Event])
     """What happened that isn't streamed yet."""
     answers: dict[str, Mapping[str, JSONValue]] = field(default_factory=dict[str, Mapping[str, JSONValue]])
@@ -86,7 +88,7 @@ class TableTools(AbstractToolset[Workbench]):
     async def get_tools(self, ctx: RunContext[Workbench]) -> dict[str, ToolsetTool[Workbench]]:
         """Describe the tools that the turn has."""
         shown = {name: row for name, row in ctx.deps.rows.items() if name in ctx.deps.listed}
-        return {definition.name: self._tool(definition) for definition in _definitions(shown)}
+        return {definition.name: self._tool(definition) for definition in _definitions(shown, brief=ctx.deps.brief)}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Workbench], tool: ToolsetTool[Workbench]
@@ -130,13 +132,13 @@ class _Repair:
         return repair.fit(repair.read(input), self._schema)
 
 
-def _definitions(rows: Mapping[str, Row]) -> list[ToolDefinition]:
+def _definitions(rows: Mapping[str, Row], *, brief: bool = False) -> list[ToolDefinition]:
     """Describe the table's tools, and the loop's own; writes are run one after another, reads side by side."""
     table = [
         ToolDefinition(
             name=name,
             description=schema.description(row),
-            parameters_json_schema=cast("dict[str, Any]", schema.parameters(row)),
+            parameters_json_schema=cast("dict[str, Any]", schema.parameters(row, brief=brief)),
             sequential=row.effect != "read",
         )
         for name, row in rows.items()
@@ -254,4 +256,4 @@ def fresh(rows: Mapping[str, Row], context: Context, *, max_chars: int, essentia
     """
     listed = {name for name, row in rows.items() if row.profile == "essential" or not essential}
     results = Results(mark=untrusted.new_mark(), max_chars=max_chars)
-    return Workbench(rows=rows, context=context, results=results, listed=listed)
+    return Workbench(rows=rows, context=context, results=results, listed=listed, brief=essential)
