@@ -67,7 +67,6 @@ def test_a_transcript_tells_file_text_speakers_and_times(tmp_path: Path) -> None
                 "file": "call.m4a",
                 "path": "Attachments/call.m4a",
                 "transcript": "Speaker 1: a turn",
-                "model": "ear",
                 "cached": False,
                 "segments": [{"start": 0.5, "end": 1.5, "text": "a turn", "speaker": "Speaker 1"}],
                 "language": "en",

@@ -97,7 +97,6 @@ def _shape(context: Context, file: NotePath, transcript: Transcript) -> JSONValu
         "file": paths.name(file),
         "path": file,
         "transcript": transcript.shown,
-        "model": transcript.model_id,
         "cached": transcript.is_cached,
     }
     segments: list[JSONValue] = [_said(segment) for segment in transcript.segments]

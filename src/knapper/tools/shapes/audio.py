@@ -23,7 +23,6 @@ class Recording(TypedDict):
     path: str
     transcript: str
     """A paragraph for each change of speaker, where speakers are told apart."""
-    model: str
     cached: bool
     """Whether it had been transcribed before."""
     segments: NotRequired[list[Said]]
