@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import rules
+from knapper.changes import grounds, rules
 from knapper.changes.disk.state import State
 from knapper.changes.drafts import Draft
 from knapper.changes.review import proposals
@@ -191,7 +191,7 @@ def test_a_note_that_became_a_link_to_outside_is_not_written(root: Path, state: 
     outside.write_bytes(BEFORE)
     (root / "a.md").unlink()
     (root / "a.md").symlink_to(outside)
-    ground = rules.ground(View.open(root, Policy()))
+    ground = grounds.of(View.open(root, Policy()))
 
     selection = store.select(made.id, made.digest)
     verdict = rules.acceptance(selection.draft, grants.usual("cli"), ground)
@@ -205,7 +205,7 @@ def test_a_note_that_became_a_link_to_outside_is_not_written(root: Path, state: 
 def test_a_hidden_note_is_not_accepted_by_who_may_not_see_it(root: Path, store: Proposals) -> None:
     made = propose(store, create("Journal/a.md", b"x"))
     root.mkdir(exist_ok=True)
-    ground = rules.ground(View.open(root, Policy(client="mcp", hidden=("Journal/",))))
+    ground = grounds.of(View.open(root, Policy(client="mcp", hidden=("Journal/",))))
 
     verdict = rules.acceptance(store.select(made.id, made.digest).draft, grants.usual("mcp"), ground)
 

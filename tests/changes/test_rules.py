@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes import rules
+from knapper.changes import grounds, refusals, rules
 from knapper.changes.drafts import Capability, Draft, FileDraft
-from knapper.changes.rules import Ground, LogPlace
+from knapper.changes.grounds import Ground
+from knapper.changes.rules import LogPlace
 from knapper.errors import RefusedError
 from knapper.vault import grants
 from knapper.vault.grants import NOTHING_OPEN, EditableScope, Grants, Outcome, Scope
@@ -202,7 +203,9 @@ def test_hidden_ignored_and_system_places_are_never_written(client: str, path: s
 def test_a_link_to_a_hidden_note_is_hidden_too() -> None:
     ground = leading("alias.md", "Journal/a.md")
 
-    assert [one.code for one in rules.enforce(draft(edit("alias.md")), grants.usual("cli"), ground)] == ["untouchable"]
+    assert [one.code for one in refusals.enforce(draft(edit("alias.md")), grants.usual("cli"), ground)] == [
+        "untouchable"
+    ]
 
 
 def test_a_note_that_became_a_link_to_outside_is_refused(tmp_path: Path) -> None:
@@ -211,19 +214,21 @@ def test_a_note_that_became_a_link_to_outside_is_refused(tmp_path: Path) -> None
     outside.write_bytes(TEXT)
     (root / "a.md").symlink_to(outside)
     (root / "Out").symlink_to(tmp_path, target_is_directory=True)
-    ground = rules.ground(View.open(root, Policy()))
+    ground = grounds.of(View.open(root, Policy()))
 
     for one in (edit("a.md"), create("Out/new.md"), move("b.md", "Out/b.md")):
-        assert [refusal.code for refusal in rules.enforce(draft(one), grants.usual("cli"), ground)] == ["outside_vault"]
+        assert [refusal.code for refusal in refusals.enforce(draft(one), grants.usual("cli"), ground)] == [
+            "outside_vault"
+        ]
 
 
 def test_a_file_comes_out_of_the_trash_as_it_is_to_a_place_for_notes() -> None:
     own = replace(grants.usual("mcp"), capabilities=frozenset({"create"}), editable="context")
 
-    assert rules.enforce(draft(restore(".trash/a.md", "a.md")), own, GROUND) == ()
+    assert refusals.enforce(draft(restore(".trash/a.md", "a.md")), own, GROUND) == ()
     for path, target in [(".trash/a.md", ".obsidian/a.md"), (".trash/Journal/a.md", "a.md"), (".trash/a", ".trash/b")]:
-        assert rules.enforce(draft(restore(path, target)), own, GROUND)
-    assert rules.enforce(draft(restore(".trash/a.md", "a.md")), replace(own, capabilities=frozenset()), GROUND)
+        assert refusals.enforce(draft(restore(path, target)), own, GROUND)
+    assert refusals.enforce(draft(restore(".trash/a.md", "a.md")), replace(own, capabilities=frozenset()), GROUND)
 
 
 NEEDS: list[tuple[FileDraft, Capability]] = [
@@ -240,11 +245,11 @@ NEEDS: list[tuple[FileDraft, Capability]] = [
 def test_a_change_needs_its_capability_whatever_it_claims(one: FileDraft, need: Capability) -> None:
     own = replace(grants.usual("agent"), capabilities=grants.CAPABILITIES - {need})
 
-    (refusal,) = rules.enforce(draft(one), own, GROUND)
+    (refusal,) = refusals.enforce(draft(one), own, GROUND)
 
     assert refusal.code == "capability"
     assert one.path in refusal.reason
-    assert rules.enforce(draft(one), replace(own, capabilities=frozenset({need, *one.needs})), GROUND) == ()
+    assert refusals.enforce(draft(one), replace(own, capabilities=frozenset({need, *one.needs})), GROUND) == ()
 
 
 @pytest.mark.parametrize("editable", ["current", "linked", "context"])
@@ -254,21 +259,21 @@ def test_without_an_open_note_nothing_that_exists_is_changed(editable: EditableS
 
     for one in (edit("a.md"), property_, move("a.md", "b.md"), trash("a.md")):
         for scope in (NOTHING_OPEN, Scope(paths=frozenset()), Scope(paths=frozenset({"b.md"}))):
-            assert [refusal.code for refusal in rules.enforce(draft(one), own, GROUND, scope)] == ["outside_scope"]
-    assert rules.enforce(draft(create("new.md")), own, GROUND) == ()
+            assert [refusal.code for refusal in refusals.enforce(draft(one), own, GROUND, scope)] == ["outside_scope"]
+    assert refusals.enforce(draft(create("new.md")), own, GROUND) == ()
 
 
 def test_a_move_within_the_scope_may_take_its_links_along() -> None:
     own = replace(grants.usual("agent"), editable="current")
     moved = draft(move("a.md", "b.md"), link("c.md"), link("Journal/d.md"))
 
-    assert rules.enforce(moved, own, GROUND, Scope(paths=frozenset({"A.md"}))) == ()
+    assert refusals.enforce(moved, own, GROUND, Scope(paths=frozenset({"A.md"}))) == ()
 
 
 def test_a_link_in_a_read_only_note_holds_a_move_back() -> None:
     own = replace(grants.usual("mcp"), read_only=("Archive/",))
 
-    (refusal,) = rules.enforce(draft(move("a.md", "b.md"), link("Archive/c.md")), own, GROUND)
+    (refusal,) = refusals.enforce(draft(move("a.md", "b.md"), link("Archive/c.md")), own, GROUND)
 
     assert (refusal.path, refusal.code) == ("Archive/c.md", "not_writable")
     assert "link" in refusal.reason
@@ -278,7 +283,7 @@ def test_a_hidden_note_that_holds_a_link_is_not_named() -> None:
     own = replace(grants.usual("mcp"), read_only=("Journal/",))
     hidden = replace(link("Journal/secret.md"), hidden=True)
 
-    (refusal,) = rules.enforce(draft(move("a.md", "b.md"), hidden), own, GROUND)
+    (refusal,) = refusals.enforce(draft(move("a.md", "b.md"), hidden), own, GROUND)
     guarded = rules.verdict(
         draft(replace(hidden, path=NotePath("Journal/Preferences.md"))), grants.usual("mcp"), GROUND
     )
@@ -294,7 +299,7 @@ def test_only_the_bad_items_of_a_batch_are_named() -> None:
     ]
     own = replace(grants.usual("mcp"), read_only=("Archive/",))
 
-    found = rules.enforce(draft(*files), own, GROUND)
+    found = refusals.enforce(draft(*files), own, GROUND)
 
     assert [(sorted(one.requests), one.code) for one in found] == [([1], "not_writable"), ([3], "untouchable")]
     shown = rules.verdict(draft(*files), own, GROUND)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from knapper.changes import rules, submissions
+from knapper.changes import grounds, rules, submissions
 from knapper.changes.disk import apply as applying
 from knapper.changes.disk import plan as plans
 from knapper.changes.disk.effects import Meta
@@ -71,7 +71,7 @@ class Reviewer:
         return replace(told, rewritten=draft.rewritten)
 
     def _judge(self, selection: Selection, run: str) -> None:
-        grants, ground = self.writer.mine(run), rules.ground(self.writer.desk.view)
+        grants, ground = self.writer.mine(run), grounds.of(self.writer.desk.view)
         verdict = rules.acceptance(selection.draft, grants, ground, selection.scope, tainted=selection.tainted)
         verdict.raise_if_refused()
 
@@ -185,7 +185,7 @@ class Reviewer:
 
     def _apply(self, draft: Draft, reason: str, run: str = "") -> Submission:
         """Write what only concerns blocks in notes; the rules hold for that, too."""
-        grants, ground = self.writer.grants, rules.ground(self.writer.desk.view)
+        grants, ground = self.writer.grants, grounds.of(self.writer.desk.view)
         draft = sight.marked(draft, self.writer.desk.view.visible)
         rules.verdict(draft, replace(grants, editable="all"), ground, person_word=True).raise_if_refused()
         return self.writer.apply(draft, Meta(client=grants.client, run=run, reason=reason))

@@ -6,7 +6,7 @@ from typing import Literal
 from knapper.changes import failures as failing
 from knapper.changes.drafts import Draft, FileDraft, Rewritten
 from knapper.changes.failures import Failure
-from knapper.changes.rules import Refusal
+from knapper.changes.refusals import Refusal
 from knapper.changes.text import diff
 from knapper.vault import notes
 from knapper.vault.outline import JSONValue

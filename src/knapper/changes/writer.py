@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from knapper.changes import drafting, rules, submissions
+from knapper.changes import drafting, grounds, rules, submissions
 from knapper.changes import failures as failing
 from knapper.changes.disk import apply as applying
 from knapper.changes.disk import selection, undo
@@ -156,7 +156,7 @@ class Writer:
         return replace(self.grants, tainted=self.taints.is_tainted(self.grants.client, run))
 
     def _decide(self, draft: Draft, asked: Asked) -> Verdict:
-        ground = rules.ground(self.desk.view)
+        ground = grounds.of(self.desk.view)
         verdict = rules.verdict(
             draft, self.mine(asked.run), ground, asked.scope, person_word=asked.person_word, log=asked.log
         )
