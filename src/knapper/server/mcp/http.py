@@ -3,8 +3,10 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from fastmcp import FastMCP
 from fastmcp.server.dependencies import get_http_request
-from starlette.applications import Starlette
+from fastmcp.server.event_store import EventStore
+from key_value.aio.stores.memory import MemoryStore
 
 from knapper.app import Hub
 from knapper.server import auth
@@ -14,6 +16,11 @@ from knapper.server.mcp.callers import Caller, Desk
 from knapper.tools.profiles import Choice
 
 _SESSION = "mcp-session-id"
+_KEPT = 256
+"""Messages that are kept for clients that come back, of all together."""
+_EVENTS = 32
+"""Those of one answer."""
+_KEPT_S = 60
 
 
 def mount(hub: Hub, choice: Choice = "full") -> Mount:
@@ -23,13 +30,16 @@ def mount(hub: Hub, choice: Choice = "full") -> Mount:
         hub: The vaults; it stays open, and is the caller's to close.
         choice: Which tools are listed.
     """
-    return mounted(
-        build(Desk(hub=hub, identify=_identify), choice).http_app(path=auth.MCP_PATH, host_origin_protection=False)
-    )
+    return mounted(build(Desk(hub=hub, identify=_identify), choice))
 
 
-def mounted(app: Starlette) -> Mount:
-    """Mount an app of the protocol; who may reach it is checked before it hears of a request."""
+def mounted(server: FastMCP) -> Mount:
+    """Mount a server of the protocol; who may reach it is checked before it hears of a request.
+
+    A client that loses its connection can take up its answer where it was, for a minute.
+    """
+    kept = EventStore(MemoryStore(max_entries_per_collection=_KEPT), max_events_per_stream=_EVENTS, ttl=_KEPT_S)
+    app = server.http_app(path=auth.MCP_PATH, host_origin_protection=False, event_store=kept)
 
     @asynccontextmanager
     async def lifespan() -> AsyncGenerator[None]:

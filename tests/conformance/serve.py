@@ -1,0 +1,76 @@
+"""Serve the product, or the conformance suite's fixtures, on the product's own app; prints the port.
+
+``python -m tests.conformance.serve product|fixtures`` runs until it is ended. The suite can't show a token, so what
+stands before the app adds one; every other check, of Host and Origin too, is the product's.
+"""
+
+import logging
+import socket
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from knapper.app import Hub
+from knapper.config import Embeddings, Settings, Vault
+from knapper.config.sections.server import Server
+from knapper.server import auth, tokens
+from knapper.server.http import app
+from knapper.server.mcp import http
+from knapper.server.threads import Threads
+from tests.conformance import fixtures
+
+NOTES = {"Garden.md": "# Garden\n\nTomatoes.\n", "Rain.md": "# Rain\n\nIt rains on [[Garden]].\n"}
+
+
+class Shown:
+    """Add the token to every request."""
+
+    def __init__(self, asked: ASGIApp, token: str) -> None:
+        self._asked = asked
+        self._header = (b"authorization", f"Bearer {token}".encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "headers": [*scope["headers"], self._header]}
+        await self._asked(scope, receive, send)
+
+
+def make(folder: Path, which: str, port: int) -> ASGIApp:
+    """Make the app over a small vault in *folder*."""
+    root = folder / "vault"
+    root.mkdir()
+    for name, text in NOTES.items():
+        (root / name).write_text(text, "utf-8")
+    server = replace(Server(requests_per_minute=0), port=port)
+    settings = Settings(
+        choice=Vault(name="v", path=root.resolve()),
+        state_dir=folder / "state",
+        embeddings=Embeddings(kind="none"),
+        config_file=folder / "config.toml",
+        server=server,
+    )
+    hub = Hub(settings)
+    mount = http.mount(hub) if which == "product" else http.mounted(fixtures.make())
+    made = app.create(hub, server, auth.keys(settings), app.Work(threads=Threads(server.threads)), [mount])
+    return Shown(made, tokens.read_or_make(settings.state_dir, "api"))
+
+
+def main() -> None:
+    """Serve until ended."""
+    logging.disable(logging.ERROR)
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        made = make(Path(folder), sys.argv[1], port)
+        sys.stdout.write(f"{port}\n")
+        sys.stdout.flush()
+        uvicorn.Server(uvicorn.Config(made, log_level="critical")).run(sockets=[taken])
+
+
+if __name__ == "__main__":
+    main()
