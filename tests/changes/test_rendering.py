@@ -9,7 +9,7 @@ from knapper.changes.disk import apply as changes
 from knapper.changes.disk.effects import Meta
 from knapper.changes.disk.state import State
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.review import acceptance, proposals, rendering
+from knapper.changes.review import acceptance, proposals, rendering, sight
 from knapper.changes.review.proposal_records import Proposal
 from knapper.changes.review.proposals import Proposals
 from knapper.changes.text import blocks, snapshots, splices
@@ -253,6 +253,14 @@ def test_links_in_notes_that_are_not_shown_follow_without_being_named(root: Path
     selection = acceptance.choose(store, View.open(root, Policy(hidden=("Journal/",))), made.id, made.digest)
 
     assert [(file.path, file.hidden) for file in selection.draft.files] == [(NOTE, False), ("Journal/l.md", True)]
+
+
+def test_a_file_is_hidden_if_it_is_so_on_either_side_of_its_move() -> None:
+    draft = Draft(files=(edit("a.md", b"a", b"b"), move("b.md", "Hidden/b.md", b"b"), edit("Hidden/c.md", b"a", b"b")))
+
+    marked = sight.marked(draft, lambda path: not path.startswith("Hidden/"))
+
+    assert [file.hidden for file in marked.files] == [False, True, True]
 
 
 def test_two_notes_may_change_places(root: Path, state: State, store: Proposals) -> None:

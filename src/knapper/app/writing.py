@@ -60,6 +60,7 @@ class Desks:
         _ = waiting.reconcile(state.journal)
         kept = settings.journal
         state.journal.limit(max_bytes=kept.max_mb * 1_000_000, max_age_days=kept.max_age_days)
+        waiting.prune(max_age_days=kept.max_age_days)
         told = [f"a change that was cut short was {one.outcome}: {', '.join(one.paths)}" for one in recovered]
         return cls(settings=settings, engine=engine, state=state, proposals=waiting, taints=taints, recovered=told)
 

@@ -36,7 +36,7 @@ def shown(context: Context, paths: Iterable[str]) -> None:
         return
     for path in dict.fromkeys(paths):
         with contextlib.suppress(KnapError):  # nothing can be shown of what can't be read
-            _ = heard(context, context.view.read(path))
+            _ = heard(context, context.view.read_head(path))
 
 
 def mark(context: Context, source: str) -> None:

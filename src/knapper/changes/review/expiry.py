@@ -1,7 +1,5 @@
 """End proposals that waited too long, and delete those that ended long ago."""
 
-import sqlite3
-
 from knapper.changes.disk.ledger import Ledger
 from knapper.changes.review import proposal_rows
 
@@ -17,11 +15,15 @@ def expire(own: Ledger, now: str) -> None:
         database.execute(f"UPDATE proposals SET status = 'expired' WHERE {_DUE}", (now,))  # noqa: S608
 
 
-def prune(database: sqlite3.Connection, oldest: str) -> int:
+def prune(own: Ledger, oldest: str) -> int:
     """Delete proposals that were closed, and made before a time; tell how many."""
-    rows = database.execute(
-        "SELECT id FROM proposals WHERE status NOT IN ('open', 'stale') AND created < ?", (oldest,)
-    ).fetchall()
-    for row in rows:
-        proposal_rows.drop(database, row["id"])
-    return len(rows)
+    with own.reading() as database:
+        found = database.execute(
+            "SELECT id FROM proposals WHERE status NOT IN ('open', 'stale') AND created < ?", (oldest,)
+        ).fetchall()
+    if not found:
+        return 0
+    with own.writing() as database:
+        for row in found:
+            proposal_rows.drop(database, row["id"])
+    return len(found)

@@ -271,8 +271,7 @@ class Proposals:
     def prune(self, *, max_age_days: float) -> int:
         """Delete proposals that were closed, and made so long ago; tell how many."""
         oldest = proposal_rows.moment(self._clock() - timedelta(days=max_age_days))
-        with self._ledger.writing() as database:
-            return expiry.prune(database, oldest)
+        return expiry.prune(self._ledger, oldest)
 
     def shut(self) -> None:
         """Close the file."""
