@@ -19,7 +19,19 @@ import wit_world  # pyright: ignore[reportMissingImports]
 from knapper.codemode.guest import clock, closing, interpreter, rules, yaml_subset
 
 LAZY: Final = (
-    *("__future__", "_strptime", "calendar", "locale", "copy", "reprlib", "textwrap", "string", "bisect", "heapq", "operator"),
+    *(
+        "__future__",
+        "_strptime",
+        "calendar",
+        "locale",
+        "copy",
+        "reprlib",
+        "textwrap",
+        "string",
+        "bisect",
+        "heapq",
+        "operator",
+    ),
     *("collections.abc", "json.scanner", "html.entities", "unicodedata", "stringprep", "difflib", "fnmatch", "glob"),
     *("encodings.ascii", "encodings.latin_1", "encodings.cp1252", "encodings.utf_8_sig", "encodings.utf_16"),
     *("encodings.utf_16_le", "encodings.utf_16_be", "encodings.utf_32", "encodings.raw_unicode_escape"),

@@ -50,6 +50,15 @@ class Conversation:
         self.walls: Mapping[str, str] = walls or {}
         self.is_usable = True
 
+    @property
+    def pid(self) -> int:
+        """Give the process's number."""
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        """Tell whether the process is still there."""
+        return self.is_usable and self._process.poll() is None
+
     def wait_until_ready(self) -> None:
         """Wait for the worker's first word.
 
@@ -179,16 +188,27 @@ def answer(content: bytes, talk: Talk, host: Host, limits: Limits) -> bytes:
     if talk.calls > limits.calls:
         return _error("too_many", f"a script may call {limits.calls:,} times", "read several notes in one call")
     try:
-        method, arguments = strict.read_call(content)
-        told = json.dumps({"result": host(method, arguments)}, ensure_ascii=False, allow_nan=False)
+        told = _told(host(*strict.read_call(content)))
     except NotStrict as error:
-        return _error("bad_input", f"the call can't be read: {error}")
+        told = _error("bad_input", f"the call can't be read: {error}")
     except KnapError as error:
-        return _error(error.code, error.message, error.hint)
-    made = told.encode(errors="replace")
-    if len(made) > limits.reply_bytes:
+        told = _error(error.code, error.message, error.hint)
+    except NotJSON:
+        told = _error("not_json", "the answer can't be told as JSON")
+    if len(told) > limits.reply_bytes:
         return _error("too_large", "the answer is too large for one call", "ask for fewer or smaller notes")
-    return made
+    return told
+
+
+class NotJSON(Exception):
+    """Say that an answer holds what JSON doesn't, such as an infinite number."""
+
+
+def _told(result: JSONValue) -> bytes:
+    try:
+        return json.dumps({"result": result}, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+    except (TypeError, ValueError, RecursionError):
+        raise NotJSON from None
 
 
 def _error(code: str, message: str, hint: str = "") -> bytes:

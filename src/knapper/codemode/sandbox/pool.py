@@ -74,7 +74,7 @@ class Sandbox:
                 start = time.monotonic()
                 talk = worker.run(script, host, held, given or _NOTHING)
                 wall_s = time.monotonic() - start
-                return _outcome(talk, held, wall_s, worker.peak_mb())
+                return outcome_of(talk, held, wall_s, worker.peak_mb())
             finally:
                 self._give_back(worker)
 
@@ -107,12 +107,21 @@ class Sandbox:
         """Close it."""
         self.close()
 
+    @property
+    def idle(self) -> tuple[Conversation, ...]:
+        """Give the workers that wait for scripts."""
+        with self._lock:
+            return tuple(self._idle)
+
     def _take(self) -> Conversation:
         with self._lock:
             if self._is_closed:
                 raise SetupError("the sandbox is closed")
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.is_alive():
+                    return worker
+                worker.close()
         was_there = self.code.is_ready()
         try:
             return self._start()
@@ -141,7 +150,8 @@ class Sandbox:
         worker.close()
 
 
-def _outcome(talk: Talk, limits: Limits, wall_s: float, peak_mb: float) -> Outcome:
+def outcome_of(talk: Talk, limits: Limits, wall_s: float, peak_mb: float) -> Outcome:
+    """Tell what became of a script, by what was heard from its worker."""
     kind, result, error = _told(talk, limits)
     cut = "\n[more was printed]" if talk.output_left < 0 else ""
     return Outcome(

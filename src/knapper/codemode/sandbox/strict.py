@@ -71,7 +71,7 @@ def _check_text(value: JSONValue) -> None:
 
 def _check_depth(value: JSONValue) -> None:
     level = [value]
-    for _ in range(MOST_DEPTH + 1):
+    for _ in range(MOST_DEPTH):
         level = [inner for one in level for inner in _inner(one)]
         if not level:
             return
@@ -79,6 +79,6 @@ def _check_depth(value: JSONValue) -> None:
 
 
 def _inner(value: JSONValue) -> list[JSONValue]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
+    """Give the lists and dictionaries in one."""
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [one for one in inner if isinstance(one, list | dict)]

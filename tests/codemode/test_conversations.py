@@ -1,0 +1,47 @@
+"""Talk with workers that were taken over; nothing they say does harm."""
+
+import time
+from collections.abc import Mapping
+
+import pytest
+
+from knapper.codemode.sandbox import pool
+from knapper.codemode.sandbox.conversations import GRACE_S, Conversation
+from knapper.errors import SetupError
+from knapper.tools.sandboxes import Given, Limits
+from knapper.vault.outline import JSONValue
+from tests.codemode import liars
+
+LIMITS = Limits(timeout_s=0.6, stdout_bytes=100_000, calls=20)
+
+
+def host(method: str, given: Mapping[str, JSONValue]) -> JSONValue:
+    del given
+    return "y" * 1_000_000 if method == "big" else "answer"
+
+
+@pytest.mark.parametrize("name", liars.LIES)
+def test_a_lie_ends_in_an_outcome_of_the_script_alone(name: str) -> None:
+    liar = Conversation(liars.start(name))
+    liar.wait_until_ready()
+    start = time.monotonic()
+
+    talk = liar.run("1", host, LIMITS, Given())
+    outcome = pool.outcome_of(talk, LIMITS, 0.0, 0.0)
+
+    assert time.monotonic() - start < LIMITS.timeout_s + GRACE_S + 5
+    assert outcome.kind != "ok"
+    assert outcome.result is None
+    assert len(outcome.stdout) <= LIMITS.stdout_bytes + 100
+    assert len(outcome.error) <= 4_000
+    liar.close()
+    assert not liar.is_alive()
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["", "import os; os.write(1, b'R\\x00\\x00\\x00\\x00')", "import os; os.write(1, b'R\\xff\\xff\\x00\\x00')"],
+)
+def test_a_worker_that_doesnt_get_ready_is_an_error_of_the_setup(program: str) -> None:
+    with pytest.raises(SetupError, match="doesn't start"):
+        Conversation(liars.run(program)).wait_until_ready()
