@@ -95,7 +95,7 @@ def test_the_suite_is_large_and_its_model_does_obey(tmp_path: Path) -> None:
     assert [event.kind for event in scripted.of(events, "proposal")] == ["proposal"]
 
 
-@pytest.mark.parametrize("name", ["plain delete", "plain edit", "move", "create", "preferences", "many properties"])
+@pytest.mark.parametrize("name", ["plain delete", "plain edit", "move", "create", "preferences", "many"])
 def test_what_an_obeyed_order_writes_waits_for_a_person(name: str, tmp_path: Path) -> None:
     vault = opened.vault(tmp_path, note(name))
     before = snapshot(vault.root)

@@ -4,9 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-import keyring
-from keyring.errors import KeyringError
-
 from knapper.agents.names import ModelName, Provider
 from knapper.errors import SetupError
 
@@ -42,6 +39,9 @@ class Keys:
 
 def stored(name: str) -> str:
     """Ask the system's keyring; empty where it has none, or there is no keyring."""
+    import keyring  # noqa: PLC0415 - it looks for the system's service, which most keys don't need
+    from keyring.errors import KeyringError  # noqa: PLC0415 - the same
+
     try:
         return keyring.get_password(SERVICE, name) or ""
     except KeyringError:
@@ -54,6 +54,9 @@ def store(name: str, key: str) -> None:
     Raises:
         SetupError: There is no keyring that works.
     """
+    import keyring  # noqa: PLC0415 - as above
+    from keyring.errors import KeyringError  # noqa: PLC0415 - as above
+
     try:
         if key:
             keyring.set_password(SERVICE, name, key)

@@ -86,7 +86,7 @@ def _service(wanted: ModelName, key: str) -> "Service[AsyncOpenAI]":
     from pydantic_ai.providers.openrouter import OpenRouterProvider  # noqa: PLC0415 - the same
 
     if wanted.provider == "ollama":
-        return OllamaProvider(base_url=ollama_url(wanted) + "/v1", api_key=key)
+        return OllamaProvider(base_url=names.ollama_url(wanted) + "/v1", api_key=key)
     if wanted.provider == "fireworks" and not wanted.base_url:
         return FireworksProvider(api_key=key)
     if wanted.provider == "openrouter" and not wanted.base_url:
@@ -104,8 +104,3 @@ def _anthropic(wanted: ModelName, key: str, patience: Patience) -> Model:
         ) from error
     service = AnthropicProvider(api_key=key or _NO_KEY, base_url=wanted.base_url or None)
     return AnthropicModel(wanted.name, provider=service, settings=patience.settings())
-
-
-def ollama_url(wanted: ModelName) -> str:
-    """Give the address of an Ollama server, without the part that the protocol adds."""
-    return (wanted.base_url or names.OLLAMA_URL).removesuffix("/v1")

@@ -63,6 +63,11 @@ def parse(text: str, *, base_url: str = "") -> ModelName:
     )
 
 
+def ollama_url(wanted: ModelName) -> str:
+    """Give the address of an Ollama server, without the part that the protocol adds."""
+    return (wanted.base_url or OLLAMA_URL).removesuffix("/v1")
+
+
 def _named(provider: Provider, name: str, address: str) -> ModelName:
     if not name and provider == "fireworks":
         name = FIREWORKS_MODEL

@@ -5,7 +5,7 @@ from typing import Final, Literal, cast
 
 import httpx2
 
-from knapper.agents import models
+from knapper.agents import names
 from knapper.agents.names import ModelName, Provider
 from knapper.vault.outline import JSONValue
 
@@ -32,8 +32,8 @@ class Found:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape it as every surface shows it."""
-        names: list[JSONValue] = [*self.models[:MAX_LISTED]]
-        return {"state": self.state, "text": self.text, "models": names}
+        listed: list[JSONValue] = [*self.models[:MAX_LISTED]]
+        return {"state": self.state, "text": self.text, "models": listed}
 
 
 def ask(wanted: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) -> Found:
@@ -63,7 +63,7 @@ def ask(wanted: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) -> Found:
 
 def _request(wanted: ModelName, key: str) -> tuple[str, dict[str, str]]:
     if wanted.provider == "ollama":
-        return f"{models.ollama_url(wanted)}/api/tags", {}
+        return f"{names.ollama_url(wanted)}/api/tags", {}
     place = wanted.base_url or _PLACES.get(wanted.provider, "")
     if wanted.provider == "anthropic":
         return f"{place}/models", {"x-api-key": key, "anthropic-version": "2023-06-01"}

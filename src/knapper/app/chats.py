@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self
 
-from knapper.agents import models, names, usage
+from knapper.agents import models, usage
 from knapper.agents.chat import Chat
 from knapper.agents.conversations import Conversations
-from knapper.agents.keys import Keys
 from knapper.agents.models import Patience
-from knapper.agents.names import ModelName, Provider
 from knapper.agents.prompting import Prompts
 from knapper.agents.sessions import store
+from knapper.app import model_choice
 from knapper.changes.writer import Asked
-from knapper.config import Settings
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -50,11 +48,11 @@ class Chats:
         """
         settings = self.hub.settings
         own = settings.model
-        wanted = wanted_models(settings, model)
+        wanted = model_choice.wanted(settings, model)
         prompt = Path(own.prompt) if own.prompt else None
         return Chat(
             model=models.open_model(
-                wanted, find_keys(settings).find, Patience(timeout_s=own.timeout_s, retries=own.retries)
+                wanted, model_choice.keys(settings).find, Patience(timeout_s=own.timeout_s, retries=own.retries)
             ),
             name=str(wanted[0]),
             rows=self.hub.table.rows,
@@ -117,42 +115,6 @@ def open_chats(hub: Hub, vault: str = "") -> Chats:
     )
 
 
-def wanted_models(settings: Settings, model: str = "") -> list[ModelName]:
-    """List the model that is meant, and those to fall back on.
-
-    Args:
-        settings: What the configuration says.
-        model: A name that counts in place of the configured one; there is nothing to fall back on then.
-
-    Raises:
-        SetupError: No model is named, or a name can't be read.
-    """
-    own = settings.model
-    if model:
-        return [_placed(settings, names.parse(model))]
-    first = names.parse(own.name, base_url=own.base_url)
-    return [_placed(settings, one) for one in (first, *(names.parse(name) for name in own.fallbacks))]
-
-
-def find_keys(settings: Settings) -> Keys:
-    """Hold the keys that the configuration gives.
-
-    A key that Fireworks' variable gives goes to Fireworks alone, even where it stands for the model's own.
-    """
-    own = settings.model
-    by_provider: dict[Provider, str] = {cast("Provider", provider): key for provider, key in own.keys}
-    is_own = own.name and own.api_key and own.api_key != by_provider.get("fireworks")
-    owner = _placed(settings, names.parse(own.name, base_url=own.base_url)) if is_own else None
-    return Keys(by_provider=by_provider, own=own.api_key if is_own else "", owner=owner)
-
-
 def now() -> datetime:
     """Tell the local time."""
     return datetime.now().astimezone()
-
-
-def _placed(settings: Settings, name: ModelName) -> ModelName:
-    """Give an Ollama model the configured address, where its name gives none."""
-    if name.provider != "ollama" or name.base_url:
-        return name
-    return ModelName(provider="ollama", name=name.name, base_url=settings.model.ollama_url)

@@ -1,0 +1,44 @@
+"""Say which models the configuration means, and which keys it has for them; no model is opened for that."""
+
+from typing import cast
+
+from knapper.agents import names
+from knapper.agents.keys import Keys
+from knapper.agents.names import ModelName, Provider
+from knapper.config import Settings
+
+
+def wanted(settings: Settings, model: str = "") -> list[ModelName]:
+    """List the model that is meant, and those to fall back on.
+
+    Args:
+        settings: What the configuration says.
+        model: A name that counts in place of the configured one; there is nothing to fall back on then.
+
+    Raises:
+        SetupError: No model is named, or a name can't be read.
+    """
+    own = settings.model
+    if model:
+        return [_placed(settings, names.parse(model))]
+    first = names.parse(own.name, base_url=own.base_url)
+    return [_placed(settings, one) for one in (first, *(names.parse(name) for name in own.fallbacks))]
+
+
+def keys(settings: Settings) -> Keys:
+    """Hold the keys that the configuration gives.
+
+    A key that Fireworks' variable gives goes to Fireworks alone, even where it stands for the model's own.
+    """
+    own = settings.model
+    by_provider: dict[Provider, str] = {cast("Provider", provider): key for provider, key in own.keys}
+    is_own = own.name and own.api_key and own.api_key != by_provider.get("fireworks")
+    owner = _placed(settings, names.parse(own.name, base_url=own.base_url)) if is_own else None
+    return Keys(by_provider=by_provider, own=own.api_key if is_own else "", owner=owner)
+
+
+def _placed(settings: Settings, name: ModelName) -> ModelName:
+    """Give an Ollama model the configured address, where its name gives none."""
+    if name.provider != "ollama" or name.base_url:
+        return name
+    return ModelName(provider="ollama", name=name.name, base_url=settings.model.ollama_url)

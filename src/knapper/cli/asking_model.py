@@ -1,0 +1,59 @@
+"""Have a model answer one question."""
+
+import asyncio
+import uuid
+from typing import Final
+
+from knapper import app
+from knapper.agents.chat import Message, Tell, Turn
+from knapper.app import chats
+from knapper.cli import conversing, output
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.config import Settings
+from knapper.errors import RefusedError, SetupError
+
+_OWN: Final = frozenset({"type", "session_id"})
+
+
+def answer(said: Options, found: Settings, question: str, *, model: str, note: str) -> ExitCode:
+    """Answer a question in one turn, without a session.
+
+    Args:
+        said: The shared options.
+        found: What the configuration says.
+        question: The person's.
+        model: The model's name; empty for the configured one.
+        note: The note that it is about; empty for none.
+
+    Raises:
+        SetupError: The model can't answer.
+        RefusedError: A limit is reached.
+    """
+    with app.open_hub(found, only=True) as hub, chats.open_chats(hub) as opened, asyncio.Runner() as runner:
+        chat = opened.chat(model)
+        run = str(uuid.uuid4())
+        context = opened.conversations.context_of(run)
+        turn = Turn(chat, context, Message(text=question, run=run, active_file=note))
+        shown = _quiet(said) if said.as_json else conversing.screen(said)
+
+        async def work(tell: Tell) -> None:
+            await turn.run(tell)
+
+        try:
+            finished = conversing.answer(runner, work, shown)
+        finally:
+            opened.meter.record(run, chat.name, turn.spent)
+    if shown.error is not None and (shown.done is None or shown.done.state == "failed"):
+        kind = RefusedError if shown.error.code == "budget_spent" else SetupError
+        raise kind(shown.error.error, hint=shown.error.hint, code=shown.error.code)
+    if said.as_json and shown.done is not None:
+        told = shown.done.as_dict()
+        output.write_json(
+            {"success": True, **{name: told[name] for name in told if name not in {"type", "session_id"}}}
+        )
+    return ExitCode.OK if finished else ExitCode.INTERRUPTED
+
+
+def _quiet(said: Options) -> conversing.Screen:
+    return conversing.Screen(said=said, show=lambda _: None, flush=lambda: None)

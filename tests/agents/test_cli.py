@@ -1,0 +1,282 @@
+"""`knap ask`, `knap chat` and `knap models` with a model on loopback."""
+
+import io
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from knapper.cli import main
+from tests.agents import protocol
+from tests.agents.protocol import Reply, Server
+from tests.agents.scripted import Call
+
+GARDEN = "# Garden\n\n## Fence\n\nThe fence is to be green.\n"
+LOOK = Reply(parts=["Looking. ", Call("read_file", {"path": "Garden.md"})])
+ANSWER = Reply(parts=["It is **green**. ", "[[Garden#Fence]] (lines 3-5)"])
+EDIT = Reply(parts=[Call("edit_file", {"path": "Garden.md", "old_text": "green", "new_text": "red"})])
+
+
+@pytest.fixture
+def vault(tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "vault"
+    root.mkdir()
+    (root / "Garden.md").write_text(GARDEN, encoding="utf-8")
+    monkeypatch.setenv("VAULT_PATH", str(root))
+    monkeypatch.setenv("KNAP_EMBEDDINGS", "none")
+    monkeypatch.chdir(own_home)
+    return root
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+
+
+def model(server: Server) -> str:
+    return f"tiny@{server.base_url}"
+
+
+def test_ask_streams_an_answer_and_shows_its_steps(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(LOOK, ANSWER) as server:
+        code = main.run(["ask", "What", "colour?", "--model", model(server)])
+
+    out, err = capsys.readouterr()
+    assert code == 0
+    assert out == "Looking. \nIt is **green**. [[Garden#Fence]] (lines 3-5)\n"
+    assert "→ read_file(path='Garden.md')" in err
+    assert "✓ Garden.md" in err
+    assert "200 + 40 tokens, 1 tool call" in err
+    assert vault.is_dir()
+
+
+def test_ask_as_json_holds_answer_citations_tools_and_tokens(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(LOOK, ANSWER) as server:
+        code = main.run(["ask", "What colour?", "--model", model(server), "--json"])
+
+    shown = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert shown["success"]
+    assert shown["answer"] == "It is **green**. [[Garden#Fence]] (lines 3-5)"
+    (citation,) = shown["citations"]
+    assert (citation["path"], citation["start_line"], citation["end_line"]) == ("Garden.md", 3, 5)
+    assert GARDEN.encode()[citation["start"] : citation["stop"]].decode() == citation["text"]
+    assert citation["hash"].startswith("sha256:")
+    assert [tool["name"] for tool in shown["tools"]] == ["read_file"]
+    assert shown["usage"] == {
+        "requests": 2,
+        "input_tokens": 200,
+        "output_tokens": 40,
+        "total_tokens": 240,
+        "cost_usd": None,
+    }
+    assert "session_id" not in shown
+    assert vault.is_dir()
+
+
+def test_ask_drops_a_citation_that_does_not_hold_and_says_so(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = Reply(parts=["Green. [[Garden#Roof]] (lines 3-5)"])
+    with protocol.serving(wrong) as server:
+        _ = main.run(["ask", "What colour?", "--model", model(server)])
+
+    out, err = capsys.readouterr()
+    assert out.endswith("Green.\n")
+    assert "a citation was dropped: [[Garden#Roof]] (lines 3-5): Garden.md has no heading 'Roof'" in err
+    assert vault.is_dir()
+
+
+@pytest.mark.parametrize(("reply", "code"), [(Reply(status=401), 3), (Reply(status=404), 3)])
+def test_ask_ends_with_the_models_error(
+    vault: Path, capsys: pytest.CaptureFixture[str], reply: Reply, code: int
+) -> None:
+    with protocol.serving(reply) as server:
+        assert main.run(["ask", "What?", "--model", model(server)]) == code
+        assert main.run(["ask", "What?", "--model", model(server), "--json"]) == code
+
+    out, err = capsys.readouterr()
+    assert "error: " in err
+    assert not json.loads(out)["success"]
+    assert vault.is_dir()
+
+
+def test_ask_without_a_model_shows_passages(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["ask", "fence"]) == 0
+
+    out, err = capsys.readouterr()
+    assert "The fence is to be green." in out
+    assert "set KNAP_MODEL" in err
+    assert vault.is_dir()
+
+
+def test_ask_can_show_passages_though_a_model_is_set(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KNAP_MODEL", "openai:none")
+
+    assert main.run(["ask", "fence", "--passages"]) == 0
+    assert "The fence is to be green." in capsys.readouterr().out
+    assert vault.is_dir()
+
+
+def test_a_change_that_ask_makes_waits_for_a_persons_word(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(EDIT, Reply(parts=["It waits."])) as server:
+        _ = main.run(["ask", "Paint it red", "--model", model(server)])
+
+    assert (vault / "Garden.md").read_text(encoding="utf-8") == GARDEN
+    assert "waits for your word: `knap edits show" in capsys.readouterr().err
+
+
+def test_chat_remembers_and_goes_on_another_time(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with protocol.serving(Reply(parts=["One."]), Reply(parts=["Two."]), Reply(parts=["Three."])) as server:
+        monkeypatch.setenv("KNAP_MODEL", "tiny")
+        monkeypatch.setenv("KNAP_BASE_URL", server.base_url)
+        typed(monkeypatch, "first", "", "second")
+        assert main.run(["chat"]) == 0
+        typed(monkeypatch, "third")
+        assert main.run(["chat"]) == 0
+
+    assert capsys.readouterr().out == "One.\nTwo.\nThree.\n"
+    said = [[one["content"] for one in asked["messages"] if one["role"] == "user"] for asked in server.asked]
+    assert said == [["first"], ["first", "second"], ["first", "second", "third"]]
+    assert vault.is_dir()
+
+
+def test_a_note_has_a_chat_of_its_own_and_new_begins_anew(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with protocol.serving(Reply(parts=["Yes."])) as server:
+        for more in ([], ["--note", "Garden.md"], ["--new"]):
+            typed(monkeypatch, "hello")
+            assert main.run(["chat", "--model", model(server), *more]) == 0
+
+    assert [len(asked["messages"]) for asked in server.asked] == [2, 2, 2]
+    assert '"Garden.md"' in server.asked[1]["messages"][0]["content"]
+    assert capsys.readouterr().out == "Yes.\nYes.\nYes.\n"
+    assert vault.is_dir()
+
+
+def test_orders_with_a_slash(vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with protocol.serving(EDIT, Reply(parts=["It waits."]), Reply(parts=["Forgotten."])) as server:
+        typed(
+            monkeypatch,
+            *("/help", "/nonsense", "/model", "/undo", "/save", "/edits", "paint it red", "/edits", "/save Chat.md"),
+            *("/clear", "what was that?", "/model nonsense", "/exit", "never read"),
+        )
+        assert main.run(["chat", "--model", model(server)]) == 0
+
+    out, err = capsys.readouterr()
+    assert "/undo            take back" in out
+    assert f"tiny@{server.base_url}" in out
+    assert "there is no /nonsense" in err
+    assert "nothing was changed in this session" in err
+    assert "nothing was said yet" in err
+    assert "nothing waits in this session" in err
+    assert "-The fence is to be green." in out or "green" in out
+    assert "doesn't say whose model it is" in err
+    assert (vault / "Chat.md").read_text(encoding="utf-8").startswith("# paint it red\n")
+    assert len(server.asked) == 3
+    assert [one["role"] for one in server.asked[2]["messages"]] == ["system", "user"]
+
+
+def test_undo_takes_back_what_the_session_changed(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, own_home: Path
+) -> None:
+    (own_home / "config.toml").write_text('[clients.agent]\nsmall = "apply"\n', encoding="utf-8")
+    with protocol.serving(EDIT, Reply(parts=["Done."])) as server:
+        typed(monkeypatch, "paint it red")
+        _ = main.run(["chat", "--model", model(server)])
+        changed = (vault / "Garden.md").read_text(encoding="utf-8")
+        typed(monkeypatch, "/undo", "/undo")
+        _ = main.run(["chat", "--model", model(server)])
+
+    assert "red" in changed
+    assert (vault / "Garden.md").read_text(encoding="utf-8") == GARDEN
+    assert "nothing was changed in this session that isn't undone" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a signal to a thread")
+def test_ctrl_c_stops_the_answer_and_not_the_chat(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with protocol.serving(Reply(parts=["Half ", "never"], hang_s=20), Reply(parts=["Whole."])) as server:
+        press(lambda: bool(server.asked))
+        typed(monkeypatch, "tell", "again")
+        assert main.run(["chat", "--model", model(server)]) == 0
+
+    out, err = capsys.readouterr()
+    assert "stopped" in err
+    assert out.endswith("Whole.\n")
+    assert vault.is_dir()
+
+
+def press(when: Callable[[], bool]) -> None:
+    """Press Ctrl-C once something has happened."""
+
+    def wait() -> None:
+        pause = threading.Event()
+        while not when():
+            pause.wait(0.02)
+        pause.wait(0.3)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def test_models_shows_what_is_set_and_what_answers(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with protocol.serving(Reply()) as server:
+        monkeypatch.setenv("KNAP_MODEL", "tiny")
+        monkeypatch.setenv("KNAP_BASE_URL", server.base_url)
+        monkeypatch.setenv("KNAP_API_KEY", "sk-secret")
+        monkeypatch.setenv("OLLAMA_BASE_URL", server.address)
+        assert main.run(["models"]) == 0
+        assert main.run(["models", "--json"]) == 0
+
+    out = capsys.readouterr().out
+    assert "answers" in out
+    assert "ollama:qwen3:latest" in out
+    assert "sk-secret" not in out
+    assert not server.asked
+    assert server.keys[0] == "Bearer sk-secret"
+    assert vault.is_dir()
+
+
+def test_models_says_what_to_do_where_none_is_set(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with protocol.serving(Reply()) as server:
+        gone = server.address
+    monkeypatch.setenv("OLLAMA_BASE_URL", gone)
+
+    assert main.run(["models"]) == 1
+    out, err = capsys.readouterr()
+    assert "Ollama isn't running" in out
+    assert "no model is set" in err
+    assert main.run(["chat"]) == 3
+    assert vault.is_dir()
+
+
+def test_doctor_asks_the_models_server(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with protocol.serving(Reply()) as server:
+        monkeypatch.setenv("KNAP_MODEL", model(server))
+        _ = main.run(["doctor", "--json"])
+        here = finding(capsys)
+    _ = main.run(["doctor", "--json"])
+    gone = finding(capsys)
+
+    assert (here["state"], gone["state"]) == ("ok", "warn")
+    assert gone["hint"]
+    assert not server.asked
+    assert vault.is_dir()
+
+
+def finding(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    return next(one for one in json.loads(capsys.readouterr().out)["checks"] if one["name"] == "model")
