@@ -31,6 +31,7 @@ _TOKEN: Final = "t" * 43
 _MASKS: Final = (
     (re.compile(r"sha256:[0-9a-f]{64}"), "HASH"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?(\.\d+)?([+-]\d\d:\d\d|Z)?"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d|\b\d\d:\d\d\b"), "DAY"),
     (re.compile(r"\b[0-9a-z]{9}-[0-9a-z]{8}\b"), "ID"),
     (re.compile(r"\b[0-9a-f]{12,}\b"), "DIGEST"),
 )

@@ -72,6 +72,7 @@ def test_most_examples_succeed(tmp_path: Path) -> None:
         "accept_proposal": "refused",
         "web_search": "web_off",
         "fetch_page": "web_off",
+        "transcribe_audio": "audio_off",
     }
 
 

@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from knapper.tools.tables import Table
 
 
+def open_hub(settings: Settings, *, only: bool = False) -> Hub:
+    """Make the hub of a server; errors are those of `Hub`.
+
+    Args:
+        settings: What the configuration says.
+        only: Leave out all vaults but the chosen one.
+    """
+    return Hub(settings, only=only)
+
+
 class Hub:
     """Give any client any of the vaults.
 

@@ -1,9 +1,9 @@
 """Serve a vault to MCP clients."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import click
 
@@ -30,9 +30,12 @@ class Install(TypedDict):
     dry_run: bool
 
 
-_profile = click.option(
-    "--profile", type=click.Choice(CHOICES), default="full", show_default=True, help="Which tools are listed."
-)
+def _profile(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command say which tools are listed."""
+    option = click.option(
+        "--profile", type=click.Choice(CHOICES), default="full", show_default=True, help="Which tools are listed."
+    )
+    return option(command)
 
 
 @click.group(
