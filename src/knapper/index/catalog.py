@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -77,7 +77,13 @@ class Entry:
     created: str
     """ISO date, as is ``modified``."""
     modified: str
-    properties: Mapping[str, JSONValue]
+    raw_properties: str
+    """As JSON."""
+
+    @property
+    def properties(self) -> Mapping[str, JSONValue]:
+        """Read the properties, which most lists don't show."""
+        return cast("dict[str, JSONValue]", json.loads(self.raw_properties))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +114,8 @@ class Catalog:
                 parameters = [*parameters, json.dumps(list(wanted.among))]
             order = wanted.order
             ways = _SORTED[order.by].format(way="DESC" if order.descending else "ASC")
-            if conditions.is_narrow(wanted.where) or wanted.among is not None:
+            is_few = conditions.is_narrow(wanted.where) or wanted.among is not None
+            if is_few:
                 ways = f"+{ways}"  # so that SQLite sorts the few, and doesn't go through all in this order
             joined, named = (_VALUES, [paths.key(order.name)]) if order.by == "property" else ("", [])
             question = _Question(
@@ -117,7 +124,7 @@ class Catalog:
                 named=named,
                 parameters=parameters,
             )
-            page = question.costly if SHOWN in condition else question.plain
+            page = question.once if is_few or SHOWN in condition else question.twice
             ids, total = page(connection, wanted.limit, min(wanted.offset, _LARGEST))
             found = _entries(connection, "id", ids)
             return Listing(entries=tuple(found[i] for i in ids), total=total)
@@ -204,7 +211,7 @@ class _Question:
     named: Sequence[str]
     parameters: Sequence[str]
 
-    def plain(self, connection: sqlite3.Connection, limit: int, offset: int) -> tuple[list[int], int]:
+    def twice(self, connection: sqlite3.Connection, limit: int, offset: int) -> tuple[list[int], int]:
         """Let SQLite count, and stop at the end of the stretch."""
         total = connection.execute(f"SELECT COUNT(*) {self.counted}", self.parameters).fetchone()[0]
         rows = connection.execute(
@@ -212,8 +219,8 @@ class _Question:
         )
         return [int(i) for (i,) in rows], int(total)
 
-    def costly(self, connection: sqlite3.Connection, limit: int, offset: int) -> tuple[list[int], int]:
-        """Go through all once, where each costs a call."""
+    def once(self, connection: sqlite3.Connection, limit: int, offset: int) -> tuple[list[int], int]:
+        """Go through all that pass once, where they are few, or telling costs a call."""
         rows = connection.execute(f"SELECT f.id {self.whole}", (*self.named, *self.parameters))
         ids = [int(i) for (i,) in rows]
         return ids[offset : offset + limit], len(ids)
@@ -236,7 +243,7 @@ def _entries(connection: sqlite3.Connection, column: str, values: Sequence[int] 
             hash=digest,
             created=created,
             modified=modified,
-            properties=json.loads(properties),
+            raw_properties=properties,
         )
         for i, path, target, title, kind, size, mtime_ns, digest, created, modified, properties in rows
     }

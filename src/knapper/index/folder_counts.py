@@ -4,8 +4,11 @@ import sqlite3
 from dataclasses import dataclass
 
 from knapper.index.conditions import Condition, folder_key
-from knapper.vault import paths
 from knapper.vault.paths import NotePath
+
+_BELOW = "(f.folder_key = ? OR (f.folder_key >= ? AND f.folder_key < ?))"
+_LAST = "\U0010ffff"
+"""Comes after every other character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,19 +28,28 @@ def count(connection: sqlite3.Connection, condition: Condition, below: str) -> l
         below: The folder; empty for the vault's own.
     """
     sql, parameters = condition
-    rows = connection.execute(
-        f"SELECT MIN(f.path), COUNT(*) FROM files f INDEXED BY files_folder WHERE {sql} GROUP BY f.folder_key",
-        parameters,
-    )
-    depth = len(key.split("/")) if (key := folder_key(below)) else 0
-    names: dict[str, str] = {}
-    files: dict[str, int] = {}
-    for path, number in rows:
-        parts = paths.folder(path).split("/") if "/" in path else []
-        if len(parts) > depth:
-            name = "/".join(parts[: depth + 1])
-            folded = paths.key(name)
-            names[folded] = min(names.get(folded, name), name)
-            files[folded] = files.get(folded, 0) + int(number)
-    found = [FolderCount(path=NotePath(name), files=files[folded]) for folded, name in names.items()]
+    found: list[FolderCount] = []
+    for key in _children(connection, folder_key(below)):
+        row = connection.execute(
+            f"SELECT MIN(f.path), COUNT(*) FROM files f INDEXED BY files_folder WHERE {sql} AND {_BELOW}",
+            (*parameters, key, f"{key}/", f"{key}0"),
+        ).fetchone()
+        if row[1]:
+            path = "/".join(str(row[0]).split("/")[: key.count("/") + 1])
+            found.append(FolderCount(path=NotePath(path), files=int(row[1])))
     return sorted(found, key=lambda one: one.path)
+
+
+def _children(connection: sqlite3.Connection, below: str) -> list[str]:
+    """Find the folded paths of the folders right below one, leaping over what lies in each."""
+    prefix = f"{below}/" if below else ""
+    stop = f"{below}0" if below else _LAST  # "0" comes right after "/"
+    found: dict[str, None] = {}
+    at = prefix
+    sql = "SELECT MIN(folder_key) FROM files INDEXED BY files_folder WHERE folder_key > ? AND folder_key < ?"
+    while (row := connection.execute(sql, (at, stop)).fetchone()[0]) is not None:
+        key = str(row)
+        child = prefix + key[len(prefix) :].partition("/")[0]
+        found[child] = None
+        at = key if key == child else f"{child}/{_LAST}"
+    return list(found)

@@ -6,7 +6,7 @@ and a filter on notes is a filter on row ids.
 
 from knapper.index.segment import TOKENIZER
 
-VERSION = 5
+VERSION = 6
 """Part of what an index is built with; another version is dropped and built anew."""
 
 CHUNK_BITS = 20
@@ -46,6 +46,7 @@ CREATE INDEX files_title ON files (kind, name_key, path);
 CREATE INDEX files_saved ON files (kind, mtime_ns);
 CREATE INDEX files_modified ON files (kind, modified, path);
 CREATE INDEX files_created ON files (kind, created, path);
+CREATE INDEX files_problems ON files (path) WHERE problems != '[]';
 
 CREATE TABLE chunks (
   id INTEGER PRIMARY KEY,
@@ -80,7 +81,7 @@ CREATE INDEX links_target ON links (target_key);
 
 CREATE TABLE tags (file_id INTEGER NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL, line INTEGER NOT NULL);
 CREATE INDEX tags_file ON tags (file_id);
-CREATE INDEX tags_key ON tags (key, file_id, name);
+CREATE INDEX tags_key ON tags (key, name, file_id);
 
 CREATE TABLE properties (
   id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL,

@@ -2,13 +2,14 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import schema
+from knapper.index import schema, waiting
 from knapper.index.store import Store
 from knapper.vault import walk
 from knapper.vault.paths import NotePath
@@ -80,12 +81,14 @@ def of(
         allowed: By file id: whether it counts; None counts all.
         policy: Says the same of what has no id, since it couldn't even be listed.
     """
-    files = [
-        (kind, path, problems)
-        for i, kind, path, problems in connection.execute("SELECT id, kind, path, problems FROM files ORDER BY path")
+    kinds = _kinds(connection, allowed)
+    broken = [
+        (path, problems)
+        for i, path, problems in connection.execute(
+            "SELECT id, path, problems FROM files WHERE problems != '[]' ORDER BY path"
+        )
         if allowed is None or allowed[i]
     ]
-    broken = [(path, problems) for _, path, problems in files if problems != "[]"]
     skipped = [
         Skipped(path=NotePath(path), **problem)
         for path, problems in broken[:_SHOWN]
@@ -97,10 +100,10 @@ def of(
         if policy is None or policy.visible(NotePath(path))
     ]
     chunks = _count(connection, "SELECT id FROM chunks", (), allowed)
-    embedded = _count(connection, "SELECT chunk_id FROM vectors WHERE model = ?", (model,), allowed) if model else 0
+    embedded = _embedded(connection, model, chunks, allowed) if model else 0
     return Status(
-        notes=sum(kind == "note" for kind, _, _ in files),
-        files=len(files),
+        notes=kinds.get("note", 0),
+        files=sum(kinds.values()),
         chunks=chunks,
         embedded=embedded,
         pending=chunks - embedded if model else 0,
@@ -118,6 +121,20 @@ def _remembered(store: Store) -> list[list[str]]:
     """Give path, code and message of what the last look through the whole vault left out."""
     found: list[list[str]] = json.loads(store.meta(_META) or "[]")
     return found
+
+
+def _kinds(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None) -> dict[str, int]:
+    """Count files by kind."""
+    if allowed is None:
+        return {str(kind): int(n) for kind, n in connection.execute("SELECT kind, COUNT(*) FROM files GROUP BY kind")}
+    return Counter(str(kind) for i, kind in connection.execute("SELECT id, kind FROM files") if allowed[i])
+
+
+def _embedded(connection: sqlite3.Connection, model: str, chunks: int, allowed: NDArray[np.bool_] | None) -> int:
+    """Count chunks that have a vector of *model*."""
+    if allowed is None:
+        return chunks - waiting.count(connection, model)
+    return _count(connection, "SELECT chunk_id FROM vectors WHERE model = ?", (model,), allowed)
 
 
 def _count(

@@ -40,14 +40,14 @@ def count(connection: sqlite3.Connection, condition: Condition, prefix: str, lim
     sql, parameters = condition
     only = "" if sql == "1" else f" AND +t.file_id IN (SELECT f.id FROM files f WHERE {sql})"
     rows = connection.execute(
-        "SELECT key, COUNT(*) FROM (SELECT DISTINCT t.key AS key, t.file_id FROM tags t"
-        f" WHERE t.key >= ? AND t.key < ?{only}) GROUP BY key ORDER BY COUNT(*) DESC, key",
+        f"SELECT t.key, COUNT(DISTINCT t.file_id) FROM tags t WHERE t.key >= ? AND t.key < ?{only}"
+        " GROUP BY t.key ORDER BY 2 DESC, t.key",
         (prefix, prefix + _LAST, *parameters),
     ).fetchall()
     page = rows[offset : offset + limit]
     spelled = connection.execute(
-        "SELECT key, name FROM (SELECT DISTINCT t.key AS key, t.name AS name, t.file_id FROM tags t"
-        f" WHERE t.key IN (SELECT value FROM json_each(?)){only}) GROUP BY key, name ORDER BY COUNT(*), name DESC",
+        f"SELECT t.key, t.name FROM tags t WHERE t.key IN (SELECT value FROM json_each(?)){only}"
+        " GROUP BY t.key, t.name ORDER BY COUNT(DISTINCT t.file_id), t.name DESC",
         (json.dumps([key for key, _ in page], ensure_ascii=False), *parameters),
     )
     names = {str(key): str(name) for key, name in spelled}  # the last one of a key stays: it is used most

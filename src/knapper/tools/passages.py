@@ -9,7 +9,7 @@ from knapper.index.filters import Filter
 from knapper.index.places import Place
 from knapper.index.search import Answer as Found
 from knapper.index.search import Hit, Mode, Question
-from knapper.tools import criteria, foreign, notes, reading, search
+from knapper.tools import foreign, notes, reading, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.found import NoteHits
@@ -18,12 +18,12 @@ from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 Why = Literal["task", "current_note", "linked"]
-_RANKED: Final = 100
-"""Notes that are put in order by where the words stand."""
+_RANKED: Final = 50
+"""Notes, at least, that are put in order by where the words stand."""
 _PLACES: Final[tuple[Place, ...]] = ("title", "heading", "content")
 _SNIPPET: Final = 400
 _WORD: Final = re.compile(r"\w+")
-_WORDS: Final = 120
+_WORDS: Final = 40
 """Words of a task, and of the current note, that are looked for."""
 _WEIGHTS: Final[Mapping[Why, float]] = {"task": 1.0, "current_note": 0.35, "linked": 0.1}
 """What a note's place in each ranking counts; the task leads."""
@@ -45,7 +45,7 @@ def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[A
     """
     search.check(query, limit, name="limit")
     freshness = context.freshen(meaning=False)
-    found = _search(context, query, "keyword", _RANKED)
+    found = _search(context, query, "keyword", max(limit, _RANKED))
     places = context.index.catalog.places(query, [schema.file_of(hit.row.id) for hit in found.hits])
     ranked = sorted(found.hits, key=lambda hit: _PLACES.index(places[schema.file_of(hit.row.id)]))[:limit]
     others = foreign.found(context, (hit.row.note for hit in ranked))
@@ -115,7 +115,7 @@ def search_task_relevant(
 
 
 def _search(context: Context, query: str, mode: Mode, limit: int) -> Found:
-    where = context.restrict(Filter(kinds=criteria.NOTES))
+    where = context.restrict(Filter())
     return context.index.search(Question(text=query, mode=mode, limit=limit, per_note=1, where=where))
 
 
