@@ -28,9 +28,12 @@ class Row:
 COMMANDS: Final = (
     Row("index", "knapper.cli.commands.index", "Find", "Read the vault into its index."),
     Row("search", "knapper.cli.commands.search", "Find", "Find passages by words and by meaning."),
+    Row("find", "knapper.cli.commands.find", "Find", "Find notes by folder, tag, property, day and words."),
     Row("ask", "knapper.cli.commands.ask", "Find", "Answer a question from the notes."),
+    Row("chat", "knapper.cli.commands.chat", "Find", "Talk with a model about the notes."),
     Row("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date while notes are saved."),
     Row("read", "knapper.cli.commands.read", "Notes", "Show a note, or a part of it."),
+    Row("info", "knapper.cli.commands.info", "Notes", "Tell about a note all but its text."),
     Row("new", "knapper.cli.commands.new", "Notes", "Make a note."),
     Row("write", "knapper.cli.commands.write", "Notes", "Replace a whole note, or make it."),
     Row("edit", "knapper.cli.commands.edit", "Notes", "Change text in a note."),
@@ -48,8 +51,10 @@ COMMANDS: Final = (
     Row("mcp", "knapper.cli.commands.mcp", "Serve", "Serve the vault to MCP clients."),
     Row("tools", "knapper.cli.commands.tools", "Serve", "List the tools that agents and clients can call."),
     Row("tool", "knapper.cli.commands.tool", "Serve", "Call one of these tools."),
+    Row("script", "knapper.cli.commands.script", "Serve", "Run a Python script over the vault, in a sandbox."),
     Row("status", "knapper.cli.commands.status", "Check", "Tell how the vault's index stands."),
     Row("doctor", "knapper.cli.commands.doctor", "Check", "Check that everything works here, and what to do if not."),
+    Row("models", "knapper.cli.commands.models", "Check", "Show which language models are set up, and answer."),
     Row("config", "knapper.cli.commands.config", "Check", "Show every setting and where it comes from."),
     Row("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
 )
