@@ -12,6 +12,8 @@ from knapper.vault.outline import JSONValue
 
 MOST = 1_000
 """Results that one call gives at most."""
+FARTHEST = 1_000_000_000
+"""Where a stretch may begin at most."""
 
 
 def one(context: Context, request: Request) -> dict[str, JSONValue]:
@@ -102,8 +104,17 @@ def check_page(limit: int, offset: int) -> None:
     """
     if not 1 <= limit <= MOST:
         raise BadInput(f"limit is {limit}", hint=f"give 1 to {MOST}")
-    if offset < 0:
-        raise BadInput(f"offset is {offset}", hint="give 0 or more")
+    check_offset(offset)
+
+
+def check_offset(offset: int) -> None:
+    """Refuse what no place in a list or a text can be.
+
+    Raises:
+        BadInput: It is below 0, or beyond all that there could be.
+    """
+    if not 0 <= offset <= FARTHEST:
+        raise BadInput(f"offset is {offset}", hint=f"give 0 to {FARTHEST}")
 
 
 def _shape(done: Submission) -> dict[str, JSONValue]:

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from knapper.changes.text import blocks, sections
 from knapper.changes.text.snapshots import Snapshot
 from knapper.errors import BadInput, NotFound
-from knapper.tools import embeds, foreign
+from knapper.tools import answers, embeds, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.reading import Reading
@@ -74,8 +74,7 @@ def read_file(
         BadInput: The path can't be one, the file isn't text, or a number is out of its range.
         RefusedError: The path leads out of the vault.
     """
-    if offset < 0:
-        raise BadInput(f"offset is {offset}", hint="give 0 or more")
+    answers.check_offset(offset)
     if not 1 <= length <= MOST:
         raise BadInput(f"length is {length}", hint=f"give 1 to {MOST}")
     heading = more.get("heading", "")
