@@ -15,6 +15,16 @@ def whole() -> dict[str, str]:
     return dict(os.environ)
 
 
+def keep_numpy_to_one_thread() -> None:
+    """Have numpy's library compute in the caller's thread alone, unless the owner set it otherwise.
+
+    A server calls it from threads of its own; more of the library's only wait for one another, and double the work of
+    a search. It counts only before numpy is imported.
+    """
+    for name in ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
 def wants_colour() -> bool:
     """Tell whether NO_COLOR leaves colours alone.
 

@@ -1,5 +1,6 @@
 """Serve vaults over HTTP."""
 
+import sys
 from typing import TypedDict, Unpack
 
 import click
@@ -7,6 +8,7 @@ import click
 from knapper.cli import options, output, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
+from knapper.config import environment
 
 
 class Said(TypedDict):
@@ -32,21 +34,24 @@ class Said(TypedDict):
 @options.shared
 @click.pass_obj
 def command(said: Options, **own: Unpack[Said]) -> ExitCode:
-    """Serve vaults over HTTP, and to MCP clients at /mcp.
+    """Serve vaults over HTTP, to MCP clients at /mcp, and to you as a page in a browser.
 
-    Without --vault all configured vaults are served. Programs show a token; the command tells where it lies. It ends
-    with Ctrl-C.
+    Without --vault all configured vaults are served. Programs show a token; the command tells where it lies. The page's
+    address signs one browser in, once, within an hour. It ends with Ctrl-C.
     """
+    environment.keep_numpy_to_one_thread()
     from knapper.app import open_hub  # noqa: PLC0415 - `--help` needn't pay for what serves
     from knapper.server import serving, tokens  # noqa: PLC0415 - the same
 
     found = serving.listening_at(settings.read(said), own["host"], own["port"])
 
-    def tell(address: str) -> None:
+    def tell(address: str, page: str) -> None:
         key = "server.token in the configuration"
         key = key if found.server.token else str(tokens.place(found.state_dir, "api"))
         output.note(said, f"serving {', '.join(hub.vaults)} at {address}; Ctrl-C ends it")
         output.note(said, f"programs show the token of {key}")
+        # What isn't a terminal is kept, as a log is: an address that signs in doesn't belong there.
+        output.note(said, f"the page: {page if sys.stderr.isatty() else '`knap token page` prints its address'}")
 
     with open_hub(found, only=bool(said.vault)) as hub:
         serving.run(hub, found, watch=own["watch"], on_start=tell)

@@ -61,9 +61,9 @@ SETTINGS = (
     ),
     Setting(
         name="server.threads",
-        doc="How many calls run at once; more wait their turn.",
+        doc="How many calls that read run at once, and half as many that write; more wait their turn.",
         kind="count",
-        default=16,
+        default=8,
         least=1,
         most=256,
     ),
@@ -94,7 +94,7 @@ class Server:
     max_body_mb: int = 10
     requests_per_minute: int = 1_200
     """Of one client; 0 for no limit."""
-    threads: int = 16
+    threads: int = 8
     stop_seconds: int = 10
 
 
