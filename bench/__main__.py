@@ -6,7 +6,21 @@ from importlib import import_module
 
 from bench import frame, places
 
-NAMES = ("index", "search", "watch", "restart", "scale", "ir", "cold", "kill", "real_moves", "writes", "load", "tools", "scripts")
+NAMES = (
+    "index",
+    "search",
+    "watch",
+    "restart",
+    "scale",
+    "ir",
+    "cold",
+    "kill",
+    "real_moves",
+    "writes",
+    "load",
+    "tools",
+    "scripts",
+)
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ from knapper.tools.shapes import Answer
 def test_numpy_computes_in_the_callers_thread_unless_the_owner_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VECLIB_MAXIMUM_THREADS", "3")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "9")  # so that it is put back
     monkeypatch.delenv("OPENBLAS_NUM_THREADS")
     environment.keep_numpy_to_one_thread()
 
