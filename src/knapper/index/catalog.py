@@ -14,7 +14,7 @@ from knapper.index.filters import Filter
 from knapper.index.folder_counts import FolderCount
 from knapper.index.graph import Graph
 from knapper.index.places import Place
-from knapper.index.sight import SHOWN
+from knapper.index.sight import is_open
 from knapper.index.store import Store
 from knapper.index.tag_counts import TagCounts
 from knapper.vault import paths
@@ -108,24 +108,7 @@ class Catalog:
     def find(self, wanted: Stretch) -> Listing:
         """Give a stretch of the files that pass, and how many pass: all filters in one query."""
         with self._store.database.snapshot() as connection:
-            condition, parameters = self._condition(connection, wanted.where)
-            if wanted.among is not None:
-                condition += " AND f.id IN (SELECT value FROM json_each(?))"
-                parameters = [*parameters, json.dumps(list(wanted.among))]
-            order = wanted.order
-            ways = _SORTED[order.by].format(way="DESC" if order.descending else "ASC")
-            is_few = conditions.is_narrow(wanted.where) or wanted.among is not None
-            if is_few:
-                ways = f"+{ways}"  # so that SQLite sorts the few, and doesn't go through all in this order
-            joined, named = (_VALUES, [paths.key(order.name)]) if order.by == "property" else ("", [])
-            question = _Question(
-                whole=f"FROM files f{joined} WHERE {condition} ORDER BY {ways}",
-                counted=f"FROM files f WHERE {condition}",
-                named=named,
-                parameters=parameters,
-            )
-            page = question.once if is_few or SHOWN in condition else question.twice
-            ids, total = page(connection, wanted.limit, min(wanted.offset, _LARGEST))
+            ids, total = self._ids(connection, wanted)
             found = _entries(connection, "id", ids)
             return Listing(entries=tuple(found[i] for i in ids), total=total)
 
@@ -168,7 +151,8 @@ class Catalog:
     def tag_counts(self, where: Filter, *, prefix: str = "", limit: int = 100, offset: int = 0) -> TagCounts:
         """Count the notes of each tag that begins with *prefix*, folded; the most used first."""
         with self._store.database.snapshot() as connection:
-            return tag_counts.count(connection, self._condition(connection, where), prefix, limit, offset)
+            allowed = self._allowed.mask(connection, self._by_rules(where))
+            return tag_counts.count(connection, allowed, prefix, limit, offset)
 
     def places(self, text: str, ids: Sequence[int]) -> dict[int, Place]:
         """Tell of each file where the words of a query stand."""
@@ -195,6 +179,28 @@ class Catalog:
         with self._store.database.snapshot() as connection:
             return self._graph.connections.get().alone(self._allowed.mask(connection, self._by_rules(where)))
 
+    def _ids(self, connection: sqlite3.Connection, wanted: Stretch) -> tuple[list[int], int]:
+        """Give the stretch's ids, and how many files pass."""
+        where = self._by_rules(wanted.where)
+        is_few = conditions.is_narrow(where) or wanted.among is not None
+        whole, counted, parameters, fewer = _sql(wanted, is_few=is_few)
+        limit, offset = wanted.limit, min(wanted.offset, _LARGEST)
+        if is_open(where) and not is_few:
+            total = connection.execute(f"SELECT COUNT(*) {counted}", fewer).fetchone()[0]
+            page = connection.execute(f"SELECT f.id {whole} LIMIT ? OFFSET ?", (*parameters, limit, offset))
+            return [int(i) for (i,) in page], int(total)
+        if is_open(where):
+            ids = [int(i) for (i,) in connection.execute(f"SELECT f.id {whole}", parameters)]
+        elif is_few:  # each is looked at by itself, so that it costs only as much as there are
+            rows = connection.execute(f"SELECT f.id, f.path, f.target {whole}", parameters)
+            shows = self._allowed.sight.of(where)
+            ids = [int(i) for i, path, target in rows if shows(path, target)]
+        else:
+            mask = self._allowed.mask(connection, Filter(policy=where.policy, ignore=where.ignore))
+            rows = connection.execute(f"SELECT f.id {whole}", parameters)
+            ids = [int(i) for (i,) in rows if mask is None or mask[i]]
+        return ids[offset : offset + limit], len(ids)
+
     def _condition(self, connection: sqlite3.Connection, where: Filter) -> tuple[str, list[str]]:
         wanted = self._by_rules(where)
         condition, parameters = conditions.select(wanted)
@@ -202,28 +208,23 @@ class Catalog:
         return f"{condition} AND {shows}" if shows else condition, parameters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
-    """Hold one question in SQL, and two ways of asking it."""
+def _sql(wanted: Stretch, *, is_few: bool) -> tuple[str, str, list[str], list[str]]:
+    """Write a stretch's question.
 
-    whole: str
-    counted: str
-    named: Sequence[str]
-    parameters: Sequence[str]
-
-    def twice(self, connection: sqlite3.Connection, limit: int, offset: int) -> tuple[list[int], int]:
-        """Let SQLite count, and stop at the end of the stretch."""
-        total = connection.execute(f"SELECT COUNT(*) {self.counted}", self.parameters).fetchone()[0]
-        rows = connection.execute(
-            f"SELECT f.id {self.whole} LIMIT ? OFFSET ?", (*self.named, *self.parameters, limit, offset)
-        )
-        return [int(i) for (i,) in rows], int(total)
-
-    def once(self, connection: sqlite3.Connection, limit: int, offset: int) -> tuple[list[int], int]:
-        """Go through all that pass once, where they are few, or telling costs a call."""
-        rows = connection.execute(f"SELECT f.id {self.whole}", (*self.named, *self.parameters))
-        ids = [int(i) for (i,) in rows]
-        return ids[offset : offset + limit], len(ids)
+    Returns:
+        The SQL from ``FROM`` on, the same without order for counting, and the parameters of each.
+    """
+    condition, parameters = conditions.select(wanted.where)
+    if wanted.among is not None:
+        condition += " AND f.id IN (SELECT value FROM json_each(?))"
+        parameters = [*parameters, json.dumps(list(wanted.among))]
+    order = wanted.order
+    ways = _SORTED[order.by].format(way="DESC" if order.descending else "ASC")
+    if is_few:
+        ways = f"+{ways}"  # so that SQLite sorts the few, and doesn't go through all in this order
+    joined, named = (_VALUES, [paths.key(order.name)]) if order.by == "property" else ("", [])
+    counted = f"FROM files f WHERE {condition}"
+    return f"FROM files f{joined} WHERE {condition} ORDER BY {ways}", counted, [*named, *parameters], parameters
 
 
 def _entries(connection: sqlite3.Connection, column: str, values: Sequence[int] | Sequence[str]) -> dict[int, Entry]:

@@ -4,7 +4,8 @@ import json
 import sqlite3
 from dataclasses import dataclass
 
-from knapper.index.conditions import Condition
+import numpy as np
+from numpy.typing import NDArray
 
 _LAST = "\U0010ffff"
 """Comes after every other character."""
@@ -27,18 +28,20 @@ class TagCounts:
     total: int
 
 
-def count(connection: sqlite3.Connection, condition: Condition, prefix: str, limit: int, offset: int) -> TagCounts:
+def count(
+    connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None, prefix: str, limit: int, offset: int
+) -> TagCounts:
     """Count notes by tag; the most used first, then by name.
 
     Args:
         connection: To the index.
-        condition: Which notes count, as a condition on ``files f``.
+        allowed: By file id: whether it counts; None counts all.
         prefix: What the tag begins with, folded.
         limit: How many tags at most.
         offset: How many are left out at the beginning.
     """
-    sql, parameters = condition
-    only = "" if sql == "1" else f" AND +t.file_id IN (SELECT f.id FROM files f WHERE {sql})"
+    only = "" if allowed is None else " AND +t.file_id IN (SELECT value FROM json_each(?))"
+    parameters = () if allowed is None else (json.dumps(np.flatnonzero(allowed).tolist()),)
     rows = connection.execute(
         f"SELECT t.key, COUNT(DISTINCT t.file_id) FROM tags t WHERE t.key >= ? AND t.key < ?{only}"
         " GROUP BY t.key ORDER BY 2 DESC, t.key",
