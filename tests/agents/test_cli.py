@@ -280,3 +280,33 @@ def test_doctor_asks_the_models_server(
 
 def finding(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     return next(one for one in json.loads(capsys.readouterr().out)["checks"] if one["name"] == "model")
+
+
+def test_conversations_can_be_looked_after(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with protocol.serving(Reply(parts=["One."])) as server:
+        typed(monkeypatch, "What is green?")
+        _ = main.run(["chat", "--model", model(server)])
+    _ = capsys.readouterr()
+
+    _ = main.run(["sessions", "--json"])
+    (row,) = json.loads(capsys.readouterr().out)["results"]
+    name = row["id"]
+    codes = [
+        main.run(["sessions"]),
+        main.run(["sessions", "show", name]),
+        main.run(["sessions", "rename", name, "Colours"]),
+        main.run(["sessions", "fork", name]),
+        main.run(["sessions", "export", name, "Chats/Colours.md"]),
+        main.run(["sessions", "clear", name]),
+        main.run(["sessions", "delete", name]),
+    ]
+    out = capsys.readouterr().out
+
+    assert (row["turns"], row["name"], row["active_file"]) == (1, "What is green?", None)
+    assert codes == [0] * 7
+    assert "> What is green?\n\nOne." in out
+    assert "Colours (fork)" in out
+    assert (vault / "Chats" / "Colours.md").read_text(encoding="utf-8").startswith("# Colours\n")
+    assert main.run(["sessions", "show", name]) == 2

@@ -104,8 +104,8 @@ class Turn:
         self._tell: Tell = _nobody
         self._answer: Checked | None = None
         self._notes: tuple[str, ...] = ()
-        self.state: State = "cancelled"
-        """How it ended; *cancelled* until it has."""
+        self.state: State = "failed"
+        """How it ended; *failed* until it has."""
 
     async def run(self, tell: Tell) -> None:
         """Answer, telling what happens as it does; `Done` comes last.
@@ -120,6 +120,9 @@ class Turn:
             async with self._chat.model:
                 await self._loop()
                 await self._settle()
+        except asyncio.CancelledError:
+            self.state = "cancelled"
+            raise
         except failures.CAUGHT as error:
             self._fail(failures.of(error, self._chat.name), limit=isinstance(error, UsageLimitExceeded))
         except KnapError as error:
@@ -240,7 +243,7 @@ class Turn:
 
     async def _settle(self) -> None:
         """Check the answer's citations, and have them mended once."""
-        if self.state == "cancelled":
+        if self.state == "failed":
             self.state = "complete"
         text, self._notes = defusing.defused(self._text())
         checked = await asyncio.to_thread(citations.check, self._context, text)

@@ -12,8 +12,7 @@ from knapper.agents.chat import Chat
 from knapper.agents.conversations import Conversations
 from knapper.agents.models import Patience
 from knapper.agents.prompting import Prompts
-from knapper.agents.sessions import store
-from knapper.app import model_choice
+from knapper.app import model_choice, sessions
 from knapper.changes.writer import Asked
 
 if TYPE_CHECKING:
@@ -61,6 +60,7 @@ class Chats:
             meter=self.meter,
             context_tokens=own.context_tokens,
             essential=own.tools == "essential",
+            telemetry=own.telemetry,
             may_write=not settings.client(CLIENT).grants.is_read_only,
         )
 
@@ -95,20 +95,18 @@ def open_chats(hub: Hub, vault: str = "") -> Chats:
     own = settings.model
     opened = hub.open(vault)
     folder = opened.folder
-    folder.mkdir(parents=True, exist_ok=True)
     limits = usage.Limits(
         turn_tokens=own.turn_tokens, run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents
     )
-    sessions = store.open_store(folder, now)
-    _ = sessions.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)
+    kept = sessions.open_store(hub, vault)
     name = opened.vault.name
     return Chats(
         conversations=Conversations(
-            store=sessions,
+            store=kept,
             folder=folder,
             context_of=lambda run: hub.context(client=CLIENT, vault=name, asked=Asked(run=run)),
         ),
-        store=sessions,
+        store=kept,
         meter=usage.open_meter(folder, limits, now),
         hub=hub,
         vault=name,
@@ -117,4 +115,4 @@ def open_chats(hub: Hub, vault: str = "") -> Chats:
 
 def now() -> datetime:
     """Tell the local time."""
-    return datetime.now().astimezone()
+    return sessions.now()

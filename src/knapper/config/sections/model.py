@@ -122,6 +122,13 @@ SETTINGS = (
         most=100_000,
     ),
     Setting(
+        name="model.telemetry",
+        doc="Whether turns are traced with OpenTelemetry, without what is said; where to is up to its own variables.",
+        kind="choice",
+        default="off",
+        choices=("off", "on"),
+    ),
+    Setting(
         name="model.prompt",
         doc="A file with instructions for the chat in place of the built-in ones; "
         "chat.md in the folder prompts beside the configuration file otherwise, if it is there.",
@@ -153,6 +160,7 @@ class Model:
     day_cents: int = 0
     session_days: int = 365
     sessions_mb: int = 200
+    telemetry: bool = False
     prompt: str = ""
     """A file of the person's own; empty for none."""
 
@@ -178,5 +186,6 @@ def read(values: Values) -> Model:
         day_cents=count(values, "model.day_cents"),
         session_days=count(values, "model.session_days"),
         sessions_mb=count(values, "model.sessions_mb"),
+        telemetry=text(values, "model.telemetry") == "on",
         prompt=text(values, "model.prompt"),
     )

@@ -1,0 +1,49 @@
+"""Open the conversations of a vault, without a model to go on with them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from knapper.agents.sessions import store
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from knapper.agents.sessions.store import Store
+    from knapper.app.hub import Hub
+
+
+@contextmanager
+def open_sessions(hub: Hub, vault: str = "") -> Generator[Store]:
+    """Open the sessions of a vault for a while; old ones, and the oldest of too many, are dropped.
+
+    Args:
+        hub: Holds the vaults.
+        vault: The vault's name; empty for the first.
+
+    Raises:
+        NotFound: There is no such vault.
+        StorageError: The sessions can't be opened.
+    """
+    opened = open_store(hub, vault)
+    try:
+        yield opened
+    finally:
+        opened.shut()
+
+
+def open_store(hub: Hub, vault: str = "") -> Store:
+    """Open the sessions of a vault until they are shut; errors are those of `open_sessions`."""
+    folder = hub.open(vault).folder
+    folder.mkdir(parents=True, exist_ok=True)
+    own = hub.settings.model
+    opened = store.open_store(folder, now)
+    _ = opened.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)
+    return opened
+
+
+def now() -> datetime:
+    """Tell the local time."""
+    return datetime.now().astimezone()

@@ -1,0 +1,138 @@
+"""Look after conversations."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import cast
+
+import click
+
+from knapper import app
+from knapper.agents.sessions import export
+from knapper.agents.sessions.store import Store
+from knapper.app import sessions
+from knapper.cli import options, output, settings, writing
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.render import amounts, listings
+from knapper.tools import files
+from knapper.vault.outline import JSONValue
+
+
+@click.group(
+    "sessions",
+    invoke_without_command=True,
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap sessions", "the last ones first"),
+        ("knap sessions show ID", "what was said"),
+        ("knap sessions export ID Chats/Garden.md", "as a note"),
+        ("knap chat --session ID", "go on with one"),
+    ),
+)
+@options.number(20, 1_000)
+@options.shared
+@click.pass_context
+def command(ctx: click.Context, number: int) -> ExitCode | None:
+    """List the conversations with a model."""
+    if ctx.invoked_subcommand:
+        return None
+    said = ctx.ensure_object(Options)
+    with _store(said) as store:
+        found, total = store.list(limit=number)
+    rows: list[JSONValue] = [one.as_dict() for one in found]
+    answer: dict[str, object] = {"success": True, "results": rows, "total": total, "limit": number, "offset": 0}
+    text = "\n".join(_line(cast("Mapping[str, JSONValue]", row)) for row in rows)
+    return output.listing(said, answer, text, nothing="nothing was said yet")
+
+
+@command.command("show", context_settings=options.CONTEXT)
+@click.argument("session", metavar="ID")
+@options.shared
+@click.pass_obj
+def show(said: Options, session: str) -> ExitCode:
+    """Show what was said in a conversation."""
+    with _store(said) as store:
+        found, turns = store.get(session), store.turns(session)
+    if said.as_json:
+        output.write_json({"success": True, **found.as_dict(), "turns": [turn.as_dict() for turn in turns]})
+    else:
+        output.write(said, output.plain(export.markdown(found, turns)).rstrip("\n"))
+    return ExitCode.OK
+
+
+@command.command("export", context_settings=options.CONTEXT)
+@click.argument("session", metavar="ID")
+@click.argument("path", type=options.TEXT)
+@options.shared
+@click.pass_obj
+def save(said: Options, session: str, path: str) -> ExitCode:
+    """Keep a conversation as a new note."""
+    found = settings.read(said)
+    with app.open_hub(found, only=True) as hub, sessions.open_sessions(hub) as store:
+        text = export.markdown(store.get(session), store.turns(session))
+        return writing.tell(said, files.create_file(hub.context(client="cli"), path, text))
+
+
+@command.command("rename", context_settings=options.CONTEXT)
+@click.argument("session", metavar="ID")
+@click.argument("name", type=options.TEXT)
+@options.shared
+@click.pass_obj
+def rename(said: Options, session: str, name: str) -> ExitCode:
+    """Give a conversation another name."""
+    with _store(said) as store:
+        return _tell(said, store.rename(session, name).as_dict())
+
+
+@command.command("fork", context_settings=options.CONTEXT)
+@click.argument("session", metavar="ID")
+@click.option("--upto", type=click.IntRange(1), default=None, metavar="N", help="Take over the first N messages only.")
+@options.shared
+@click.pass_obj
+def fork(said: Options, session: str, upto: int | None) -> ExitCode:
+    """Begin a conversation that goes on from another one."""
+    with _store(said) as store:
+        return _tell(said, store.fork(session, upto=upto).as_dict())
+
+
+@command.command("clear", context_settings=options.CONTEXT)
+@click.argument("session", metavar="ID")
+@options.shared
+@click.pass_obj
+def clear(said: Options, session: str) -> ExitCode:
+    """Let a conversation begin anew; its past isn't sent to a model again."""
+    with _store(said) as store:
+        return _tell(said, store.clear(session).as_dict())
+
+
+@command.command("delete", context_settings=options.CONTEXT)
+@click.argument("session", metavar="ID")
+@options.shared
+@click.pass_obj
+def delete(said: Options, session: str) -> ExitCode:
+    """Delete a conversation; what it changed in notes stays, and can be undone."""
+    with _store(said) as store:
+        store.delete(session)
+    return _tell(said, {"id": session, "deleted": True})
+
+
+@contextmanager
+def _store(said: Options) -> Generator[Store]:
+    with app.open_hub(settings.read(said), only=True) as hub, sessions.open_sessions(hub) as store:
+        yield store
+
+
+def _tell(said: Options, answer: Mapping[str, JSONValue]) -> ExitCode:
+    if said.as_json:
+        output.write_json({"success": True, **answer})
+    else:
+        output.write(said, f"{answer['id']} deleted" if answer.get("deleted") else _line(answer))
+    return ExitCode.OK
+
+
+def _line(row: Mapping[str, JSONValue]) -> str:
+    turns = cast("int", row["turns"])
+    about = f"  {output.plain(str(row['active_file']))}" if row["active_file"] else ""
+    name = output.plain(str(row["name"] or "nothing said yet")).replace("\n", " ")
+    moment = listings.moment(str(row["updated"]))
+    return f"{click.style(str(row['id']), fg='yellow')}  {moment}  {amounts.count(turns, 'message')}{about}  {name}"
