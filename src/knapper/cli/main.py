@@ -31,9 +31,7 @@ COMMANDS: Final = (
     Row("find", "knapper.cli.commands.find", "Find", "Find notes by folder, tag, property, day and words."),
     Row("ask", "knapper.cli.commands.ask", "Find", "Answer a question from the notes."),
     Row("chat", "knapper.cli.commands.chat", "Find", "Talk with a model about the notes."),
-    Row(
-        "sessions", "knapper.cli.commands.sessions", "Find", "List the conversations with a model, and look after them."
-    ),
+    Row("sessions", "knapper.cli.commands.sessions", "Find", "List the conversations with a model."),
     Row("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date while notes are saved."),
     Row("read", "knapper.cli.commands.read", "Notes", "Show a note, or a part of it."),
     Row("info", "knapper.cli.commands.info", "Notes", "Tell about a note all but its text."),
