@@ -3,7 +3,7 @@
 from typing import Final
 
 from knapper.cli import settings
-from knapper.cli.checks import indexes, models, places, program
+from knapper.cli.checks import indexes, models, places, program, scripts
 from knapper.cli.checks.finding import Check, Finding
 from knapper.cli.options import Options
 from knapper.errors import KnapError
@@ -18,6 +18,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     places.state,
     places.disk,
     indexes.watching,
+    scripts.sandbox,
     models.language_model,
 )
 """Those that need no vault, and those that say it themselves."""

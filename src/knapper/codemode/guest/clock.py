@@ -28,11 +28,11 @@ class Clock:
 
     def gmtime(self, seconds: float | None = None) -> struct_time:
         """Split a time into fields, UTC."""
-        return _gmtime(self.now if seconds is None else seconds)
+        return _GMTIME(self.now if seconds is None else seconds)
 
     def localtime(self, seconds: float | None = None) -> struct_time:
         """Split a time into fields, local."""
-        fields = _gmtime((self.now if seconds is None else seconds) + self.offset)
+        fields = _GMTIME((self.now if seconds is None else seconds) + self.offset)
         hours, minutes = divmod(abs(self.offset) // 60, 60)
         zone = f"{'-' if self.offset < 0 else '+'}{hours:02}:{minutes:02}" if self.offset else "UTC"
         return struct_time((*fields[:_FIELDS], zone, self.offset))
@@ -44,7 +44,7 @@ class Clock:
         return calendar.timegm(fields) - self.offset
 
 
-_gmtime: Final = time.gmtime
+_GMTIME: Final = time.gmtime
 CLOCK: Final = Clock()
 
 

@@ -1,5 +1,6 @@
 """Keep YAML in scripts to data: no tags that make objects, no aliases that grow without bounds."""
 
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 import yaml
@@ -21,20 +22,20 @@ class _Data(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-_load: Final = yaml.load
-_load_all: Final = yaml.load_all
+_LOAD: Final = yaml.load
+_LOAD_ALL: Final = yaml.load_all
 
 
 def load(stream: str | bytes, Loader: object = None) -> object:  # noqa: N803 - as PyYAML has it
     """Read one document; whichever loader is asked for, only data comes out."""
     del Loader
-    return _load(stream, _Data)
+    return _LOAD(stream, _Data)
 
 
-def load_all(stream: str | bytes, Loader: object = None) -> object:  # noqa: N803 - as PyYAML has it
+def load_all(stream: str | bytes, Loader: object = None) -> Iterator[object]:  # noqa: N803 - as PyYAML has it
     """Read all documents of a text."""
     del Loader
-    return iter(list(_load_all(stream, _Data)))
+    return iter(list(_LOAD_ALL(stream, _Data)))
 
 
 def install() -> None:

@@ -1,0 +1,118 @@
+"""Run scripts from the command line."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from knapper.cli import main
+from knapper.codemode.sandbox import machine_code
+from knapper.codemode.sandbox.machine_code import MachineCode
+
+
+@pytest.fixture
+def vault(own_home: Path, code_folder: Path, tmp_path: Path) -> Path:
+    """Make a vault with a note, and a state folder with machine code."""
+    folder = own_home / "state" / "sandbox"
+    machine_code.make_private(folder)
+    os.link(MachineCode(folder=code_folder).file, MachineCode(folder=folder).file)
+    made = tmp_path / "vault"
+    made.mkdir()
+    _ = (made / "Garden.md").write_text("# Garden\n\nWater the tomatoes.\n", encoding="utf-8")
+    return made
+
+
+def script(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "script.py"
+    _ = file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def test_a_script_prints_its_result(vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = script(tmp_path, "print('looking')\n__result__ = [r['path'] for r in obsidian.search('tomatoes')]")
+
+    code = main.run(["-v", str(vault), "script", file])
+
+    shown = capsys.readouterr()
+    assert (code, json.loads(shown.out)) == (0, ["Garden.md"])
+    assert shown.err.startswith("looking\n")
+
+
+def test_a_script_can_call_the_reading_tools(vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = script(
+        tmp_path,
+        "__result__ = [obsidian.tools.read_file('Garden.md')['content'], 'delete_file' in dir(obsidian.tools)]",
+    )
+
+    assert main.run(["-v", str(vault), "script", file]) == 0
+    assert json.loads(capsys.readouterr().out) == ["# Garden\n\nWater the tomatoes.\n", False]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "kind"),
+    [
+        ("__result__ = 1", 0, "ok"),
+        ("x = (", 2, "syntax"),
+        ("1/0", 1, "error"),
+        ("import os", 4, "refused"),
+        ("__result__ = print", 1, "result"),
+        ("while True: pass", 1, "timeout"),
+        ("x = 'x' * 10**9", 1, "memory"),
+    ],
+)
+def test_the_exit_code_tells_how_it_ended(
+    vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int, kind: str
+) -> None:
+    file = script(tmp_path, text)
+
+    assert main.run(["-v", str(vault), "script", file, "--json", "--timeout", "2"]) == code
+    told = json.loads(capsys.readouterr().out)
+    assert (told["kind"], told["ok"]) == (kind, kind == "ok")
+    assert {"result", "stdout", "error", "wall_s", "peak_mb", "calls"} <= set(told)
+
+
+def test_a_failure_is_told_on_the_error_stream(vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["-v", str(vault), "script", script(tmp_path, "\n1/0")]) == 1
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "error: the script ended with error: line 2: ZeroDivisionError" in shown.err
+
+
+def test_folders_are_read_where_the_command_line_allows_them(
+    vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "repository"
+    root.mkdir()
+    _ = (root / "a.txt").write_text("text", encoding="utf-8")
+    file = script(tmp_path, "__result__ = obsidian.read_file('a.txt')")
+    command = ["-v", str(vault), "script", file]
+
+    assert main.run([*command, "--profile", "local", "--fs-read", str(root)]) == 0
+    assert json.loads(capsys.readouterr().out) == "text"
+    assert main.run([*command, "--profile", "local"]) == 1
+    assert main.run([*command, "--fs-read", str(root)]) == 1
+    assert main.run([*command, "--profile", "local", "--fs-read", str(root / "none")]) == 2
+
+
+def test_a_host_of_the_command_line_must_be_one(vault: Path, tmp_path: Path) -> None:
+    file = script(tmp_path, "__result__ = 1")
+
+    assert main.run(["-v", str(vault), "script", file, "--profile", "extended", "--net-allow", "a b"]) == 3
+
+
+def test_pages_are_only_got_from_hosts_that_are_allowed(
+    vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = script(tmp_path, "__result__ = obsidian.http_get('http://127.0.0.1:9/')")
+
+    code = main.run(["-v", str(vault), "script", file, "--profile", "extended", "--net-allow", "example.org"])
+
+    assert code == 1
+    assert "ObsidianError" in capsys.readouterr().err
+
+
+def test_a_file_that_isnt_there_is_an_error(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["-v", str(vault), "script", "none.py"]) == 2
+    assert "there is no file 'none.py'" in capsys.readouterr().err
