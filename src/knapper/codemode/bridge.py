@@ -4,18 +4,13 @@ Nothing here is above what the client may do by itself: reading goes through its
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
-from knapper.changes.requests import Create, Rewrite
-from knapper.changes.text import creation
-from knapper.changes.writer import Asked
 from knapper.codemode import arguments, reading, stubs
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError, StorageError
-from knapper.tools import answers, foreign
+from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.tools.sandboxes import Profile, Signature
-from knapper.vault import notes
 from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
 
@@ -148,16 +143,11 @@ class Bridge:
             )
         for page in self._pages:
             foreign.mark(context, page)
-        there = reading.note(context, raw)
-        request = Create(path=raw, content=content, properties=values or None)
-        if there is not None:
-            text = notes.text(creation.compose(content, values))
-            base = self._read.get((context.vault, there.path), there.hash)
-            request = Rewrite(path=there.path, content=text, base=base)
-        asked = replace(context.asked or Asked(), propose=True)
-        if not asked.reason:
-            asked = replace(asked, reason="a script")
-        return answers.one(replace(context, asked=asked), request)
+        from knapper.codemode import proposing  # noqa: PLC0415 - scripts that only read needn't pay for it
+
+        note = reading.note(context, raw)
+        base = self._read.get((context.vault, note.path), note.hash) if note else ""
+        return proposing.propose(context, raw, content, values, (note, base) if note else None)
 
     def _read_file(self, given: Given) -> JSONValue:
         if "read_file" not in self.methods:
