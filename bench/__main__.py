@@ -19,7 +19,9 @@ NAMES = (
     "writes",
     "load",
     "tools",
+    "mcp",
     "scripts",
+    "model",
 )
 
 
