@@ -55,9 +55,10 @@ def _profile(command: Callable[..., Any]) -> Callable[..., Any]:
 @options.shared
 @click.pass_context
 def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
-    """Serve a vault to an MCP client on standard input and output.
+    """Serve the vault to MCP clients.
 
-    Without --vault all configured vaults are served.
+    A client starts it, and speaks with it over standard input and output. Without --vault all configured vaults are
+    served.
     """
     if ctx.invoked_subcommand is not None:
         return None

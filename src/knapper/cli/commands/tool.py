@@ -33,7 +33,10 @@ class Said(TypedDict):
 @options.shared
 @click.pass_obj
 def command(said: Options, name: str, arguments: str, **own: Unpack[Said]) -> ExitCode:
-    """Call a tool of the table, with its arguments as a JSON object; prints its answer as JSON."""
+    """Call one of these tools.
+
+    Its arguments are a JSON object, and so is its answer.
+    """
     from knapper.app import open_hub  # noqa: PLC0415 - `knap tool --help` needn't pay for it
 
     said.as_json = True

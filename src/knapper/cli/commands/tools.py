@@ -32,7 +32,10 @@ class Said(TypedDict):
 @options.shared
 @click.pass_obj
 def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
-    """List the tools that agents, MCP and HTTP clients and scripts can call, or describe one."""
+    """List the tools that agents and clients can call.
+
+    With a name, tell what that one takes and gives.
+    """
     from knapper.app import tables  # noqa: PLC0415 - `knap tools --help` needn't pay for it
     from knapper.tools import schema  # noqa: PLC0415 - the same
 
