@@ -89,6 +89,12 @@ def world(tmp_path_factory: pytest.TempPathFactory, listener: tuple[int, list[st
         )
 
 
+@pytest.fixture(scope="module")
+def walled(code_folder: Path) -> Iterator[Sandbox]:
+    with Sandbox(code_folder, LIMITS, workers=1) as made:
+        yield made
+
+
 def attack(world: World, sandbox: Sandbox, script: str) -> Outcome:
     bridge = Bridge(world.context)
     return sandbox.run(aimed(world, script), bridge, given=scripts.given(world.context, bridge))
@@ -105,22 +111,23 @@ def test_an_attack_has_no_effect_with_the_first_wall_alone(
     tried: Attack, world: World, code_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one worker is a session, and so a process group, of its own, under resource limits."""
+    processes = children()
     with Sandbox(code_folder, LIMITS, workers=1, walls=False) as own:
         judge(tried, world, own, monkeypatch)
 
+    assert children() == processes
+
 
 @pytest.mark.parametrize("tried", [one for one in ATTACKS if one.kind != "limits"], ids=lambda one: one.name)
-def test_an_attack_has_no_effect_with_both_walls(
-    tried: Attack, world: World, code_folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_attack_has_no_effect_with_both_walls_in_a_worker_that_others_attacked_before(
+    tried: Attack, world: World, walled: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Sandbox(code_folder, LIMITS, workers=1) as own:
-        judge(tried, world, own, monkeypatch)
+    judge(tried, world, walled, monkeypatch)
 
 
 def judge(tried: Attack, world: World, own_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY", TOKEN)
     before = world.files()
-    processes = sessions_of_children()
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.monotonic()
 
@@ -137,8 +144,6 @@ def judge(tried: Attack, world: World, own_sandbox: Sandbox, monkeypatch: pytest
     assert grown_mb(held) < 150
     following = attack(world, own_sandbox, NEXT)
     assert (following.kind, following.result) == ("ok", "a note")
-    own_sandbox.close()
-    assert sessions_of_children() == processes
 
 
 def test_the_judge_sees_what_a_script_without_walls_could_do(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +163,7 @@ def test_the_judge_sees_what_a_script_without_walls_could_do(world: World, monke
     world.visits.clear()
 
 
-def sessions_of_children() -> set[str]:
+def children() -> set[str]:
     """Name the processes that this one has started and that are still there."""
     if not sys.platform.startswith("linux"):
         return set()
