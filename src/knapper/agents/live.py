@@ -3,7 +3,7 @@
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,6 +29,7 @@ class LiveTurn:
     """What nobody foresaw; for the log."""
     ended_at: float = 0.0
     _task: asyncio.Task[object] | None = None
+    _is_cancelled: bool = False
     _listeners: set[asyncio.Event] = field(default_factory=set[asyncio.Event])
 
     @property
@@ -65,7 +66,12 @@ class LiveTurn:
 
     def cancel(self) -> bool:
         """Stop the turn; tells whether it was still going on. What there is, is kept."""
-        return self._task is not None and self._task.cancel()
+        if self._task is None or self.has_ended:
+            return False
+        if not self._is_cancelled:  # once: a second time would cut short what keeps the turn
+            self._is_cancelled = True
+            _ = self._task.cancel()
+        return True
 
     async def wait(self) -> Done:
         """Wait for its end."""
@@ -73,20 +79,12 @@ class LiveTurn:
             del event
         return next(event for event in reversed(self.events) if isinstance(event, Done))
 
-    def begin(self, work: Callable[[Tell], Awaitable[object]]) -> None:
+    def begin(self, work: Callable[[Tell], Coroutine[object, object, object]]) -> None:
         """Start the turn in a task of its own."""
-        self._task = asyncio.create_task(self._carry_out(work), name=f"turn {self.id}")
+        self._task = asyncio.create_task(work(self.tell), name=f"turn {self.id}")
+        self._task.add_done_callback(self._end)
 
-    async def _carry_out(self, work: Callable[[Tell], Awaitable[object]]) -> None:
-        task = asyncio.ensure_future(work(self.tell))
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            task.cancel()
-            await asyncio.wait([task])
-        self._end(task)
-
-    def _end(self, task: "asyncio.Future[object]") -> None:
+    def _end(self, task: "asyncio.Task[object]") -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, KnapError):
             self.tell(Error(error=error.message, code=error.code, hint=error.hint))
@@ -115,7 +113,7 @@ class LiveTurns:
         self._kept_s = kept_s
         self._max_running = max_running
 
-    def start(self, session_id: str, work: Callable[[Tell], Awaitable[object]]) -> LiveTurn:
+    def start(self, session_id: str, work: Callable[[Tell], Coroutine[object, object, object]]) -> LiveTurn:
         """Start a turn.
 
         Args:
@@ -126,7 +124,7 @@ class LiveTurns:
             ConflictError: Too many go on (code ``too_many_turns``).
         """
         self._tidy()
-        if sum(not turn.has_ended for turn in self._turns.values()) >= self._max_running:
+        if len(self.going_on()) >= self._max_running:
             raise ConflictError("too many messages are being answered", hint="wait a moment", code="too_many_turns")
         turn = LiveTurn(id=str(uuid.uuid4()), session_id=session_id)
         self._turns[turn.id] = turn
@@ -147,6 +145,10 @@ class LiveTurns:
             hint = "the session holds what came of turns that ended"
             raise NotFound("there is no such turn", hint=hint, code="no_turn")
         return of_session[-1]
+
+    def going_on(self) -> list[LiveTurn]:
+        """List the turns that haven't ended."""
+        return [turn for turn in self._turns.values() if not turn.has_ended]
 
     async def shut(self) -> None:
         """Cancel all turns, and wait until what there is, is kept."""

@@ -59,7 +59,7 @@ def parse(text: str, *, base_url: str = "") -> ModelName:
     raise SetupError(
         f"'{text}' doesn't say whose model it is" if text else "no model is set",
         code="no_model" if not text else "model_name",
-        hint=f"write it as {FORMS}",
+        hint=f"write it as {FORMS}" if text else f"set KNAP_MODEL, or model.name, to one of {FORMS}",
     )
 
 

@@ -99,15 +99,10 @@ def _save(talk: Talk, path: str) -> None:
     if not turns:
         output.note(talk.said, "nothing was said yet")
         return
-    path = path or f"Chats/{turns[0].at:%Y-%m-%d %H%M} {_file_name(session.name)}.md"
+    path = path or export.place(session, turns)
     with _person(talk) as context:
         answer: Mapping[str, JSONValue] = files.create_file(context, path, export.markdown(session, turns))
     output.write(talk.said, outcomes.text(answer))
-
-
-def _file_name(name: str) -> str:
-    kept = "".join(sign if sign.isalnum() or sign in " -_" else " " for sign in name)
-    return " ".join(kept.split())[:40] or "Chat"
 
 
 def _person(talk: Talk) -> Context:

@@ -12,7 +12,7 @@ from knapper.config.sections.server import Server
 from knapper.errors import BadInput, KnapError, RefusedError, SetupError
 from knapper.server import replies
 
-_METHODS: Final = "GET, POST, PUT, DELETE"
+_METHODS: Final = "GET, POST, PUT, PATCH, DELETE"
 _HEADERS: Final = (
     "authorization, content-type, if-none-match, last-event-id, x-request-id, "
     "mcp-session-id, mcp-protocol-version, mcp-method, mcp-name"

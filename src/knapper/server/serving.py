@@ -7,9 +7,10 @@ from dataclasses import replace
 from knapper.app import Hub
 from knapper.config import Settings
 from knapper.server import auth, logs, running, sockets, watchers
-from knapper.server.http import app
+from knapper.server.http import app, chat
 from knapper.server.http.app import Mount, Work
 from knapper.server.mcp import http as mcp
+from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
 
 
@@ -28,7 +29,7 @@ def run(hub: Hub, settings: Settings, *, watch: bool = True, on_start: Callable[
     """
     server = settings.server
     work = Work(threads=Threads(server.threads))
-    answering = app.create(hub, server, auth.keys(settings), work, _mounts(hub, watch=watch))
+    answering = app.create(hub, server, auth.keys(settings), work, _mounts(hub, work.stop, watch=watch))
     taken = sockets.bind(server.host, server.port)
     address = sockets.address(taken)
     logging.config.dictConfig(logs.configuration())
@@ -45,10 +46,11 @@ def listening_at(settings: Settings, host: str, port: int | None) -> Settings:
     return replace(settings, server=server)
 
 
-def _mounts(hub: Hub, *, watch: bool) -> list[Mount]:
+def _mounts(hub: Hub, stop: Stop, *, watch: bool) -> list[Mount]:
     """List what answers or works beside the routes of tools; a line each."""
     opens = watchers.engines(hub) if watch else {}
     return [
         Mount(lifespan=lambda: watchers.running(opens)),
         mcp.mount(hub),
+        chat.mount(hub, stop),
     ]

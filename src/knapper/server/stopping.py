@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _FINAL: Final[Message] = {"type": "http.response.body", "body": b"", "more_body": False}
 _EVENTS: Final = "text/event-stream"
+_ENDS_ITSELF: Final = "knapper.ends_itself"
 
 
 class Stop:
@@ -59,6 +60,11 @@ class Stop:
             self._heard.pop(key, None)
 
 
+def leave_to_itself(scope: Scope) -> None:
+    """Let a stream end by itself when the server stops; it has something to say then."""
+    scope.setdefault("state", {})[_ENDS_ITSELF] = True
+
+
 class Ending:
     """End streams of events when the server stops, those that were asked for by GET; calls may finish. Plain ASGI."""
 
@@ -74,7 +80,7 @@ class Ending:
             return
         stream = _Stream(send)
         answering = asyncio.create_task(_run(self.app, scope, receive, stream.send))
-        forget = self._stop.on(stream.end_soon(answering))
+        forget = self._stop.on(stream.end_soon(answering, scope))
         try:
             await answering
         except asyncio.CancelledError:
@@ -101,12 +107,12 @@ class _Stream:
             self._is_events = False
         await self._send(message)
 
-    def end_soon(self, answering: asyncio.Task[None]) -> Callable[[], None]:
+    def end_soon(self, answering: asyncio.Task[None], scope: Scope) -> Callable[[], None]:
         """Give what ends the answer, for any thread to call."""
         loop = asyncio.get_running_loop()
 
         def end() -> None:
-            if self._is_events:
+            if self._is_events and not scope.get("state", {}).get(_ENDS_ITSELF):
                 self.is_ended = answering.cancel()
 
         return lambda: _wake(loop, end)

@@ -1,8 +1,11 @@
 """Write a session as a note."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from knapper.agents.sessions.records import Exchange, Session
+
+_MAX_NAME: Final = 40
 
 
 def markdown(session: Session, turns: Sequence[Exchange]) -> str:
@@ -17,3 +20,9 @@ def markdown(session: Session, turns: Sequence[Exchange]) -> str:
         if answer:
             parts.append(answer)
     return "\n\n".join(parts) + "\n"
+
+
+def place(session: Session, turns: Sequence[Exchange]) -> str:
+    """Name the note that a session becomes: ``Chats/2026-03-14 0926 What grows.md``; there is a turn at least."""
+    kept = "".join(sign if sign.isalnum() or sign in " -_" else " " for sign in session.name)
+    return f"Chats/{turns[0].at:%Y-%m-%d %H%M} {' '.join(kept.split())[:_MAX_NAME].strip() or 'Chat'}.md"

@@ -1,0 +1,82 @@
+"""Keep an agent within what its client may see and change, beside its own rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from knapper.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from knapper.changes.writer import Writer
+    from knapper.config import Client
+    from knapper.tools.context import Context
+    from knapper.vault.grants import Grants, Outcome
+    from knapper.vault.policy import Policy
+
+_STRICTNESS: Final[Sequence[Outcome]] = ("apply", "propose", "refuse")
+_MOST_LISTS: Final = 2
+
+
+def narrowed(context: Context, asker: Client) -> Context:
+    """Give a vault as an agent sees it that works for a client.
+
+    Args:
+        context: The vault as the agent sees it by its own rules.
+        asker: The client, whose rules hold too.
+
+    Raises:
+        SetupError: The lists of what both may see, or write, can't hold at once.
+    """
+    policy = _policy(context.view.policy, asker)
+    view = context.view.seen_by(policy)
+    open_writer, open_vault = context.open_writer, context.scripting.open_vault
+
+    def writer() -> Writer:
+        found = open_writer()
+        return replace(found, grants=grants(found.grants, asker.grants), desk=replace(found.desk, view=view))
+
+    def other(name: str) -> Context:
+        return narrowed(open_vault(name), asker)
+
+    scripting = replace(context.scripting, open_vault=other)
+    return replace(context, view=view, open_writer=writer, scripting=scripting)
+
+
+def grants(own: Grants, asker: Grants) -> Grants:
+    """Join what an agent and its client may change: only what both may, in the way of the stricter one.
+
+    Raises:
+        SetupError: Both name where they may write, and not the same.
+    """
+    if own.write and asker.write and own.write != asker.write:
+        raise _unjoined("write", asker.client)
+    return replace(
+        own,
+        capabilities=own.capabilities & asker.capabilities,
+        write=own.write or asker.write,
+        read_only=(*own.read_only, *asker.read_only),
+        is_read_only=own.is_read_only or asker.is_read_only,
+        editable=own.editable if asker.editable == "all" else asker.editable,
+        small=max(own.small, asker.small, key=_STRICTNESS.index),
+        large=max(own.large, asker.large, key=_STRICTNESS.index),
+        guarded=(*own.guarded, *asker.guarded),
+    )
+
+
+def _policy(own: Policy, asker: Client) -> Policy:
+    lists = list(dict.fromkeys(filter(None, (own.read, own.within, asker.read))))
+    if len(lists) > _MOST_LISTS:
+        raise _unjoined("read", asker.name)
+    read, within = (*lists, (), ())[:_MOST_LISTS]
+    return replace(own, read=read, within=within, hidden=(*own.hidden, *asker.hidden))
+
+
+def _unjoined(name: str, client: str) -> SetupError:
+    return SetupError(
+        f"chats of the client '{client}' can't hold to its own '{name}', the agent's and the vault's at once",
+        hint=f"say '{name}' in [clients.{client}] or in [clients.agent], and take away with 'hidden' or 'read_only'",
+        code="config_invalid",
+    )

@@ -1,0 +1,170 @@
+"""Begin turns of chats, find them again, and end them with the server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from knapper.agents.sessions import locks
+from knapper.errors import ConflictError, NotFound, StorageError
+from knapper.server.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from knapper.agents.chat import Chat
+    from knapper.agents.live import LiveTurn
+    from knapper.agents.sessions.records import Session
+    from knapper.app.chatting import Chatting, Room
+
+LOG: Final = logging.getLogger("knapper.server.chats")
+_THREADS: Final = 8
+"""For looking up sessions and opening models; never for tools, so that slow ones hold no chat up."""
+_END_S: Final = 5.0
+T = TypeVar("T")
+
+
+class Talks:
+    """Hold the chats of one server; used from its event loop."""
+
+    def __init__(self, open_chatting: Callable[[], Chatting]) -> None:
+        """Begin without any.
+
+        Args:
+            open_chatting: Opens what holds them; called once, in a thread, when the first client wants it.
+        """
+        self._open = open_chatting
+        self._chatting: Chatting | None = None
+        self._lock = threading.Lock()
+        self._threads = Threads(_THREADS)
+        self._stops = False
+        self._watching: set[asyncio.Task[None]] = set()
+
+    async def work(self, work: Callable[[], T]) -> T:
+        """Do something that blocks in a thread."""
+        return await self._threads.run("read", work)
+
+    async def room(self, client: str, vault: str) -> Room:
+        """Give a client's room in a vault.
+
+        Raises:
+            KnapError: It can't be opened.
+        """
+        return await self.work(lambda: self._all().room(client, vault))
+
+    async def begin(self, room: Room, text: str, active_file: str, session_id: str = "") -> LiveTurn:
+        """Begin to answer a message.
+
+        Args:
+            room: Of who says it.
+            text: The message.
+            active_file: The note that the person looks at; empty for none.
+            session_id: The session; empty for the open note's.
+
+        Raises:
+            NotFound: There is no such session.
+            ConflictError: It answers another message (code ``session_busy``).
+            SetupError: There is no model.
+            StorageError: The server stops (code ``stopping``).
+            KnapError: The note is hidden, or too many turns go on.
+        """
+        from knapper.agents.conversations import Said  # noqa: PLC0415 - a server without chats needn't pay for models
+
+        def prepare() -> tuple[Session, Chat]:
+            if session_id:
+                room.check(active_file)
+            session = room.store.get(session_id) if session_id else room.session(active_file)
+            return session, room.chat()
+
+        session, chat = await self.work(prepare)
+        if self._stops:
+            raise StorageError("the server stops", hint="try again in a moment", code="stopping")
+        if running(room, session.id) is not None:
+            raise busy()
+        said = Said(text=text, active_file=active_file.strip())
+        turn = room.turns.start(session.id, lambda tell: room.conversations.reply(chat, session.id, said, tell))
+        watching = asyncio.create_task(_watch(turn))
+        self._watching.add(watching)
+        watching.add_done_callback(self._watching.discard)
+        return turn
+
+    def find(self, client: str, turn_id: str) -> LiveTurn:
+        """Find a client's turn by its id, or the latest one of a session by that.
+
+        Raises:
+            NotFound: There is none, it ended long ago, or it is another client's (code ``no_turn``).
+        """
+        for room in self._chatting.rooms(client) if self._chatting else ():
+            try:
+                return room.turns.find(turn_id)
+            except NotFound:
+                continue
+        hint = "the session holds what came of turns that ended"
+        raise NotFound("there is no such turn", hint=hint, code="no_turn")
+
+    def end(self) -> None:
+        """Begin no more turns, and cancel those that go on, saying why."""
+        from knapper.agents.events import Error  # noqa: PLC0415 - the same
+
+        self._stops = True
+        for room in self._chatting.rooms() if self._chatting else ():
+            for turn in room.turns.going_on():
+                turn.tell(Error(error="the server stops", code="stopping", hint="what there is so far, is kept"))
+                _ = turn.cancel()
+
+    async def shut(self) -> None:
+        """End all turns, wait until what there is, is kept, and close the sessions."""
+        self.end()
+        try:
+            async with asyncio.timeout(_END_S):
+                while self._watching:
+                    await asyncio.wait(set(self._watching))
+        except TimeoutError:
+            LOG.warning("%d turns didn't end in time", len(self._watching))
+        if self._chatting is not None:
+            await asyncio.to_thread(self._chatting.close)
+
+    def _all(self) -> Chatting:
+        with self._lock:
+            if self._chatting is None:
+                self._chatting = self._open()
+            return self._chatting
+
+
+def running(room: Room, session_id: str) -> LiveTurn | None:
+    """Give the turn that goes on in a session, if one does."""
+    return next((turn for turn in room.turns.going_on() if turn.session_id == session_id), None)
+
+
+def busy() -> ConflictError:
+    """Say that a session answers another message."""
+    return ConflictError(
+        "the session is answering another message",
+        hint="wait for it, cancel it, or take another session",
+        code="session_busy",
+    )
+
+
+@asynccontextmanager
+async def quiet(talks: Talks, room: Room, session_id: str) -> AsyncGenerator[None]:
+    """Let no turn go on in a session meanwhile.
+
+    Raises:
+        NotFound: There is no such session.
+        ConflictError: One goes on (code ``session_busy``).
+    """
+    _ = await talks.work(lambda: room.store.get(session_id))
+    if running(room, session_id) is not None:
+        raise busy()
+    async with locks.hold(room.conversations.folder, session_id, wait_s=0):
+        yield
+
+
+async def _watch(turn: LiveTurn) -> None:
+    """Log what nobody foresaw."""
+    _ = await turn.wait()
+    if turn.failure is not None:
+        LOG.error("turn %s failed", turn.id, exc_info=turn.failure)

@@ -1,0 +1,145 @@
+"""Serve chats over a small vault, with models that say what a test tells them to."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models import Model as AnyModel
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from starlette.testclient import TestClient
+
+from knapper.agents.chat import Chat
+from knapper.app import Hub
+from knapper.app.chats import Chats
+from knapper.app.chatting import Chatting
+from knapper.config import Client
+from knapper.config.sections.server import Server
+from knapper.server import auth, running, sockets, tokens
+from knapper.server.http import app, chat
+from knapper.server.http.app import Mount, Work
+from knapper.server.stopping import Stop
+from knapper.server.threads import Threads
+from tests.agents import scripted
+from tests.agents.scripted import Model
+from tests.server import apps
+
+Opens = Callable[[], AnyModel]
+
+
+def opener(open_model: Opens) -> Callable[[Chats], Chat]:
+    """Have chats answered by a model, with the vault's own tools."""
+    return lambda chats: scripted.chat(open_model(), chats.hub.table.rows, meter=chats.meter)
+
+
+def mounted(hub: Hub, stop: Stop, open_model: Opens) -> Mount:
+    return chat.mount(hub, stop, lambda: Chatting(hub, opener(open_model)))
+
+
+@contextlib.contextmanager
+def asking(
+    base: Path, model: Model | Opens, *clients: Client, token: str | None = None, server: Server = apps.NO_LIMIT
+) -> Generator[TestClient]:
+    """Give a client of a server in this thread."""
+    opens = model.open if isinstance(model, Model) else model
+    with apps.world(base, *clients, server=server) as world:
+        mount = mounted(world.hub, world.stop, opens)
+        with world.client(token, mount) as client:
+            yield client
+
+
+@dataclass(kw_only=True)
+class Gate:
+    """A model that says a word, waits until it may go on, and says another one."""
+
+    words: Sequence[str] = ("One. ", "Two.")
+    opened: threading.Event = field(default_factory=threading.Event)
+    waiting: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    asked: list[list[ModelMessage]] = field(default_factory=list[list[ModelMessage]])
+
+    def open(self) -> FunctionModel:
+        return FunctionModel(stream_function=self._stream)
+
+    def until_waiting(self, turns: int = 1) -> None:
+        """Wait until so many more turns stand at the gate."""
+        for _ in range(turns):
+            assert self.waiting.acquire(timeout=30)
+
+    async def _stream(self, messages: list[ModelMessage], _: AgentInfo) -> AsyncIterator[str]:
+        self.asked.append(list(messages))
+        yield self.words[0]
+        self.waiting.release()
+        while not self.opened.is_set():  # noqa: ASYNC110 - another thread opens it
+            await asyncio.sleep(0.005)
+        for word in self.words[1:]:
+            yield word
+
+
+@dataclass(kw_only=True)
+class Live:
+    """Hold a server that runs in a thread of its own, as `knap serve` runs it."""
+
+    address: str
+    tokens: dict[str, str]
+    stop: Stop
+    thread: threading.Thread
+
+    def client(self, name: str = "api", *, timeout_s: float = 30.0) -> httpx2.Client:
+        headers = {"authorization": f"Bearer {self.tokens[name]}"}
+        return httpx2.Client(base_url=self.address, headers=headers, timeout=timeout_s, trust_env=False)
+
+    def end(self) -> None:
+        """Stop the server, and wait until it has."""
+        self.stop.tell()
+        self.thread.join()
+
+
+@contextlib.contextmanager
+def serving(base: Path, open_model: Opens, *clients: Client, gate: Gate | None = None) -> Generator[Live]:
+    """Serve chats over a small vault."""
+    settings = replace(apps.settings(base), clients=clients)
+    work, ready = Work(threads=Threads(4)), threading.Event()
+    taken = sockets.bind("127.0.0.1", 0)
+    with Hub(settings) as hub:
+        made = app.create(hub, settings.server, auth.keys(settings), work, [mounted(hub, work.stop, open_model)])
+        told: dict[str, Any] = {"stop": work.stop, "stop_s": 20, "on_start": ready.set}
+        thread = threading.Thread(target=running.serve, args=(made, taken), kwargs=told)
+        thread.start()
+        assert ready.wait(30)
+        state = settings.state_dir
+        shown = {"api": tokens.read_or_make(state, "api"), "page": tokens.read_or_make(state, "page")}
+        try:
+            yield Live(address=sockets.address(taken), tokens=shown, stop=work.stop, thread=thread)
+        finally:
+            if gate is not None:
+                gate.opened.set()
+            work.stop.tell()
+            thread.join()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heard:
+    """One event as it came over the wire."""
+
+    id: int
+    name: str
+    data: dict[str, Any]
+
+
+def events(lines: Iterator[str]) -> Iterator[Heard]:
+    """Read a stream of events; comments are passed over."""
+    number, name = 0, ""
+    for line in lines:
+        field_name, _, value = line.partition(": ")
+        if field_name == "id":
+            number = int(value)
+        elif field_name == "event":
+            name = value
+        elif field_name == "data":
+            yield Heard(id=number, name=name, data=json.loads(value))
