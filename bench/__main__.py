@@ -22,6 +22,7 @@ NAMES = (
     "mcp",
     "scripts",
     "model",
+    "sessions",
 )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import anyio.to_thread
+from anyio import CapacityLimiter
 from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
@@ -32,6 +33,8 @@ _REPEATED: Final = (
 )
 _ASKED: Final = "The question is put to the person; their next message answers it. End your turn now."
 _RETRIES: Final = 50
+_THREADS: Final = 4
+"""Tools of one turn that run at once."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,6 +57,8 @@ class Workbench:
     changes: list[str] = field(default_factory=list[str])
     question: Question | None = None
     """What the person is asked; the turn ends with it."""
+    threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_THREADS))
+    """The turn's own, so that slow tools of one turn keep no other one waiting."""
     _last: str = ""
 
     def repeats(self, name: str, arguments: Mapping[str, JSONValue]) -> bool:
@@ -107,10 +112,10 @@ class TableTools(AbstractToolset[Workbench]):
             return _ask(bench, call_id, arguments)
         row = bench.rows[name]
         answer = await anyio.to_thread.run_sync(
-            _answer, row, bench.context, arguments, abandon_on_cancel=row.effect == "read"
+            _answer, row, bench.context, arguments, abandon_on_cancel=row.effect == "read", limiter=bench.threads
         )
         bench.used.append(_used(name, answer, time.monotonic() - began))
-        await anyio.to_thread.run_sync(_note_writes, bench, answer)
+        await anyio.to_thread.run_sync(_note_writes, bench, answer, limiter=bench.threads)
         if name == FIND_TOOL:
             bench.listed |= _found(answer) & bench.rows.keys()
         return _tell(bench, call_id, name, answer)
