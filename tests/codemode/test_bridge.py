@@ -11,7 +11,7 @@ from knapper.codemode.bridge import MOST_PROPOSALS, Bridge
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.config import Client
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
-from knapper.tools import proposals
+from knapper.tools import proposals, schema
 from knapper.tools.context import Context
 from knapper.tools.sandboxes import Outcome, Profile, Scripting, Signature
 from knapper.vault import grants
@@ -343,3 +343,14 @@ def test_the_tool_tells_the_whole_outcome(context: Context) -> None:
 def test_the_tool_refuses_what_cant_be_run(context: Context, code: str, timeout_s: float | None) -> None:
     with pytest.raises(BadInput):
         _ = scripts.run_script(context, code, timeout_s=timeout_s)
+
+
+def test_the_tool_has_schemas_of_what_it_takes_and_gives() -> None:
+    (row,) = scripts.ROWS
+
+    taken, given = schema.parameters(row, brief=True)["properties"], schema.returns(row)["properties"]
+    assert isinstance(taken, dict)
+    assert isinstance(given, dict)
+    assert list(taken) == ["code", "profile", "timeout_s"]
+    assert set(given) == set(scripts.ScriptOutcome.__annotations__)
+    assert len(schema.description(row)) < 1_500

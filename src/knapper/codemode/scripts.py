@@ -10,7 +10,6 @@ from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.sandboxes import Given, Limits, Outcome, Profile
 from knapper.tools.shapes import Answer
-from knapper.vault.outline import JSONValue
 
 
 class ScriptOutcome(TypedDict):
@@ -19,7 +18,7 @@ class ScriptOutcome(TypedDict):
     success: bool
     ok: bool
     kind: str
-    result: JSONValue
+    result: object
     stdout: str
     error: str
     wall_s: float
