@@ -288,3 +288,32 @@ def test_a_client_that_may_not_write_is_offered_what_reads(vault: opened.Opener)
         _ = scripted.run(scripted.chat(model, may_write=False), context)
 
     assert not {"create_file", "edit_file"} & {tool.name for tool in model.infos[0].function_tools}
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("My plan.md", "My\u00a0plan.md"),
+        ("My plan.md", "My\u202fplan.md"),
+        ("My\u00a0plan.md", "My\u00a0plan.md"),
+    ],
+)
+def test_a_path_with_odd_spaces_names_the_note_that_is_meant(tmp_path: Path, name: str, given: str) -> None:
+    vault = opened.vault(tmp_path, {name: "Here.\n"})
+    model = Model([[Call("read_file", {"path": given})], ["Read."]])
+
+    with scripted.agent(vault) as context:
+        events = scripted.run(scripted.chat(model), context)
+
+    (result,) = [event for event in events if isinstance(event, ToolResult)]
+    assert result.answer["path"] == name
+
+
+def test_a_new_note_gets_plain_spaces(vault: opened.Opener) -> None:
+    model = Model([[Call("create_file", {"path": "New\u00a0plan.md", "content": "x"})], ["Proposed."]])
+
+    with scripted.agent(vault) as context:
+        events = scripted.run(scripted.chat(model), context)
+
+    (result,) = [event for event in events if isinstance(event, ToolResult)]
+    assert result.answer["path"] == "New plan.md"
