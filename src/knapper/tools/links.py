@@ -71,7 +71,7 @@ def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int 
         offset: How many are left out at the beginning.
 
     Returns:
-        ``results``: their names as written, without alias, heading or block, each once, sorted; ``links`` with the
+        ``results``: their names as first written, without alias, heading or block, each once, sorted; ``links`` with the
         line, the kind, and the path that each leads to (null where nothing is there).
 
     Raises:
@@ -83,10 +83,11 @@ def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int 
     freshness = context.freshen(meaning=False)
     source = context.view.path(path)
     edges = [edge for edge in context.index.graph.outgoing(source) if edge.kind != "external" and edge.target]
-    names = sorted({edge.target for edge in edges}, key=lambda name: (paths.key(name), name))
-    shown = answers.page(list(names), limit, offset)
-    wanted = set(names[offset : offset + limit])
-    found: list[JSONValue] = [shape(context, edge) for edge in edges if edge.target in wanted]
+    spelled = {paths.key(edge.target): edge.target for edge in reversed(edges)}  # as it stands first
+    keys = sorted(spelled)
+    shown = answers.page([spelled[key] for key in keys], limit, offset)
+    wanted = set(keys[offset : offset + limit])
+    found: list[JSONValue] = [shape(context, edge) for edge in edges if paths.key(edge.target) in wanted]
     return {"path": source, **shown, "links": found, **search.missing(freshness)}
 
 
