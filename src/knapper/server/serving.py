@@ -7,36 +7,43 @@ from dataclasses import replace
 from knapper.app import Hub
 from knapper.config import Settings
 from knapper.server import auth, logs, running, sockets, watchers
-from knapper.server.http import app, chat
+from knapper.server.http import app, chat, page, page_seats
 from knapper.server.http.app import Mount, Work
+from knapper.server.http.page_seats import Seats
 from knapper.server.mcp import http as mcp
 from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
 
 
-def run(hub: Hub, settings: Settings, *, watch: bool = True, on_start: Callable[[str], None]) -> None:
+def run(hub: Hub, settings: Settings, *, watch: bool = True, on_start: Callable[[str, str], None]) -> None:
     """Serve a hub's vaults until a signal comes.
 
     Args:
         hub: The vaults.
         settings: Where the server listens, whom it lets in, and how much it takes on.
         watch: Keep the indexes up to date meanwhile.
-        on_start: Called with the server's address once requests are answered.
+        on_start: Called once requests are answered, with the server's address, and one that signs a browser in to the
+            page, once.
 
     Raises:
         SetupError: The port is taken, there is no such address, or it would be open to others without a token.
         StorageError: A token can't be read or written.
     """
     server = settings.server
+    seats = page_seats.of_state(settings.state_dir)
     work = Work(threads=Threads(server.threads))
-    answering = app.create(hub, server, auth.keys(settings), work, _mounts(hub, work.stop, watch=watch))
+    answering = app.create(hub, server, auth.keys(settings), work, _mounts(hub, seats, work.stop, watch=watch))
     taken = sockets.bind(server.host, server.port)
     address = sockets.address(taken)
     logging.config.dictConfig(logs.configuration())
     try:
-        running.serve(answering, taken, stop=work.stop, stop_s=server.stop_seconds, on_start=lambda: on_start(address))
+        door = page_seats.address(address, seats.new_code())
+        running.serve(
+            answering, taken, stop=work.stop, stop_s=server.stop_seconds, on_start=lambda: on_start(address, door)
+        )
     finally:
         taken.close()
+        work.threads.close()
     running.leave(0)
 
 
@@ -46,11 +53,12 @@ def listening_at(settings: Settings, host: str, port: int | None) -> Settings:
     return replace(settings, server=server)
 
 
-def _mounts(hub: Hub, stop: Stop, *, watch: bool) -> list[Mount]:
+def _mounts(hub: Hub, seats: Seats, stop: Stop, *, watch: bool) -> list[Mount]:
     """List what answers or works beside the routes of tools; a line each."""
     opens = watchers.engines(hub) if watch else {}
     return [
         Mount(lifespan=lambda: watchers.running(opens)),
         mcp.mount(hub),
+        page.mount(seats, hub.vaults),
         chat.mount(hub, stop),
     ]

@@ -15,6 +15,7 @@ from knapper.server import tokens
     epilog=options.examples(
         ("knap token", "where the token lies; it is made if there is none"),
         ("knap token rotate", "put a new one in its place"),
+        ("knap token page", "an address that signs a browser in to the page"),
         ("knap token new", "one for a client with rights of its own, and the line for the configuration"),
     ),
 )
@@ -47,6 +48,28 @@ def rotate(said: Options) -> ExitCode:
         _ = tokens.write_new(found.state_dir, name)
     output.note(said, "the old tokens are good until the server is started again")
     return _tell(said, {"success": True, "file": str(tokens.place(found.state_dir, "api"))}, "file")
+
+
+@command.command(
+    "page",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap token page", "open what it prints in a browser; the server has to run"),
+        ("knap token page --port 9000", "where it listens at another port"),
+    ),
+)
+@click.option("--port", type=click.IntRange(1, 65_535), help="Where the server listens.  [default: as configured]")
+@options.shared
+@click.pass_obj
+def page(said: Options, port: int | None) -> ExitCode:
+    """Make an address that signs one browser in to the page, once, within an hour."""
+    from knapper.server.http import page_seats  # noqa: PLC0415 - what serves is heavy, and the other commands need it not
+
+    found = settings.read(said)
+    code = page_seats.of_state(found.state_dir).new_code()
+    host = f"[{found.server.host}]" if ":" in found.server.host else found.server.host
+    address = page_seats.address(f"http://{host}:{port or found.server.port}", code)
+    return _tell(said, {"success": True, "address": address}, "address")
 
 
 @command.command(

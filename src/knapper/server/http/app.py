@@ -41,6 +41,8 @@ class Mount:
     """Entered before the first request, and left after the last one."""
     open_paths: frozenset[str] = frozenset()
     """Paths that need no token; one that ends in ``/`` opens all below it."""
+    middleware: Sequence[Middleware] = ()
+    """What stands before the gate, for all paths, behind the checks of Host and Origin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ def create(hub: Hub, server: Server, keys: Keys, work: Work, mounts: Sequence[Mo
         middleware=[
             Middleware(Trace),
             Middleware(Guard, rules=rules(server)),
+            *(one for mount in mounts for one in mount.middleware),
             Middleware(Gate, keys=keys, open_paths=opened),
             Middleware(Limit, buckets=limit),
             Middleware(Intake, max_bytes=server.max_body_mb * _MEGABYTE),

@@ -27,7 +27,7 @@ class Hunk(TypedDict):
     old: str
     new: str
     words: list[list[str]]
-    """Pairs of a side (``same``, ``old``, ``new``) and the text."""
+    """Pairs of a side (``same``, ``removed``, ``added``) and the text."""
     edited: NotRequired[bool]
     reason: NotRequired[str]
     stale: NotRequired[Stale]

@@ -1,0 +1,199 @@
+/** Show one turn: a question, the steps, and the answer as it comes. */
+
+import { atNextFrame, button, count, el, fill } from "../dom.js";
+import { render } from "../markdown/render.js";
+import { Steps } from "./steps.js";
+
+const STATES = {
+  limit: "It stopped at a limit.",
+  cancelled: "Stopped.",
+  failed: "It failed.",
+};
+
+export class Exchange {
+  /**
+   * @param {string} question
+   * @param {{openCitation: Function, openNote: Function, openProposal: Function, say: Function, again: Function, undo: Function}} does
+   */
+  constructor(question, does) {
+    this.question = question;
+    this.does = does;
+    this.text = "";
+    this.step = 0;
+    this.citations = [];
+    this.steps = new Steps();
+    this.answer = el("div", { class: "prose answer" });
+    this.extras = el("div", { class: "extras" });
+    this.foot = el("footer", { class: "quiet" });
+    this.connection = el(
+      "p",
+      { class: "notice", hidden: true },
+      "The connection is lost. The answer goes on at the server; reconnecting …",
+    );
+    this.waiting = el(
+      "p",
+      { class: "waiting" },
+      "thinking",
+      el("span", { class: "dots", "aria-hidden": "true" }, " …"),
+    );
+    const asked = el("div", { class: "question" }, el("h3", { class: "unseen" }, "You"), el("p", {}, question));
+    const body = el(
+      "div",
+      { class: "reply" },
+      el("h3", { class: "unseen" }, "Knapper"),
+      this.steps.node,
+      this.answer,
+      this.waiting,
+      this.connection,
+      this.extras,
+      this.foot,
+    );
+    this.node = el("article", { class: "exchange" }, asked, body);
+    this.draw = atNextFrame(() => this.#draw());
+  }
+
+  /** Take one event of the turn. */
+  take(event) {
+    const take = {
+      text: () => this.#say(event),
+      tool_call: () => this.#call(event),
+      tool_result: () => this.steps.result(event),
+      proposal: () => this.#propose(event.proposal),
+      question: () => this.#ask(event),
+      usage: () => this.#count(event),
+      error: () => this.#fail(event),
+      done: () => this.#end(event),
+      gap: () => this.#tell("Some of what happened was missed; the answer will be whole."),
+    }[event.type];
+    take?.();
+  }
+
+  /** Show a turn as a session kept it. */
+  static kept(asked, answered, does) {
+    const shown = new Exchange(asked.content, does);
+    const done = answered?.outcome ?? {};
+    for (const tool of done.tools ?? []) shown.steps.kept(tool);
+    for (const id of done.proposals ?? []) shown.#propose({ id });
+    shown.#end(done);
+    return shown;
+  }
+
+  lost(isLost) {
+    this.connection.hidden = !isLost;
+  }
+
+  fail(error) {
+    this.#fail({ error: error.message, hint: error.hint });
+    this.#end({ state: "failed", answer: this.text });
+  }
+
+  #say({ text, step }) {
+    if (step !== this.step) {
+      this.steps.aside(this.text);
+      this.text = "";
+      this.step = step;
+    }
+    this.text += text;
+    this.waiting.hidden = true;
+    this.draw();
+  }
+
+  #call(event) {
+    this.steps.aside(this.text);
+    this.text = "";
+    this.waiting.hidden = false;
+    this.steps.call(event);
+    this.draw();
+  }
+
+  #propose(proposal) {
+    const files = proposal.files ?? [];
+    const hunks = files.flatMap((file) => file.hunks ?? []).length;
+    const about = files.length
+      ? `${files[0].path}${files.length > 1 ? ` and ${files.length - 1} more` : ""}: ${count(hunks, "place")}`
+      : "";
+    const card = el("div", { class: "card", "data-proposal": proposal.id });
+    fill(
+      card,
+      el("p", {}, el("strong", {}, "A change waits for your word. "), about),
+      button("Review", () => this.does.openProposal(proposal.id), { class: "main" }),
+    );
+    const known = [...this.extras.children].find((one) => one.dataset.proposal === proposal.id);
+    if (known) known.replaceWith(card);
+    else this.extras.append(card);
+  }
+
+  #ask({ question, options = [] }) {
+    const choices = options.map((option) => button(String(option), () => this.does.say(String(option))));
+    this.extras.append(
+      el("div", { class: "card asks" }, el("p", {}, el("strong", {}, question)), el("div", { class: "row" }, choices)),
+    );
+  }
+
+  #count({ input_tokens: read = 0, output_tokens: written = 0, requests = 0, cost_usd: cost = null }) {
+    const price = cost === null ? "" : ` · $${cost.toFixed(4)}`;
+    this.usage = `${count(read, "token")} read · ${written.toLocaleString("en")} written · ${count(requests, "request")}${price}`;
+    fill(this.foot, this.usage);
+  }
+
+  #fail({ error, hint = "" }) {
+    const again = button("Try again", () => this.does.again(this.question));
+    this.extras.append(
+      el(
+        "div",
+        { class: "card wrong", role: "alert" },
+        el("p", {}, el("strong", {}, error)),
+        hint ? el("p", {}, hint) : null,
+        again,
+      ),
+    );
+  }
+
+  #end(done) {
+    this.waiting.hidden = true;
+    this.connection.hidden = true;
+    this.steps.end();
+    this.citations = done.citations ?? [];
+    this.text = done.answer || this.text;
+    this.#draw();
+    if (STATES[done.state]) this.#tell(STATES[done.state]);
+    for (const one of done.removed ?? [])
+      this.#tell(`A citation didn't hold and was left out: ${one.citation} (${one.reason})`);
+    for (const note of done.notes ?? []) this.#tell(String(note));
+    for (const id of done.changes ?? []) this.#changed(id);
+    if (done.usage?.requests) this.#count(done.usage);
+    if (done.model) fill(this.foot, [done.model, this.usage].filter(Boolean).join(" · "));
+  }
+
+  #changed(id) {
+    const line = el("p", {}, el("strong", {}, "A note was changed. "));
+    const undo = button("Undo", async () => {
+      undo.disabled = true;
+      line.append(await this.does.undo(id));
+    });
+    this.extras.append(el("div", { class: "card" }, line, undo));
+  }
+
+  #tell(text) {
+    this.extras.append(el("p", { class: "notice" }, text));
+  }
+
+  #draw() {
+    fill(
+      this.answer,
+      render(this.text, (link, number) => this.#open(link, number)),
+    );
+  }
+
+  /** Open a citation; the checked ones stand in the order of the answer's links. */
+  #open(link, number) {
+    const note = link.target.split("#")[0].replace(/\.md$/, "").toLowerCase();
+    const fits = (one) =>
+      one &&
+      (one.path.replace(/\.md$/, "").toLowerCase() === note ||
+        one.path.replace(/\.md$/, "").toLowerCase().endsWith(`/${note}`));
+    const found = fits(this.citations[number]) ? this.citations[number] : this.citations.find(fits);
+    if (found) this.does.openCitation(found);
+    else this.does.openNote(link);
+  }
+}

@@ -1,0 +1,36 @@
+/** The panel at the side: one thing at a time is shown in it, and the focus goes there and back. */
+
+import { byId, fill } from "../dom.js";
+
+export class Panel {
+  constructor() {
+    this.node = byId("panel");
+    this.heading = byId("panel-title");
+    this.body = byId("panel-body");
+    this.from = null;
+    byId("panel-close").addEventListener("click", () => this.close());
+    this.node.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.close();
+    });
+  }
+
+  /** Show something, under a title. */
+  show(title, ...content) {
+    const active = document.activeElement;
+    if (!this.node.contains(active)) this.from = active;
+    fill(this.heading, title);
+    fill(this.body, content);
+    this.node.hidden = false;
+    document.body.classList.add("with-panel");
+    this.heading.focus({ preventScroll: true });
+    this.body.scrollTop = 0;
+  }
+
+  close() {
+    if (this.node.hidden) return;
+    this.node.hidden = true;
+    document.body.classList.remove("with-panel");
+    const back = this.from?.isConnected && this.from !== document.body ? this.from : byId("message");
+    back.focus({ preventScroll: true });
+  }
+}
