@@ -81,7 +81,7 @@ def test_outlinks_are_names_each_once_with_where_they_lead(vault: Opener) -> Non
         found: dict[str, Any] = links.find_outlinks(context, "garden.md")
         itself = links.find_outlinks(context, "Shed.md")
 
-    assert (found["path"], found["results"]) == ("Garden.md", ["Gone", "Shed", "shed", "Shed.md"])
+    assert (found["path"], found["results"]) == ("Garden.md", ["Gone", "Shed", "Shed.md"])
     assert {row["target"]: row["leads_to"] for row in found["links"]}["Gone"] is None
     assert itself["results"] == []
 

@@ -71,8 +71,8 @@ def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int 
         offset: How many are left out at the beginning.
 
     Returns:
-        ``results``: their names as first written, without alias, heading or block, each once, sorted; ``links`` with the
-        line, the kind, and the path that each leads to (null where nothing is there).
+        ``results``: their names as first written, without alias, heading or block, each once, sorted; ``links`` with
+        the line, the kind, and the path that each leads to (null where nothing is there).
 
     Raises:
         NotFound: No such file is visible.
