@@ -107,3 +107,4 @@ def serving(
             door.opened.set()
             work.stop.tell()
             thread.join()
+            work.threads.close()

@@ -1,10 +1,11 @@
 """Run what blocks in threads, so many at once, and say so when too much waits."""
 
+import asyncio
+import contextvars
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, Literal, TypeVar
-
-import anyio
-import anyio.to_thread
 
 from knapper.errors import StorageError
 
@@ -19,25 +20,39 @@ _WAITING: Final = 500
 
 
 class Threads:
-    """Hold the threads of one server."""
+    """Hold the threads of one server; they stay, since each holds files open that are dear to open again."""
 
     def __init__(self, size: int, *, waiting: int = _WAITING) -> None:
         """Allow *size* calls that read at once, and half as many of each other kind."""
-        self._limits = {kind: anyio.CapacityLimiter(max(1, round(size * share))) for kind, share in _SHARES.items()}
-        self._waiting = waiting
+        self._pools = {kind: _Pool(kind, max(1, round(size * share)), waiting) for kind, share in _SHARES.items()}
 
     async def run(self, kind: Kind, work: Callable[[], T]) -> T:
-        """Do *work* in a thread, when it is its turn; work that is given up goes on by itself.
+        """Do *work* in a thread, when it is its turn; work that has begun goes on even if nobody waits for it any more.
 
         Raises:
             StorageError: Too many wait already (code ``busy``).
         """
-        limit = self._limits[kind]
-        if limit.available_tokens < 1 and limit.statistics().tasks_waiting >= self._waiting:
-            raise StorageError("the server has too much to do", hint="try again in a moment", code="busy")
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limit)
+        return await asyncio.wrap_future(self._pools[kind].submit(work))
 
-    @property
-    def running(self) -> int:
-        """Count the calls that run now."""
-        return sum(int(limit.borrowed_tokens) for limit in self._limits.values())
+    def close(self) -> None:
+        """Begin nothing more, and let threads end when their work does."""
+        for pool in self._pools.values():
+            pool.close()
+
+
+class _Pool:
+    """Hold the threads of one kind."""
+
+    def __init__(self, name: str, size: int, waiting: int) -> None:
+        self._executor = ThreadPoolExecutor(size, thread_name_prefix=name)
+        self._free = threading.BoundedSemaphore(size + waiting)
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        if not self._free.acquire(blocking=False):
+            raise StorageError("the server has too much to do", hint="try again in a moment", code="busy")
+        future = self._executor.submit(contextvars.copy_context().run, work)
+        future.add_done_callback(lambda _: self._free.release())
+        return future
+
+    def close(self) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
