@@ -143,11 +143,11 @@ REPLY: Final = answer(_TURN)
 STREAM: Final[Mapping[str, Any]] = {
     _EVENTS: {
         "schema": {
-            "type": "string",
-            "description": "Events with `id`, `event` and `data` (JSON, whose `type` is the event's name). `start` "
-            "comes first, with turn_id and session_id; then `text`, `tool_call`, `tool_result`, `proposal`, "
-            "`question`, `usage` and `error`, as they happen; `done` comes last, with the answer. A lost connection "
-            "doesn't end the turn: GET /chat/{turn_id}/events goes on.",
+            **_object({"id": _TEXT, "event": _TEXT, "data": {**_TEXT, "contentMediaType": _JSON}}),
+            "description": "One of the events; its data is JSON, whose `type` is the event's name. `start` comes "
+            "first, with turn_id and session_id; then `text`, `tool_call`, `tool_result`, `proposal`, `question`, "
+            "`usage` and `error`, as they happen; `done` comes last, with the answer. A lost connection doesn't end "
+            "the turn: GET /chat/{turn_id}/events goes on.",
         }
     }
 }
