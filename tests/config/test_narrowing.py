@@ -1,0 +1,82 @@
+"""What an agent may do for a client: what both may, in the way of the stricter one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from knapper.app import narrowing
+from knapper.config import Client
+from knapper.errors import KnapError, RefusedError, SetupError
+from knapper.tools import files
+from knapper.vault import grants
+from knapper.vault.grants import CAPABILITIES, Grants
+from tests.tools import opened
+from tests.tools.opened import Opener
+
+AGENT = grants.usual("agent")
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Opener:
+    return opened.vault(tmp_path, {"A.md": "# A\n", "Work/B.md": "# B\n", "Private/C.md": "# C\n"})
+
+
+def client(**more: object) -> Grants:
+    return replace(grants.usual("named"), **more)
+
+
+def test_outcomes_are_the_stricter_ones() -> None:
+    bold = replace(AGENT, small="apply", large="propose")
+
+    assert narrowing.grants(AGENT, grants.usual("page")).small == "propose"
+    assert narrowing.grants(bold, client(small="propose", large="refuse")).large == "refuse"
+    assert narrowing.grants(bold, client(small="propose")).small == "propose"
+    assert narrowing.grants(bold, grants.usual("page")).small == "apply"
+
+
+def test_an_agent_stays_one_whoever_it_works_for() -> None:
+    joined = narrowing.grants(AGENT, grants.usual("page"))
+
+    assert (joined.kind, joined.client, joined.may_accept) == ("agent", "agent", "never")
+
+
+def test_capabilities_places_and_scopes_are_those_that_both_have() -> None:
+    own = replace(AGENT, capabilities=CAPABILITIES - {"delete"}, read_only=("Log/",))
+    joined = narrowing.grants(own, client(capabilities=CAPABILITIES - {"move"}, write=("Inbox/",), read_only=("Old/",)))
+
+    assert joined.capabilities == CAPABILITIES - {"delete", "move"}
+    assert [joined.writable(path) for path in ("Inbox/A.md", "A.md", "Log/A.md", "Old/A.md")] == [True, *[False] * 3]
+    assert narrowing.grants(own, client(is_read_only=True)).is_read_only
+    assert narrowing.grants(own, client(editable="current")).editable == "current"
+
+
+def test_two_lists_of_places_that_differ_cannot_be_joined() -> None:
+    with pytest.raises(SetupError) as refused:
+        _ = narrowing.grants(replace(AGENT, write=("Inbox/",)), client(write=("Work/",)))
+
+    assert "write" in refused.value.hint
+
+
+def test_an_agent_sees_and_writes_only_what_both_may(vault: Opener) -> None:
+    asker = Client(grants=client(), read=("Work/", "A.md"), hidden=("A.md",))
+    with vault.open(Client(grants=AGENT, hidden=("Private/",))) as context:
+        own = narrowing.narrowed(context, asker)
+        seen = [str(file.path) for file in own.view.files()]
+        done = files.append_to_file(own, "Work/B.md", "More.")
+        with pytest.raises(KnapError):
+            _ = files.append_to_file(own, "A.md", "More.")
+        with pytest.raises(RefusedError):
+            _ = files.create_file(own, "Private/New.md", "x")
+
+    assert seen == ["Work/B.md"]
+    assert done["status"] == "proposed"
+
+
+def test_three_lists_of_what_may_be_seen_cannot_be_joined(vault: Opener) -> None:
+    with vault.open(Client(grants=AGENT, read=("Work/",))) as context:
+        view = context.view.seen_by(replace(context.view.policy, read=("*",)))
+        with pytest.raises(SetupError) as refused:
+            _ = narrowing.narrowed(replace(context, view=view), Client(grants=client(), read=("A.md",)))
+
+    assert refused.value.code == "config_invalid"
