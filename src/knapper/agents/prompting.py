@@ -13,7 +13,7 @@ from knapper.tools.context import Context
 from knapper.vault import notes
 from knapper.vault.grants import PREFERENCES
 
-Name = Literal["chat", "repair", "summary"]
+Name = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator"]
 _MAX_PREFERENCES: Final = 4_000
 """Characters of the preferences that go into the prompt."""
 

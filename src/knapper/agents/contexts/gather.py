@@ -1,0 +1,121 @@
+"""Find the notes that go with the open one, and those that the person added."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from knapper.agents.contexts import links
+from knapper.agents.contexts.records import ContextNote, NoteSelectionMetadata, Source
+from knapper.agents.scopes import ContextScopeConfig
+from knapper.errors import KnapError
+from knapper.index.catalog import Stretch
+from knapper.index.filters import Filter
+from knapper.tools import foreign
+from knapper.tools.context import Context
+from knapper.vault import paths, walk
+from knapper.vault.paths import NotePath
+
+MOST: Final = 2_000
+"""Notes of one folder that are taken in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Say which notes a context is made of."""
+
+    current: str = ""
+    """The open note; empty for none."""
+    scope: ContextScopeConfig = field(default_factory=ContextScopeConfig)
+    added: Sequence[str] = ()
+    """Notes that the person added by hand."""
+    chosen: Sequence[NoteSelectionMetadata] = ()
+    """Notes that were chosen by exploring; then the scope's links and folder aren't followed."""
+    explored: bool = False
+
+
+def select(context: Context, wanted: Wanted) -> list[NoteSelectionMetadata]:
+    """Tell which notes a context is made of, and why each; the open one first, then the nearest, then by path.
+
+    Args:
+        context: The vault, as the client sees it; its index is brought up to date where that is quick.
+        wanted: Which notes.
+
+    Raises:
+        NotFound: The open note, or one that was added, isn't there.
+    """
+    _ = context.freshen(meaning=False)
+    found: dict[NotePath, NoteSelectionMetadata] = {}
+    current = context.view.path(wanted.current) if wanted.current else None
+    if current is not None:
+        _add(found, NoteSelectionMetadata(path=current), "current")
+        if not wanted.explored:
+            _scope(context, found, current, wanted.scope)
+    for one in wanted.chosen:
+        _add(found, one, "semantic")
+    for raw in wanted.added:
+        _add(found, NoteSelectionMetadata(path=context.view.path(raw)), "manual")
+    return list(found.values())
+
+
+def read(context: Context, chosen: Iterable[NoteSelectionMetadata]) -> tuple[list[ContextNote], list[str]]:
+    """Read chosen notes; tells of those that can't be read, too.
+
+    Whoever reads others' text only proposes from then on, as everywhere.
+    """
+    notes: list[ContextNote] = []
+    problems: list[str] = []
+    for one in chosen:
+        try:
+            note = context.view.read(one.path)
+        except KnapError as error:
+            problems.append(error.message)
+            continue
+        if walk.kind_of(note.path) == "attachment" and b"\0" in note.raw:
+            problems.append(f"{note.path} isn't text")
+            continue
+        notes.append(ContextNote(note=note, why=one, foreign=foreign.heard(context, note)))
+    return notes, problems
+
+
+def linked(context: Context, current: str) -> frozenset[NotePath]:
+    """Give the open note and the notes that it links with, out and back."""
+    _ = context.freshen(meaning=False)
+    path = context.view.path(current)
+    return frozenset({path, *links.spread(context, path, 1)})
+
+
+def beside(context: Context, current: NotePath, walls: Sequence[str] = ()) -> list[NotePath]:
+    """Give the notes of the same folder, by path, without the note itself."""
+    where = context.restrict(Filter(directly_in=(paths.folder(current),), kinds=("note",)))
+    found = context.index.catalog.find(Stretch(where=where, limit=MOST))
+    return [entry.path for entry in found.entries if entry.path != current and not links.is_walled(entry.path, walls)]
+
+
+def _scope(
+    context: Context,
+    found: dict[NotePath, NoteSelectionMetadata],
+    current: NotePath,
+    scope: ContextScopeConfig,
+) -> None:
+    for path, depth in links.spread(context, current, scope.link_depth, scope.excluded_folders).items():
+        _add(found, NoteSelectionMetadata(path=path, link_depth=depth), "linked")
+    if scope.include_same_folder:
+        for path in beside(context, current, scope.excluded_folders):
+            _add(found, NoteSelectionMetadata(path=path), "folder")
+
+
+def _add(found: dict[NotePath, NoteSelectionMetadata], one: NoteSelectionMetadata, source: Source) -> None:
+    """Take a note in, or what else speaks for one that is there."""
+    known = found.get(one.path)
+    if known is None:
+        found[one.path] = replace(one, sources=(source,))
+        return
+    found[one.path] = NoteSelectionMetadata(
+        path=known.path,
+        sources=known.sources if source in known.sources else (*known.sources, source),
+        reason=known.reason or one.reason,
+        semantic_score=known.semantic_score if one.semantic_score is None else one.semantic_score,
+        keyword_match=known.keyword_match or one.keyword_match,
+        link_depth=known.link_depth if one.link_depth is None else one.link_depth,
+        fetched=known.fetched or one.fetched,
+    )

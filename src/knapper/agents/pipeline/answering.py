@@ -1,0 +1,142 @@
+"""Answer tasks in sessions: with what was said before, keeping what came of it, and going on after questions."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
+
+from knapper.agents.pipeline import frozen, histories, requests
+from knapper.agents.pipeline.events import Outcome
+from knapper.agents.pipeline.pipeline import Agents, Going, Run, Tell
+from knapper.agents.pipeline.requests import Request
+from knapper.agents.pipeline.runs import PausedRun, Runs
+from knapper.agents.sessions import locks
+from knapper.agents.sessions.records import Exchange
+from knapper.agents.sessions.store import Store
+from knapper.agents.usage import Meter
+from knapper.errors import BadInput, KnapError
+from knapper.tools.context import Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """Hold what one vault's tasks are answered with and kept in."""
+
+    agents: Agents
+    runs: Runs
+    store: Store
+    folder: Path
+    """The vault's state folder."""
+    now: Callable[[], datetime]
+    meter: Meter | None = None
+    wait_s: float = locks.WAIT_S
+
+    async def ask(self, request: Request, context: Context, tell: Tell) -> Outcome:
+        """Do a task, and keep the turn in its session, if it has one.
+
+        A cancelled task keeps what there is, tells `Outcome`, and stays cancelled. One that asks the person something
+        waits: `resume` goes on with the answer.
+
+        Args:
+            request: The task.
+            context: The vault, as the agents see it, with the run's id.
+            tell: Takes each event; `Outcome` comes last.
+
+        Raises:
+            NotFound: There is no such session.
+            ConflictError: Another message is being answered in it (code ``session_busy``).
+        """
+        async with self._held(request.session_id):
+            history = await asyncio.to_thread(self._history, request, context)
+            return await self._carry_out(request, context, Going(history=history), tell)
+
+    async def resume(self, run_id: str, answer: str, context: Context, tell: Tell) -> Outcome:
+        """Go on with a run that asked something; a person may go on with any, others with their own.
+
+        Args:
+            run_id: The run's.
+            answer: What the person says.
+            context: The vault, as the agents see it.
+            tell: Takes each event; `Outcome` comes last.
+
+        Raises:
+            NotFound: No such run waits (code ``no_run``).
+            BadInput: The answer is empty.
+        """
+        if not answer.strip():
+            raise BadInput("the answer is empty", hint="say something")
+        grants = context.writer.grants
+        paused = await asyncio.to_thread(self.runs.take, run_id, "" if grants.is_person else grants.client)
+        request = requests.of(paused.request)
+        async with self._held(request.session_id):
+            history = await asyncio.to_thread(self._history, request, context)
+            going = Going(history=history, state=frozen.read(paused.state), answer=answer)
+            return await self._carry_out(request, context, going, tell)
+
+    @asynccontextmanager
+    async def _held(self, session_id: str) -> AsyncGenerator[None]:
+        if not session_id:
+            yield
+            return
+        _ = self.store.get(session_id)
+        async with locks.hold(self.folder, session_id, wait_s=self.wait_s):
+            yield
+
+    def _history(self, request: Request, context: Context) -> list[histories.ChatMessage]:
+        if not request.session_id:
+            return []
+        turns = self.store.turns(request.session_id)
+        return histories.messages(turns, request.chat_history_length, histories.fates(context.writer.proposals))
+
+    async def _carry_out(self, request: Request, context: Context, going: Going, tell: Tell) -> Outcome:
+        agents = self.agents
+        if self.meter:
+            agents = replace(agents, limits=self.meter.allow(request.run_id))
+        run = Run(agents, context, request, going)
+        try:
+            await run.run(tell)
+        finally:  # also where the task is cancelled
+            outcome = await asyncio.shield(asyncio.to_thread(run.outcome))
+            await asyncio.shield(asyncio.to_thread(self._keep, run, context, outcome))
+            tell(outcome)
+        return outcome
+
+    def _keep(self, run: Run, context: Context, outcome: Outcome) -> None:
+        request = run.request
+        for phase, spent in run.spent_now.items():
+            if self.meter:
+                name = self.agents.scout_name if phase == "scout" and self.agents.scout_name else self.agents.name
+                self.meter.record(request.run_id, name, spent)
+        if outcome.state == "asked" and outcome.question is not None:
+            self.runs.pause(
+                PausedRun(
+                    id=request.run_id,
+                    client=context.writer.grants.client,
+                    at=self.now(),
+                    question=outcome.question,
+                    request=request.as_dict(),
+                    state=frozen.write(run.freeze()),
+                )
+            )
+        elif request.session_id:
+            self._append(request, outcome)
+
+    def _append(self, request: Request, outcome: Outcome) -> None:
+        said = [
+            ModelRequest(parts=[UserPromptPart(content=request.task)]),
+            ModelResponse(parts=[TextPart(content=outcome.answer or "(nothing)")]),
+        ]
+        exchange = Exchange(
+            number=0,
+            at=self.now(),
+            question=request.task,
+            file=request.current,
+            outcome=outcome.as_dict(),
+            messages=ModelMessagesTypeAdapter.dump_json(said).decode(),
+        )
+        with suppress(KnapError):  # deleted meanwhile: the answer was told all the same
+            _ = self.store.append(request.session_id, self.store.last(request.session_id), exchange)

@@ -1,0 +1,1 @@
+"""Explore a vault for the notes that a task needs."""

@@ -1,0 +1,127 @@
+"""The task agent: answers, edits under rules, one correction, one proposal."""
+
+from pathlib import Path
+
+import pytest
+
+from knapper.agents.scopes import ABILITIES, Ability, ContextScopeConfig, EditRules
+from tests.agents import runs, scripts
+from tests.agents.scripts import Cast
+from tests.tools import opened
+
+NOTES = {
+    "Garden.md": "# Garden\n\nThe fence is green. See [[Plants]].\n\n## Tasks\n\n- [ ] weed\n",
+    "Plants.md": "# Plants\n\nRoses and [[Soil]].\n",
+    "Soil.md": "# Soil\n\nLoam.\n",
+    "Other.md": "# Other\n\nNothing to do with it.\n",
+}
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> opened.Opener:
+    return opened.vault(tmp_path, NOTES)
+
+
+def test_a_question_is_answered_and_changes_nothing(vault: opened.Opener) -> None:
+    before = runs.files(vault.root)
+    cast = Cast({"task": [scripts.task("It is green. [[Garden]] (lines 3-3)")]})
+
+    ended = runs.do(vault, cast, "which colour?", current="Garden.md")
+
+    assert ended.outcome.state == "complete"
+    assert ended.outcome.answer == "It is green. [[Garden]] (lines 3-3)"
+    assert ended.outcome.proposed_edits == []
+    assert ended.outcome.proposals == []
+    assert [one["path"] for one in runs.rows(ended.outcome.citations)] == ["Garden.md"]
+    assert runs.files(vault.root) == before
+
+
+def test_edits_become_one_proposal_and_nothing_is_written(vault: opened.Opener) -> None:
+    before = runs.files(vault.root)
+    cast = Cast(
+        {"task": [scripts.task("Two edits.", ("Garden.md", "replace:3", "Blue."), ("Plants.md", "end", "More."))]}
+    )
+
+    ended = runs.do(vault, cast, "paint it", current="Garden.md")
+
+    assert ended.outcome.edit_results == {"success": 2, "failed": 0, "failures": []}
+    assert len(ended.outcome.proposals) == 1
+    assert runs.files(vault.root) == before
+    with runs.context(vault, "cli") as context:
+        shown = context.writer.proposals.show(str(ended.outcome.proposals[0]))
+    assert [file.path for file in shown.files] == ["Garden.md", "Plants.md"]
+    assert shown.run == "run-1"
+
+
+def test_an_edit_out_of_scope_is_thrown_away_whatever_the_prompt_says(vault: opened.Opener) -> None:
+    reply = scripts.task("All.", ("Garden.md", "end", "More."), ("Plants.md", "end", "More."), ("Other.md", "end", "x"))
+    cast = Cast({"task": [reply]})
+
+    ended = runs.do(vault, cast, current="Garden.md", rules=EditRules(editable="current"))
+
+    assert ended.codes == ["outside_scope", "outside_scope"]
+    assert ended.outcome.edit_results["success"] == 1
+    assert len(cast.asked["task"]) == 2
+
+
+def test_the_model_sees_refusals_once_and_may_correct_itself(vault: opened.Opener) -> None:
+    wrong = scripts.task("Wrong.", ("Garden.md", "replace:90", "x"))
+    right = scripts.task("Right.", ("Garden.md", "replace:3", "x"))
+    cast = Cast({"task": [wrong, right]})
+
+    ended = runs.do(vault, cast, current="Garden.md")
+
+    assert "There is no line 90" in cast.prompts("task")
+    assert ended.outcome.edit_results == {"success": 1, "failed": 0, "failures": []}
+    assert ended.outcome.answer == "Right."
+
+
+def test_open_is_a_navigation_event_and_no_edit(vault: opened.Opener) -> None:
+    cast = Cast({"task": [scripts.task("Here.", ("Other.md", "open"))]})
+
+    ended = runs.do(vault, cast, current="Garden.md")
+
+    assert [event.as_dict() for event in ended.of("navigate")] == [{"type": "navigate", "path": "Other.md"}]
+    assert ended.outcome.proposals == []
+    assert ended.outcome.opened == ["Other.md"]
+
+
+@pytest.mark.parametrize(
+    ("ability", "edit"),
+    [
+        ("add", ("Garden.md", "end", "x")),
+        ("delete", ("Garden.md", "replace:3", "x")),
+        ("delete", ("Garden.md", "delete:3")),
+        ("create", ("New.md", "create", "x")),
+        ("navigate", ("Other.md", "open")),
+    ],
+)
+def test_what_is_switched_off_is_refused(vault: opened.Opener, ability: Ability, edit: tuple[str, str]) -> None:
+    can = frozenset(ABILITIES) - {ability}
+    cast = Cast({"task": [scripts.task("Try.", edit)]})
+
+    ended = runs.do(vault, cast, current="Garden.md", rules=EditRules(can=can))
+
+    assert ended.codes == ["capability"]
+    assert ended.outcome.proposals == []
+    assert ended.outcome.opened == []
+    assert "forbidden" in cast.system("task")
+
+
+def test_lines_of_a_note_that_was_not_shown_are_refused(vault: opened.Opener) -> None:
+    cast = Cast({"task": [scripts.task("Try.", ("Soil.md", "replace:3", "x"))]})
+
+    ended = runs.do(
+        vault, cast, current="Plants.md", scope=ContextScopeConfig(link_depth=0), rules=EditRules(editable="linked")
+    )
+
+    assert ended.codes == ["not_shown"]
+
+
+def test_with_no_note_open_the_current_scope_allows_no_edit(vault: opened.Opener) -> None:
+    cast = Cast({"task": [scripts.task("Try.", ("Garden.md", "end", "x"))], "scout": [["nothing"]]})
+
+    ended = runs.do(vault, cast, rules=EditRules(editable="current"))
+
+    assert ended.codes == ["outside_scope"]
+    assert ended.run.request.toggles.scout

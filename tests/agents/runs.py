@@ -1,0 +1,81 @@
+"""Run the pipeline over a small vault with scripted models."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from knapper.agents.pipeline.events import Outcome, PipelineEvent
+from knapper.agents.pipeline.orchestrator import OrchestratorSettings
+from knapper.agents.pipeline.pipeline import Agents, Going, Run
+from knapper.agents.pipeline.requests import Request
+from knapper.agents.prompting import Prompts
+from knapper.agents.research.records import ResearchSettings
+from knapper.agents.scout.records import ScoutSettings
+from knapper.app import tables
+from knapper.changes.writer import Asked
+from knapper.config import Client
+from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
+from tests.agents.scripts import Cast
+from tests.tools.opened import Opener
+
+
+@dataclass
+class Ended:
+    outcome: Outcome
+    run: Run
+    events: list[PipelineEvent] = field(default_factory=list[PipelineEvent])
+
+    @property
+    def codes(self) -> list[str]:
+        """Give the codes of the edits that couldn't be made."""
+        return [one.code for one in self.run.done.results.failures] if self.run.done else []
+
+    def of(self, kind: str) -> list[PipelineEvent]:
+        return [event for event in self.events if event.kind == kind]
+
+
+def agents(cast: Cast, **more: Any) -> Agents:  # noqa: ANN401 - any of the settings
+    usual = Agents(
+        model=cast.open(),
+        name="scripted",
+        rows=tables.whole().rows,
+        prompts=Prompts(),
+        scout=ScoutSettings(),
+        web=ResearchSettings(),
+        orchestrator=OrchestratorSettings(),
+    )
+    return replace(usual, **more)
+
+
+def context(opener: Opener, client: str | Client = "agent") -> Context:
+    return opener.open(client, Asked(run="run-1"))
+
+
+def run(given: Agents, context: Context, request: Request, going: Going | None = None) -> Ended:
+    made = Run(given, context, request, going)
+    events: list[PipelineEvent] = []
+    asyncio.run(made.run(events.append))
+    return Ended(outcome=made.outcome(), run=made, events=events)
+
+
+def do(opener: Opener, cast: Cast, task: str = "do it", /, **more: Any) -> Ended:  # noqa: ANN401 - any of a request's fields
+    """Run a request as the agent; settings of the agents under ``agents_``."""
+    own = {name.removeprefix("agents_"): more.pop(name) for name in list(more) if name.startswith("agents_")}
+    client = more.pop("client", "agent")
+    with context(opener, client) as opened:
+        return run(agents(cast, **own), opened, Request(task=task, **more))
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def rows(given: Sequence[JSONValue]) -> list[dict[str, JSONValue]]:
+    return [one for one in given if isinstance(one, dict)]
+
+
+def texts(rows: Sequence[object]) -> str:
+    return "\n".join(map(str, rows))
