@@ -67,6 +67,7 @@ CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("undo_change", {"change_id": "{change}"}),
     ("web_search", {"query": "rain"}),
     ("fetch_page", {"url": "https://example.com/"}),
+    ("run_script", {"code": "__result__ = [n for n in obsidian.list_notes('Plans', recursive=True)]"}),
     ("find_tool", {"query": "move a note"}),
     ("call_tool", {"name": "read_file", "arguments": {"path": "Garden.md"}}),
 )

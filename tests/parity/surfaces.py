@@ -35,21 +35,21 @@ _MASKS: Final = (
     (re.compile(r"\b[0-9a-z]{9}-[0-9a-z]{8}\b"), "ID"),
     (re.compile(r"\b[0-9a-f]{12,}\b"), "DIGEST"),
 )
-_NUMBERS: Final = frozenset({"size_bytes", "modified", "created"})
+_NUMBERS: Final = frozenset({"size_bytes", "modified", "created", "wall_s", "peak_mb"})
 
 Answer = dict[str, Any]
 Call = Callable[[str, dict[str, Any]], Answer]
 
 
-def settings(base: Path) -> Settings:
-    """Make a vault of its own, and let the tester do what an MCP client may."""
+def settings(base: Path, state: Path) -> Settings:
+    """Make a vault of its own, and let the tester do what an MCP client may; *state* may serve several."""
     root = worlds.fill(base / "vault", dict(NOTES)).resolve()
     (root / "memo.mp3").write_bytes(b"ID3")
     tester = Client(grants=replace(usual(CLIENT, "mcp")), token_hash=tokens.hash_of(_TOKEN))
     return Settings(
         choice=Vault(name="v", path=root),
         clients=(tester,),
-        state_dir=base / "state",
+        state_dir=state,
         embeddings=Embeddings(kind="none"),
         config_file=base / "config.toml",
         server=Server(requests_per_minute=0),
@@ -57,18 +57,18 @@ def settings(base: Path) -> Settings:
 
 
 @contextlib.contextmanager
-def direct(base: Path) -> Generator[Call]:
+def direct(base: Path, state: Path) -> Generator[Call]:
     """Call as agents and scripts do."""
-    with Hub(settings(base)) as hub:
+    with Hub(settings(base, state)) as hub:
         yield lambda name, arguments: cast(
             "Answer", hub.table.answer(name, arguments, lambda vault: hub.context(client=CLIENT, vault=vault))
         )
 
 
 @contextlib.contextmanager
-def over_mcp(base: Path) -> Generator[Call]:
+def over_mcp(base: Path, state: Path) -> Generator[Call]:
     """Call over the protocol."""
-    with Hub(settings(base)) as hub:
+    with Hub(settings(base, state)) as hub:
         server = build(Desk(hub=hub, identify=lambda: Caller(CLIENT)))
 
         async def ask(name: str, arguments: dict[str, Any]) -> Answer:
@@ -79,9 +79,9 @@ def over_mcp(base: Path) -> Generator[Call]:
 
 
 @contextlib.contextmanager
-def over_http(base: Path) -> Generator[Call]:
+def over_http(base: Path, state: Path) -> Generator[Call]:
     """Call a route."""
-    found = settings(base)
+    found = settings(base, state)
     with Hub(found) as hub:
         answering = http.create(hub, found.server, auth.keys(found), http.Work(threads=Threads(found.server.threads)))
         headers = {"authorization": f"Bearer {_TOKEN}"}
@@ -90,9 +90,9 @@ def over_http(base: Path) -> Generator[Call]:
 
 
 @contextlib.contextmanager
-def by_command(base: Path) -> Generator[Call]:
+def by_command(base: Path, state: Path) -> Generator[Call]:
     """Call as a person does."""
-    found = settings(base)
+    found = settings(base, state)
     base.joinpath("config.toml").write_text(
         f'state_dir = "{found.state_dir}"\n[embeddings]\nkind = "none"\n[vaults.v]\npath = "{found.vault.path}"\n'
         f'[clients.{CLIENT}]\nkind = "mcp"\n',

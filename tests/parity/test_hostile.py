@@ -74,12 +74,14 @@ _PLAIN: Final[dict[str, st.SearchStrategy[Any]]] = {
     "object": st.dictionaries(st.sampled_from(TEXTS), st.sampled_from((*TEXTS, *NUMBERS)), max_size=3),
     "null": st.none(),
 }
-ROWS: Final = [row for row in tables.whole().rows if not row.open_world or row.name == "call_tool"]
+ROWS: Final = [
+    row for row in tables.whole().rows if row.name == "call_tool" or not (row.open_world or row.name == "run_script")
+]
 
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Generator[Hub]:
-    with Hub(surfaces.settings(tmp_path_factory.mktemp("hostile"))) as opened:
+    with Hub(surfaces.settings(tmp_path_factory.mktemp("hostile"), tmp_path_factory.mktemp("state"))) as opened:
         yield opened
 
 

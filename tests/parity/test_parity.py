@@ -19,11 +19,17 @@ _WAYS: Final = {
 }
 
 
-def run(base: Path, way: str) -> list[tuple[str, dict[str, Any]]]:
+@pytest.fixture(scope="session")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a state folder for all vaults: the sandbox's machine code is made once."""
+    return tmp_path_factory.mktemp("state")
+
+
+def run(base: Path, state: Path, way: str) -> list[tuple[str, dict[str, Any]]]:
     """Make all calls one after another; what an earlier answer told stands in for a mark."""
     known: dict[str, str] = {}
     answers: list[tuple[str, dict[str, Any]]] = []
-    with _WAYS[way](base) as call:
+    with _WAYS[way](base, state) as call:
         for name, arguments in CALLS:
             answer = call(name, {key: _filled(value, known) for key, value in arguments.items()})
             known |= {"proposal": answer["proposal_id"]} if answer.get("proposal_id") else {}
@@ -44,18 +50,20 @@ def test_every_tool_has_an_example() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("way", ["mcp", "http", "cli"])
-def test_every_surface_gives_what_a_direct_call_gives(tmp_path: Path, way: str) -> None:
+def test_every_surface_gives_what_a_direct_call_gives(tmp_path: Path, state: Path, way: str) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
-    direct, there = run(one, "direct"), run(other, way)
+    direct, there = run(one, state, "direct"), run(other, state, way)
 
     for (name, here), (_, found) in zip(direct, there, strict=True):
         assert (name, surfaces.masked(found, other)) == (name, surfaces.masked(here, one))
 
 
-def test_every_tool_answers_with_what_it_says(tmp_path: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_every_tool_answers_with_what_it_says(tmp_path: Path, state: Path) -> None:
     table = tables.whole()
 
-    for name, answer in run(tmp_path, "direct"):
+    for name, answer in run(tmp_path, state, "direct"):
         if not answer["success"]:
             assert answer["code"]
             continue
@@ -64,8 +72,10 @@ def test_every_tool_answers_with_what_it_says(tmp_path: Path) -> None:
             jsonschema.validate(answer, said, jsonschema.Draft202012Validator)
 
 
-def test_most_examples_succeed(tmp_path: Path) -> None:
-    failed = {name: answer["code"] for name, answer in run(tmp_path, "direct") if not answer["success"]}
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_most_examples_succeed(tmp_path: Path, state: Path) -> None:
+    failed = {name: answer["code"] for name, answer in run(tmp_path, state, "direct") if not answer["success"]}
 
     assert failed == {
         "write_file": "stale",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from knapper.app.opened import OpenedVault
+from knapper.app.scripting import Scripts
 from knapper.config import Vault, spelling
-from knapper.errors import NotFound
+from knapper.errors import KnapError, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from knapper.changes.writer import Asked
@@ -59,6 +61,8 @@ class Hub:
         self._stack = contextlib.ExitStack()
         self._lock = threading.Lock()
         self._table: Table | None = None
+        self._scripts = Scripts(settings, lambda: self.table)
+        self._stack.callback(self._scripts.close)
 
     @property
     def vaults(self) -> Sequence[str]:
@@ -108,7 +112,11 @@ class Hub:
         Raises:
             KnapError: As for `open`.
         """
-        return self.open(vault).context(client, asked=asked)
+        found = self.open(vault).context(client, asked=asked)
+        try:
+            return self._scripts.allowed(found, lambda name: self.context(client=client, vault=name, asked=asked))
+        except KnapError as error:  # a folder for scripts that is gone is no reason to refuse a note
+            return replace(found, open_sandbox=_failing(error))
 
     def close(self) -> None:
         """Close all vaults."""
@@ -125,3 +133,10 @@ class Hub:
     ) -> None:
         """Close it."""
         self.close()
+
+
+def _failing(error: KnapError) -> Callable[[], NoReturn]:
+    def fail() -> NoReturn:
+        raise error
+
+    return fail

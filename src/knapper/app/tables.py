@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from knapper.codemode import scripts
 from knapper.tools import table
 from knapper.tools.finder import Finder
 from knapper.tools.rows import Row
@@ -14,7 +15,7 @@ def whole(vaults: Sequence[str] = ()) -> Table:
     Args:
         vaults: Names of the vaults that a server holds.
     """
-    rows = table.ROWS
+    rows = (*table.ROWS, *scripts.ROWS)
     finder = Finder(Table(rows))
     found = (
         Row(function=finder.find_tool, profile="essential"),

@@ -93,5 +93,5 @@ def answer(outcome: Outcome) -> Answer:
     return cast("Answer", told)
 
 
-ROWS: Final = (Row(function=run_script, effect="write", profile="essential"),)
+ROWS: Final = (Row(function=run_script, effect="write", profile="essential", shown=("code",), asked=False),)
 """The tools of this layer."""
