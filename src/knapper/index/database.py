@@ -30,7 +30,7 @@ class Database:
         """
         self.path = path
         self._local = threading.local()
-        self._open: list[sqlite3.Connection] = []
+        self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self._guard = threading.Lock()
         self._write = threading.RLock()
         self._writing = False
@@ -107,7 +107,7 @@ class Database:
     def close(self) -> None:
         """Close every connection."""
         with self._guard:
-            for connection in self._open:
+            for _, connection in self._open:
                 connection.close()
             self._open.clear()
             self._local = threading.local()
@@ -131,8 +131,16 @@ class Database:
         connection.execute("PRAGMA cache_size = -32000")
         connection.execute("PRAGMA mmap_size = 67108864")  # counts as resident for each connection; more gains nothing
         with self._guard:
-            self._open.append(connection)
+            self._open = [*self._without_ended(), (threading.current_thread(), connection)]
         return connection
+
+    def _without_ended(self) -> list[tuple[threading.Thread, sqlite3.Connection]]:
+        """Close the connections of threads that have ended, and give the others."""
+        kept = [one for one in self._open if one[0].is_alive()]
+        for one in self._open:
+            if one not in kept:
+                one[1].close()
+        return kept
 
     def _prepare_or_replace(self) -> None:
         """Build a damaged file anew: nothing in it is anywhere's only copy."""

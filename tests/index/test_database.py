@@ -1,0 +1,43 @@
+"""Connections to an index are as many as threads that use it."""
+
+import threading
+from pathlib import Path
+
+from knapper.index.database import Database
+
+
+def test_a_thread_that_has_ended_leaves_no_open_file(tmp_path: Path) -> None:
+    files = Path("/proc/self/fd")
+    with Database(tmp_path / "index.db") as database:
+
+        def look() -> None:
+            database.reader().execute("SELECT * FROM meta").fetchall()
+
+        for _ in range(30):
+            thread = threading.Thread(target=look)
+            thread.start()
+            thread.join()
+        opened = [one for one in files.iterdir() if "index.db" in str(one.resolve())] if files.exists() else []
+        still = database.reader().execute("SELECT count(*) FROM meta").fetchone()[0]
+
+    assert len(opened) <= 8
+    assert still
+
+
+def test_threads_that_go_on_keep_their_connections(tmp_path: Path) -> None:
+    with Database(tmp_path / "index.db") as database:
+        both = threading.Barrier(2)
+        found: list[int] = []
+
+        def look() -> None:
+            first = database.reader()
+            both.wait(10)
+            found.append(first.execute("SELECT 1").fetchone()[0] if database.reader() is first else 0)
+
+        threads = [threading.Thread(target=look) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert found == [1, 1]
