@@ -43,7 +43,7 @@ def test_a_turn_is_told_step_by_step_with_its_ids_first_and_its_answer_last(tmp_
     names = [one.name for one in found]
     assert [one.id for one in found] == list(range(1, len(found) + 1))
     assert names[0] == "start"
-    assert found[0].data.keys() == {"type", "turn_id", "session_id"}
+    assert found[0].data.keys() == {"type", "turn_id", "session_id", "message"}
     assert [name for name in names if name not in {"usage", "start"}] == [
         *("text", "tool_call", "tool_result", "tool_call", "proposal", "tool_result", "text", "done")
     ]

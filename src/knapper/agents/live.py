@@ -23,6 +23,8 @@ class LiveTurn:
 
     id: str
     session_id: str
+    question: str = ""
+    """What is answered; for who comes late."""
     events: list[Event] = field(default_factory=list[Event])
     """All so far; an event's number is its place here, from 1."""
     failure: BaseException | None = None
@@ -113,12 +115,15 @@ class LiveTurns:
         self._kept_s = kept_s
         self._max_running = max_running
 
-    def start(self, session_id: str, work: Callable[[Tell], Coroutine[object, object, object]]) -> LiveTurn:
+    def start(
+        self, session_id: str, work: Callable[[Tell], Coroutine[object, object, object]], question: str = ""
+    ) -> LiveTurn:
         """Start a turn.
 
         Args:
             session_id: Its session's.
             work: Answers, telling what happens.
+            question: What is answered.
 
         Raises:
             ConflictError: Too many go on (code ``too_many_turns``).
@@ -126,7 +131,7 @@ class LiveTurns:
         self._tidy()
         if len(self.going_on()) >= self._max_running:
             raise ConflictError("too many messages are being answered", hint="wait a moment", code="too_many_turns")
-        turn = LiveTurn(id=str(uuid.uuid4()), session_id=session_id)
+        turn = LiveTurn(id=str(uuid.uuid4()), session_id=session_id, question=question)
         self._turns[turn.id] = turn
         turn.begin(work)
         return turn

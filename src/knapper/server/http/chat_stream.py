@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from knapper.agents.live import LiveTurn
 
 START: Final = "start"
-"""The first event: which turn it is, and of which session."""
+"""The first event: which turn it is, of which session, and what was said, for windows that come later."""
 _BEAT: Final = b": still here\n\n"
 
 
@@ -61,4 +61,4 @@ async def _frames(turn: LiveTurn, heard: int, heartbeat_s: float) -> AsyncGenera
 
 
 def _start(turn: LiveTurn) -> dict[str, str]:
-    return {"type": START, "turn_id": turn.id, "session_id": turn.session_id}
+    return {"type": START, "turn_id": turn.id, "session_id": turn.session_id, "message": turn.question}

@@ -85,7 +85,7 @@ class Talks:
         if running(room, session.id) is not None:
             raise busy()
         said = Said(text=text, active_file=active_file.strip())
-        turn = room.turns.start(session.id, lambda tell: room.conversations.reply(chat, session.id, said, tell))
+        turn = room.turns.start(session.id, lambda tell: room.conversations.reply(chat, session.id, said, tell), text)
         watching = asyncio.create_task(_watch(turn))
         self._watching.add(watching)
         watching.add_done_callback(self._watching.discard)
@@ -126,6 +126,7 @@ class Talks:
             LOG.warning("%d turns didn't end in time", len(self._watching))
         if self._chatting is not None:
             await asyncio.to_thread(self._chatting.close)
+        self._threads.close()
 
     def _all(self) -> Chatting:
         with self._lock:
