@@ -23,6 +23,7 @@ NAMES = (
     "scripts",
     "model",
     "sessions",
+    "chats",
 )
 
 

@@ -146,8 +146,8 @@ STREAM: Final[Mapping[str, Any]] = {
             **_object({"id": _TEXT, "event": _TEXT, "data": {**_TEXT, "contentMediaType": _JSON}}),
             "description": "One of the events; its data is JSON, whose `type` is the event's name. `start` comes "
             "first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
-            "`question`, `usage` and `error`, as they happen; `done` comes last, with the answer. A lost connection doesn't end "
-            "the turn: GET /chat/{turn_id}/events goes on.",
+            "`question`, `usage` and `error`, as they happen; `done` comes last, with the answer. A lost connection "
+            "doesn't end the turn: GET /chat/{turn_id}/events goes on.",
         }
     }
 }
