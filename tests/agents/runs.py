@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from knapper.agents.contexts.records import NoteSelectionMetadata
 from knapper.agents.pipeline.events import Outcome, PipelineEvent
 from knapper.agents.pipeline.orchestrator import OrchestratorSettings
 from knapper.agents.pipeline.pipeline import Agents, Going, Run
@@ -32,6 +33,17 @@ class Ended:
     def codes(self) -> list[str]:
         """Give the codes of the edits that couldn't be made."""
         return [one.code for one in self.run.done.results.failures] if self.run.done else []
+
+    @property
+    def chosen(self) -> tuple[NoteSelectionMetadata, ...]:
+        """Give what the scout chose."""
+        assert self.run.pipeline.scout is not None
+        return self.run.pipeline.scout.selected_notes
+
+    @property
+    def paths(self) -> list[str]:
+        """Give the paths that the scout chose."""
+        return [one.path for one in self.chosen]
 
     def of(self, kind: str) -> list[PipelineEvent]:
         return [event for event in self.events if event.kind == kind]
@@ -71,6 +83,10 @@ def do(opener: Opener, cast: Cast, task: str = "do it", /, **more: Any) -> Ended
 
 def files(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def listed(given: JSONValue) -> list[JSONValue]:
+    return given if isinstance(given, list) else []
 
 
 def rows(given: Sequence[JSONValue]) -> list[dict[str, JSONValue]]:

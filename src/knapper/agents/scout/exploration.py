@@ -1,6 +1,7 @@
 """Keep what an agent has found out about notes, and which it would choose now."""
 
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final, cast
@@ -34,23 +35,13 @@ class Exploration:
     confidence: Confidence = "exploring"
     trail: list[str] = field(default_factory=list[str])
     question: Question | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    """Tools answer side by side."""
 
     def hear(self, name: str, arguments: Arguments, answer: Answer) -> None:
         """Learn from a tool's answer why its notes are of interest."""
-        if answer.get("success") is False:
-            self._step(f"{name}: {answer.get('error', 'failed')}")
-            return
-        results = answer.get("results")
-        rows = [row for row in results if isinstance(row, dict)] if isinstance(results, list) else []
-        for row in rows:
-            self._learn(name, row)
-        if name == "fetch_note":
-            path = str(answer.get("path", ""))
-            self.known[path] = replace(self._of(path), fetched=True)
-            self._step(f"read {path}")
-        else:
-            about = next((str(arguments[key]) for key in _ABOUT if arguments.get(key)), "")
-            self._step(f"{name}{f' {about[:80]!r}' if about else ''}: {answer.get('total', len(rows))} found")
+        with self._lock:
+            self._hear(name, arguments, answer)
 
     def update(self, context: Context, arguments: Arguments, most: int) -> Answer:
         """Take a selection in the place of the last one; notes that aren't there are left out, and told.
@@ -113,6 +104,22 @@ class Exploration:
             },
             ensure_ascii=False,
         )
+
+    def _hear(self, name: str, arguments: Arguments, answer: Answer) -> None:
+        if answer.get("success") is False:
+            self._step(f"{name}: {answer.get('error', 'failed')}")
+            return
+        results = answer.get("results")
+        rows = [row for row in results if isinstance(row, dict)] if isinstance(results, list) else []
+        for row in rows:
+            self._learn(name, row)
+        if name == "fetch_note":
+            path = str(answer.get("path", ""))
+            self.known[path] = replace(self._of(path), fetched=True)
+            self._step(f"read {path}")
+        else:
+            about = next((str(arguments[key]) for key in _ABOUT if arguments.get(key)), "")
+            self._step(f"{name}{f' {about[:80]!r}' if about else ''}: {answer.get('total', len(rows))} found")
 
     def _learn(self, name: str, row: Mapping[str, JSONValue]) -> None:
         path, one = str(row.get("path", "")), self._of(str(row.get("path", "")))

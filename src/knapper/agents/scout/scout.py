@@ -114,6 +114,7 @@ class Trip:
         )
 
     def _work(self) -> Work:
+        _ = self._context.freshen()  # once for all: tools that run side by side don't wait for each other's look
         errand, mark = self._errand, untrusted.new_mark()
         prompt = f"The person answers: {errand.answer}" if errand.history else self._prompt(mark)
         return Work(

@@ -1,0 +1,278 @@
+"""Which notes go with the open one, why, and what a limit leaves of them."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knapper.agents import scopes
+from knapper.agents.contexts import gather, links, unified
+from knapper.agents.contexts.gather import Wanted
+from knapper.agents.contexts.records import KEPT, ContextNote, NoteSelectionMetadata, Source
+from knapper.agents.scopes import ContextScopeConfig, EditRules
+from knapper.errors import BadInput, NotFound
+from knapper.tools.context import Context
+from knapper.vault import notes
+from knapper.vault.paths import NotePath
+from tests.tools import opened
+
+Graph = Mapping[str, Sequence[str]]
+
+
+def reference(graph: Graph, start: str, depth: int, walls: Sequence[str]) -> dict[str, int]:
+    """Walk breadth first over plain sets."""
+    beside: dict[str, set[str]] = {name: set() for name in graph}
+    for source, targets in graph.items():
+        for target in targets:
+            beside[source].add(target)
+            beside[target].add(source)
+    reached = {start: 0}
+    ring = {start}
+    for steps in range(1, depth + 1):
+        fresh = {to for name in ring for to in beside[name]} - reached.keys()
+        ring = {name for name in fresh if not any(name.startswith(f"{wall}/") for wall in walls)}
+        reached |= dict.fromkeys(ring, steps)
+    return {name: steps for name, steps in reached.items() if name != start}
+
+
+def make(base: Path, graph: Graph, *, hidden: tuple[str, ...] = ()) -> opened.Opener:
+    rng = random.Random(0)
+    texts: dict[str, str] = {}
+    for name, targets in graph.items():
+        forms = [
+            f"[[{to.removesuffix('.md')}]]" if rng.random() < 0.7 else f"[x]({relative(name, to)})" for to in targets
+        ]
+        texts[name] = f"# {name}\n\n" + "\n".join(f"See {form}." for form in forms) + "\n\n```\n[[Fenced/Away]]\n```\n"
+    return opened.vault(base, texts, hidden=hidden)
+
+
+def relative(source: str, target: str) -> str:
+    return "../" * source.count("/") + target
+
+
+def world(seed: int, size: int = 120) -> dict[str, list[str]]:
+    """Make a vault like real ones: folders, a few notes that all link to, chains, and notes alone."""
+    rng = random.Random(seed)
+    folders = ["", "A/", "A/Deep/", "B/", "Private/", "Private/More/"]
+    names = [f"{rng.choice(folders)}n{number}.md" for number in range(size)]
+    hubs = names[:3]
+    return {
+        name: [*rng.sample(names, rng.choice([0, 0, 1, 2, 3])), *([rng.choice(hubs)] if rng.random() < 0.2 else [])]
+        for name in names
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_links_are_followed_as_a_plain_walk_does(tmp_path: Path, seed: int) -> None:
+    graph = world(seed)
+    vault = make(tmp_path, graph)
+    start = sorted(graph, key=lambda name: -len(graph[name]))[0]
+
+    with vault.open("agent") as context:
+        _ = context.freshen(meaning=False)
+        for depth in range(4):
+            for walls in ((), ("Private",), ("A", "B/"), ("A/Deep",)):
+                found = links.spread(context, NotePath(start), depth, walls)
+
+                assert found == reference(graph, start, depth, [wall.strip("/") for wall in walls])
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10_000), depth=st.integers(0, 3), wall=st.sampled_from(["", "A", "Private", "Private/More"]))
+def test_links_of_any_vault(tmp_path_factory: pytest.TempPathFactory, seed: int, depth: int, wall: str) -> None:
+    graph = world(seed, size=25)
+    vault = make(tmp_path_factory.mktemp("v"), graph)
+    start = min(graph)
+    walls = (wall,) if wall else ()
+
+    with vault.open("agent") as context:
+        _ = context.freshen(meaning=False)
+        found = links.spread(context, NotePath(start), depth, walls)
+
+    assert found == reference(graph, start, depth, walls)
+
+
+def test_what_is_hidden_is_a_wall_too(tmp_path: Path) -> None:
+    graph = {"Start.md": ["Secret/S.md"], "Secret/S.md": ["Behind.md"], "Behind.md": []}
+    vault = make(tmp_path, graph, hidden=("Secret/",))
+
+    with vault.open("agent") as context:
+        _ = context.freshen(meaning=False)
+
+        assert links.spread(context, NotePath("Start.md"), 3) == {}
+
+
+CHAIN = {
+    "One.md": ["F/Two.md"],
+    "F/Two.md": ["Three.md"],
+    "Three.md": ["Four.md"],
+    "Four.md": ["Five.md"],
+    "Five.md": [],
+    "F/Beside.md": [],
+    "F/Below/Deep.md": [],
+    "Zero.md": ["One.md"],
+}
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> opened.Opener:
+    return make(tmp_path, CHAIN)
+
+
+def chosen(vault: opened.Opener, wanted: Wanted) -> dict[str, str]:
+    with vault.open("agent") as context:
+        return {str(one.path): one.why() for one in gather.select(context, wanted)}
+
+
+def test_the_depth_says_how_far_links_are_followed(chain: opened.Opener) -> None:
+    found = {
+        depth: set(chosen(chain, Wanted(current="One.md", scope=ContextScopeConfig(link_depth=depth))))
+        for depth in range(4)
+    }
+
+    assert found[0] == {"One.md"}
+    assert found[1] == {"One.md", "F/Two.md", "Zero.md"}
+    assert found[2] == found[1] | {"Three.md"}
+    assert found[3] == found[2] | {"Four.md"}
+
+
+def test_the_same_folder_comes_with_it_without_those_below(chain: opened.Opener) -> None:
+    scope = ContextScopeConfig(link_depth=0, include_same_folder=True)
+
+    assert chosen(chain, Wanted(current="F/Two.md", scope=scope)) == {
+        "F/Two.md": "the open note",
+        "F/Beside.md": "same folder",
+    }
+
+
+def test_notes_added_by_hand_come_with_it_even_from_excluded_folders(chain: opened.Opener) -> None:
+    scope = ContextScopeConfig(link_depth=3, excluded_folders=("F",))
+
+    found = chosen(chain, Wanted(current="One.md", scope=scope, added=("F/Beside.md", "Zero.md")))
+
+    assert found == {"One.md": "the open note", "Zero.md": "link depth 1, manual", "F/Beside.md": "manual"}
+
+
+def test_what_was_explored_stands_in_the_place_of_the_scope(chain: opened.Opener) -> None:
+    five = NoteSelectionMetadata(path=NotePath("Five.md"), semantic_score=0.824)
+
+    found = chosen(chain, Wanted(current="One.md", chosen=(five,), explored=True))
+
+    assert found == {"One.md": "the open note", "Five.md": "semantic 82%"}
+
+
+def test_a_note_that_is_not_there_is_an_error(chain: opened.Opener) -> None:
+    with pytest.raises(NotFound):
+        _ = chosen(chain, Wanted(current="One.md", added=("Gone.md",)))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("current", ContextScopeConfig(link_depth=0)),
+        ("linked", ContextScopeConfig(link_depth=1)),
+        ("folder", ContextScopeConfig(link_depth=0, include_same_folder=True)),
+        ({}, ContextScopeConfig(link_depth=2)),
+        ({"linkDepth": 3, "includeSameFolder": True}, ContextScopeConfig(link_depth=3, include_same_folder=True)),
+        ({"link_depth": 0, "excluded_folders": ["A"]}, ContextScopeConfig(link_depth=0, excluded_folders=("A",))),
+        (ContextScopeConfig(link_depth=1), ContextScopeConfig(link_depth=1)),
+    ],
+)
+def test_scopes_are_read_in_all_their_forms(given: object, expected: ContextScopeConfig) -> None:
+    assert scopes.normalize(given) == expected
+
+
+@pytest.mark.parametrize("wrong", ["all", {"depth": 1}, {"link_depth": 4}, {"link_depth": -1}, {"link_depth": True}, 3])
+def test_what_is_no_scope_is_refused(wrong: object) -> None:
+    with pytest.raises(BadInput):
+        _ = scopes.normalize(wrong)
+
+
+def test_all_capabilities_and_the_context_scope_are_the_default() -> None:
+    assert EditRules() == EditRules(editable="context", can=frozenset({"add", "delete", "create", "navigate"}))
+    assert scopes.abilities({"canDelete": False}) == {"add", "create", "navigate"}
+    assert scopes.abilities(["add"]) == {"add"}
+    with pytest.raises(BadInput):
+        _ = scopes.abilities(["fly"])
+    with pytest.raises(BadInput):
+        _ = scopes.editable("all")
+
+
+def note(path: str, source: Source, size: int, **more: object) -> ContextNote:
+    raw = ("word " * 19 + "end.\n").encode() * (size // 25)
+    why = replace(NoteSelectionMetadata(path=NotePath(path), sources=(source,)), **more)
+    return ContextNote(note=notes.of(NotePath(path), raw), why=why)
+
+
+def every(size: int) -> list[ContextNote]:
+    return [note(f"{source}.md", source, size) for source in KEPT]
+
+
+def test_a_limit_takes_notes_out_by_kind_and_says_so() -> None:
+    found = every(1_500)
+
+    for limit, kept in ((20_000, 5), (7_000, 4), (5_500, 3), (3_700, 2), (3_000, 1)):
+        context = unified.build(found, limit=limit, mark="m")
+
+        assert [one.note.path for one in context.notes] == [f"{source}.md" for source in KEPT[:kept]]
+        assert [one.source for one in context.removed] == [*reversed(KEPT[kept:])]
+        assert context.tokens <= limit
+        assert bool(context.notices) is (kept < 5)
+
+
+def test_within_a_kind_what_is_far_away_or_unlike_goes_first() -> None:
+    found = [
+        note("near.md", "linked", 6_000, link_depth=1),
+        note("far.md", "linked", 6_000, link_depth=3),
+        note("like.md", "semantic", 6_000, semantic_score=0.9),
+        note("unlike.md", "semantic", 6_000, semantic_score=0.1),
+    ]
+
+    context = unified.build(found, limit=3_000, mark="m")
+
+    assert [one.path for one in context.removed] == ["unlike.md", "like.md", "far.md"]
+
+
+def test_of_a_single_note_that_is_too_long_the_beginning_stays() -> None:
+    context = unified.build([note("long.md", "current", 9_000)], limit=3_000, mark="m")
+
+    assert context.cut == "long.md"
+    assert context.tokens <= 3_000
+    assert "leaves out the end of long.md" in context.notices[0]
+
+
+def test_a_limit_below_three_thousand_is_refused() -> None:
+    with pytest.raises(BadInput, match="2,999"):
+        _ = unified.build([], limit=2_999, mark="m")
+
+
+def test_lines_are_numbered_as_on_disk_and_the_reason_stands_above(tmp_path: Path) -> None:
+    text = '---\ntitle: "x"\n---\n# Head\r\n\n<b>bold</b> \\ "q"\n'
+    vault = opened.vault(tmp_path, {"N.md": text})
+
+    with vault.open("agent") as context:
+        built = build(context, "N.md")
+
+    assert "why: the open note" in built
+    assert '\n2: title: \\"x\\"\n' in built
+    assert '\n4: # Head\n5: \n6: \\u003cb>bold\\u003c/b> \\\\ \\"q\\"\n' in built
+
+
+def test_an_edit_that_waits_is_marked_with_its_lines(tmp_path: Path) -> None:
+    block = '```ai-edit\n{"id":"e1","type":"add","before":"","after":"x"}\n```\n#ai_edit\n'
+    vault = opened.vault(tmp_path, {"N.md": f"# Head\n\n{block}\nEnd.\n"})
+
+    with vault.open("agent") as context:
+        built = build(context, "N.md")
+
+    assert 'lines 3-6: an edit that waits for the person\'s word (add, id "e1")' in built
+    assert "\n8: End.\n" in built
+
+
+def build(context: Context, path: str) -> str:
+    found, problems = gather.read(context, gather.select(context, Wanted(current=path)))
+    return unified.build(found, limit=3_000, mark="m", problems=problems).text

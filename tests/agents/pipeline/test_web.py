@@ -1,0 +1,215 @@
+"""The web agent: asks whether it is needed, searches, reads within its budget, and hands over its sources."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from knapper.agents.pipeline.requests import Request
+from knapper.agents.presets import AgentToggles
+from knapper.agents.research import records
+from knapper.agents.research.records import ResearchSettings
+from knapper.agents.synthetic import GET_CONTINUATION
+from knapper.errors import BadInput
+from knapper.net.hits import WebHit
+from knapper.net.pages import Page
+from knapper.net.web import Web
+from tests.agents import runs, scripts
+from tests.agents.runs import Ended
+from tests.agents.scripted import Call
+from tests.agents.scripts import Cast
+from tests.tools import opened
+
+BOTH = AgentToggles(web=True)
+NEEDED = Call("evaluate_context", {"needs_web": True, "reasoning": "the notes don't tell"})
+NOT_NEEDED = Call("evaluate_context", {"needs_web": False, "reasoning": "the notes tell it all"})
+
+
+class Paper(Web):
+    """Stand in for the web: pages by address, all of which every search finds."""
+
+    def __init__(self, pages: dict[str, str]) -> None:
+        self.pages = pages
+        self.queries: list[str] = []
+        self.fetched: list[str] = []
+
+    @property
+    def max_results(self) -> int:
+        return 15
+
+    @property
+    def caveat(self) -> str:
+        return ""
+
+    def search(self, query: str, n: int = 8) -> list[WebHit]:
+        self.queries.append(query)
+        return [WebHit(title=f"Page {url}", url=url, snippet="about it") for url in self.pages][:n]
+
+    def fetch(self, url: str) -> Page:
+        self.fetched.append(url)
+        return Page(url=url, title="A page", date="2026-03-01", content_type="text/html", text=self.pages[url])
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> opened.Opener:
+    return opened.vault(tmp_path, {"Garden.md": "# Garden\n\nThe fence is green.\n"})
+
+
+def do(vault: opened.Opener, cast: Cast, web: Paper, settings: ResearchSettings | None = None) -> Ended:
+    with runs.context(vault) as context:
+        there = replace(context, open_web=lambda: web)
+        own = runs.agents(cast, web=settings or ResearchSettings())
+        return runs.run(own, there, Request(task="what paint?", current="Garden.md", toggles=BOTH))
+
+
+def test_it_has_the_four_tools_and_settings_of_the_document(vault: opened.Opener) -> None:
+    cast = Cast({"web": [[NOT_NEEDED]], "task": [scripts.task("Green.")]})
+
+    _ = do(vault, cast, Paper({}))
+
+    assert {tool.name for tool in cast.infos["web"][0].function_tools} == {*records.TOOLS, GET_CONTINUATION}
+    usual = ResearchSettings()
+    assert (usual.snippet_limit, usual.fetch_limit, usual.token_budget, usual.auto_search) == (8, 3, 8_000, True)
+    ranges = {"snippet_limit": (3, 15), "fetch_limit": (1, 5), "token_budget": (2_000, 20_000)}
+    for name, (least, most) in ranges.items():
+        _ = replace(ResearchSettings(), **{name: least})
+        _ = replace(ResearchSettings(), **{name: most})
+        for wrong in (least - 1, most + 1):
+            with pytest.raises(BadInput):
+                _ = replace(ResearchSettings(), **{name: wrong})
+
+
+def test_it_says_why_no_search_was_needed(vault: opened.Opener) -> None:
+    web = Paper({"https://a.example/": "x"})
+    cast = Cast({"web": [[NOT_NEEDED, Call("web_search", {"query": "paint"})]], "task": [scripts.task("Green.")]})
+
+    ended = do(vault, cast, web)
+
+    assert ended.run.pipeline.web is not None
+    assert not ended.run.pipeline.web.search_performed
+    assert ended.run.pipeline.web.evaluation_reasoning == "the notes tell it all"
+    assert web.queries == []
+    assert "the notes tell it all" in cast.system("task")
+    assert len(cast.asked["web"]) == 1
+
+
+def test_it_searches_reads_and_hands_over_with_title_address_date_and_what_was_taken(vault: opened.Opener) -> None:
+    web = Paper({"https://a.example/": "Linseed oil paint lasts.", "https://b.example/": "Other."})
+    cast = Cast(
+        {
+            "web": [
+                [NEEDED],
+                [Call("web_search", {"query": "fence paint"})],
+                [Call("select_pages", {"urls": ["https://a.example/"]})],
+                [
+                    Call(
+                        "finalize_web_context",
+                        {
+                            "findings": "Linseed.",
+                            "sources": [
+                                {"url": "https://a.example/", "extracted": "it lasts"},
+                                {"url": "https://made-up.example/", "extracted": "x"},
+                            ],
+                        },
+                    )
+                ],
+            ],
+            "task": [scripts.task("Take linseed oil paint (https://a.example/).")],
+        }
+    )
+
+    ended = do(vault, cast, web)
+
+    found = ended.run.pipeline.web
+    assert found is not None
+    assert found.search_queries == ("fence paint",)
+    (source,) = found.sources
+    assert (source.title, source.url, source.date, source.extracted) == (
+        *("A page", "https://a.example/", "2026-03-01", "it lasts"),
+    )
+    assert "it lasts" in cast.prompts("task")
+    assert '<vault-data source="web"' in cast.prompts("task")
+    assert found.ended == "done"
+
+
+def test_searching_comes_after_evaluating(vault: opened.Opener) -> None:
+    web = Paper({"https://a.example/": "x"})
+    cast = Cast({"web": [[Call("web_search", {"query": "paint"})], ["I give up"]], "task": [scripts.task("?")]})
+
+    _ = do(vault, cast, web)
+
+    assert web.queries == []
+    assert "call evaluate_context first" in cast.prompts("web")
+
+
+def test_only_found_pages_are_read_and_no_more_than_allowed(vault: opened.Opener) -> None:
+    pages = {f"https://{name}.example/": "text" for name in "abcdef"}
+    web = Paper(pages)
+    wanted = ["https://not-found.example/", *pages]
+    cast = Cast(
+        {
+            "web": [[NEEDED], [Call("web_search", {"query": "x"})], [Call("select_pages", {"urls": wanted})], ["done"]],
+            "task": [scripts.task("?")],
+        }
+    )
+
+    _ = do(vault, cast, web, ResearchSettings(fetch_limit=2))
+
+    assert web.fetched == ["https://a.example/", "https://b.example/"]
+
+
+def test_pages_are_cut_to_the_budget(vault: opened.Opener) -> None:
+    web = Paper({"https://a.example/": "words " * 20_000, "https://b.example/": "more"})
+    cast = Cast(
+        {
+            "web": [
+                [NEEDED],
+                [Call("web_search", {"query": "x"})],
+                [Call("select_pages", {"urls": [*web.pages]})],
+                ["."],
+            ],
+            "task": [scripts.task("?")],
+        }
+    )
+
+    ended = do(vault, cast, web, ResearchSettings(token_budget=2_000))
+
+    assert ended.run.pipeline.web is not None
+    assert sum(one.tokens for one in ended.run.pipeline.web.sources) <= 2_000
+    assert web.fetched == ["https://a.example/"]
+
+
+def test_without_leave_to_search_by_itself_it_only_says_that_it_would(vault: opened.Opener) -> None:
+    web = Paper({"https://a.example/": "x"})
+    cast = Cast({"web": [[NEEDED, Call("web_search", {"query": "x"})]], "task": [scripts.task("?")]})
+
+    ended = do(vault, cast, web, ResearchSettings(auto_search=False))
+
+    assert ended.run.pipeline.web is not None
+    assert ended.run.pipeline.web.search_needed
+    assert web.queries == []
+
+
+def test_whoever_read_the_web_only_proposes(vault: opened.Opener) -> None:
+    web = Paper({"https://a.example/": "x"})
+    cast = Cast(
+        {
+            "web": [[NEEDED], [Call("web_search", {"query": "x"})], ["done"]],
+            "task": [scripts.task("Done.", ("Garden.md", "end", "x"))],
+        }
+    )
+
+    ended = do(vault, cast, web)
+
+    with runs.context(vault, "cli") as context:
+        assert context.writer.proposals.show(str(ended.outcome.proposals[0])).tainted
+
+
+def test_where_the_web_is_off_the_person_is_told_and_the_task_goes_on(vault: opened.Opener) -> None:
+    cast = Cast({"web": [["never"]], "task": [scripts.task("Green.")]})
+
+    ended = runs.do(vault, cast, current="Garden.md", toggles=BOTH)
+
+    assert ended.outcome.answer == "Green."
+    assert "web" not in cast.asked
+    assert any("the web wasn't searched" in str(one) for one in ended.outcome.notices)
