@@ -54,8 +54,9 @@ def make(folder: Path, which: str, port: int) -> ASGIApp:
         server=server,
     )
     hub = Hub(settings)
-    mount = http.mount(hub) if which == "product" else http.mounted(fixtures.make())
-    made = app.create(hub, server, auth.keys(settings), app.Work(threads=Threads(server.threads)), [mount])
+    threads = Threads(server.threads)
+    mount = http.mount(hub, threads) if which == "product" else http.mounted(fixtures.make())
+    made = app.create(hub, server, auth.keys(settings), app.Work(threads=threads), [mount])
     return Shown(made, tokens.read_or_make(settings.state_dir, "api"))
 
 

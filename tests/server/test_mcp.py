@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 from knapper.app import Hub
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
+from knapper.server.mcp.progress import Cancelled, Reporter
 from knapper.tools.profiles import Choice
 from tests.tools import opened
 
@@ -260,3 +261,41 @@ def test_nothing_but_the_protocol_comes_over_the_pipe(vault: opened.Opener) -> N
     assert answers[-1]["result"]["structuredContent"]["results"][0]["source"] == "Rain.md"
     assert rest.strip() == b""
     assert server.returncode == 0
+
+
+def test_long_work_tells_how_far_it_is(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Talk.md": "![[one.mp3]]\n![[two.mp3]]\n"})
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def hear(done: float, total: float | None, what: str | None) -> None:
+        heard.append((done, total, what))
+
+    async def transcribe(asking: Any) -> None:  # noqa: ANN401
+        _ = await asking.call_tool("transcribe_audio", {"path": "Talk.md"}, progress_handler=hear, raise_on_error=False)
+        await asyncio.sleep(0.1)
+
+    ask(vault, transcribe)
+
+    assert heard[:1] == [(0, 2, "one.mp3")]
+
+
+def test_a_cancelled_call_ends_at_its_next_report(vault: opened.Opener) -> None:
+    async def report() -> str:
+        with Hub(vault.settings()) as hub:
+            server = build(Desk(hub=hub, identify=lambda: Caller("mcp")))
+            told: list[str] = []
+
+            @server.tool
+            async def long() -> str:  # pyright: ignore[reportUnusedFunction] - it is called by name
+                reporter = Reporter()
+                reporter.cancel()
+                try:
+                    reporter.listen(hub.context(client="mcp")).progress(1, 2, "x")
+                except Cancelled as error:
+                    told.append(error.code)
+                return "".join(told)
+
+            async with Client(server) as asking:
+                return (await asking.call_tool("long", {})).data
+
+    assert asyncio.run(report()) == "cancelled"

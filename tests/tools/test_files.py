@@ -1,6 +1,7 @@
 """Making notes, changing their text, and the trash: shapes, and each documented error."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from knapper.changes.writer import Asked
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.tools import files, reading, sections
 from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -247,3 +249,17 @@ def test_a_file_is_not_deleted_if_it_changed_since_it_was_read(vault: Opener) ->
         files.delete_file(context, "Garden.md", "sha256:0")
 
     assert (vault.root / "Garden.md").exists()
+
+
+def test_many_who_append_to_one_note_at_once_all_succeed(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Log.md": "start\n"})
+
+    def append(number: int) -> JSONValue:
+        with vault.open("mcp") as context:
+            return [files.append_to_file(context, "Log.md", f"{number} {turn}")["status"] for turn in range(5)]
+
+    with ThreadPoolExecutor(6) as pool:
+        told = list(pool.map(append, range(6)))
+
+    assert told == [["applied"] * 5] * 6
+    assert sorted(vault.text("Log.md").splitlines()[1:]) == sorted(f"{n} {turn}" for n in range(6) for turn in range(5))

@@ -102,6 +102,17 @@ class Scripts:
                 self._sandbox = None
 
 
+def prepare(settings: Settings) -> bool:
+    """Begin to make the sandbox's machine code in the background, where that was never done.
+
+    Returns:
+        Whether something was begun; it goes on when this process ends.
+    """
+    from knapper.codemode.sandbox.machine_code import MachineCode  # noqa: PLC0415 - only a person's first index needs it
+
+    return MachineCode(folder=settings.state_dir / FOLDER).in_background() is not None
+
+
 def _folder(raw: str) -> Path:
     try:
         folder = Path(raw).expanduser().resolve(strict=True)

@@ -1,9 +1,9 @@
 """The one door through which a vault is written: requests, drafts, rules, then the journal or a proposal."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from knapper.changes import drafting, grounds, rules, submissions
 from knapper.changes import failures as failing
@@ -31,6 +31,10 @@ from knapper.vault.paths import NotePath
 _TRASH: Final = ".trash/"
 
 
+_TRIES = 5
+"""How often a batch is drafted anew when others write the same files at the same moment."""
+
+
 def _nothing(_: str) -> tuple[str, ...]:
     return ()
 
@@ -53,6 +57,12 @@ class Asked:
     log: LogPlace | None = None
     """Where the program adds an entry to its own log."""
     scope: Scope = granted.NOTHING_OPEN
+
+
+def _was_overtaken(error: ConflictError) -> bool:
+    """Tell whether somebody else wrote between our reading and our writing; then all can be read once more."""
+    found = cast("Sequence[Mapping[str, object]]", error.details.get("conflicts", ()))
+    return bool(found) and all(one["problem"] == "has changed" for one in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +96,15 @@ class Writer:
         asked = asked or Asked()
         if asked.person_word and not self.grants.is_person:
             raise RefusedError(f"the client '{self.grants.client}' is no person, and can't give a person's word")
+        for _ in range(_TRIES if not asked.person_word else 0):
+            try:
+                return self._submit(requests, asked)
+            except ConflictError as error:
+                if not _was_overtaken(error):
+                    raise
+        return self._submit(requests, asked)
+
+    def _submit(self, requests: Sequence[Request], asked: Asked) -> Submission:
         drafted = drafting.draft(self.desk, requests)
         draft, failures = drafted.draft, drafted.failures
         if asked.chosen:

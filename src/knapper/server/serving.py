@@ -11,7 +11,6 @@ from knapper.server.http import app, chat, page, page_seats
 from knapper.server.http.app import Mount, Work
 from knapper.server.http.page_seats import Seats
 from knapper.server.mcp import http as mcp
-from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
 
 
@@ -32,7 +31,7 @@ def run(hub: Hub, settings: Settings, *, watch: bool = True, on_start: Callable[
     server = settings.server
     seats = page_seats.of_state(settings.state_dir)
     work = Work(threads=Threads(server.threads))
-    answering = app.create(hub, server, auth.keys(settings), work, _mounts(hub, seats, work.stop, watch=watch))
+    answering = app.create(hub, server, auth.keys(settings), work, _mounts(hub, seats, work, watch=watch))
     taken = sockets.bind(server.host, server.port)
     address = sockets.address(taken)
     logging.config.dictConfig(logs.configuration())
@@ -53,12 +52,12 @@ def listening_at(settings: Settings, host: str, port: int | None) -> Settings:
     return replace(settings, server=server)
 
 
-def _mounts(hub: Hub, seats: Seats, stop: Stop, *, watch: bool) -> list[Mount]:
+def _mounts(hub: Hub, seats: Seats, work: Work, *, watch: bool) -> list[Mount]:
     """List what answers or works beside the routes of tools; a line each."""
     opens = watchers.engines(hub) if watch else {}
     return [
         Mount(lifespan=lambda: watchers.running(opens)),
-        mcp.mount(hub),
+        mcp.mount(hub, work.threads),
         page.mount(seats, hub.vaults),
-        chat.mount(hub, stop),
+        chat.mount(hub, work.stop),
     ]

@@ -46,7 +46,8 @@ def transcribe_audio(context: Context, path: str) -> Annotated[Answer, shapes.Tr
     results: list[JSONValue] = []
     failed: list[tuple[str, KnapError]] = []
     transcriber = context.open_transcriber() if any(file is not None for _, file in wanted) else None
-    for target, file in wanted:
+    for number, (target, file) in enumerate(wanted):
+        context.progress(number, len(wanted), target)
         try:
             if file is None or transcriber is None:
                 raise _missing(target)

@@ -10,6 +10,7 @@ import click
 from knapper.cli import options, output, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
+from knapper.config import environment
 from knapper.tools.profiles import CHOICES, Choice
 
 
@@ -65,6 +66,7 @@ def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
     said = ctx.ensure_object(Options)
     import gc  # noqa: PLC0415 - see below
 
+    environment.keep_numpy_to_one_thread()
     gc.disable()  # collecting while libraries are imported costs a fifth of the time to the handshake
     from knapper.app import open_hub  # noqa: PLC0415 - installing needn't pay for it
     from knapper.server.mcp import stdio  # noqa: PLC0415 - the same

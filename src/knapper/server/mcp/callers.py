@@ -5,16 +5,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-import anyio
-import anyio.to_thread
-
 from knapper.app import Hub
 from knapper.changes.writer import Asked
+from knapper.server.threads import Kind, Threads
 from knapper.tools.context import Context
 from knapper.tools.tables import Open
 
-_THREADS = 32
-"""Requests that are worked on at once; others wait their turn."""
+_THREADS = 8
 
 Result = TypeVar("Result")
 
@@ -36,17 +33,18 @@ class Desk:
     hub: Hub
     identify: Callable[[], Caller]
     """Tells who sent the request that is being answered."""
-    threads: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_THREADS))
+    threads: Threads = field(default_factory=lambda: Threads(_THREADS))
 
-    async def work(self, do: Callable[[Open], Result]) -> Result:
+    async def work(self, do: Callable[[Open], Result], kind: Kind = "read") -> Result:
         """Do something with vaults as the client sees them; nothing else waits for it.
 
         A cancelled request is left at once; a write that has begun is brought to its end.
+
+        Raises:
+            StorageError: Too much waits already.
+            KnapError: As the work says.
         """
-        caller = self.identify()
-        return await anyio.to_thread.run_sync(
-            do, partial(self._open, caller), abandon_on_cancel=True, limiter=self.threads
-        )
+        return await self.threads.run(kind, partial(do, partial(self._open, self.identify())))
 
     def _open(self, caller: Caller, vault: str) -> Context:
         context = self.hub.context(client=caller.client, vault=vault)

@@ -13,6 +13,7 @@ from knapper.server import auth
 from knapper.server.http.app import Mount, asgi
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
+from knapper.server.threads import Threads
 from knapper.tools.profiles import Choice
 
 _SESSION = "mcp-session-id"
@@ -23,14 +24,15 @@ _EVENTS = 32
 _KEPT_S = 60
 
 
-def mount(hub: Hub, choice: Choice = "full") -> Mount:
+def mount(hub: Hub, threads: Threads, choice: Choice = "full") -> Mount:
     """Make what answers at ``/mcp``.
 
     Args:
         hub: The vaults; it stays open, and is the caller's to close.
+        threads: Where the work is done.
         choice: Which tools are listed.
     """
-    return mounted(build(Desk(hub=hub, identify=_identify), choice))
+    return mounted(build(Desk(hub=hub, identify=_identify, threads=threads), choice))
 
 
 def mounted(server: FastMCP) -> Mount:

@@ -1,33 +1,47 @@
-"""Tell a client how far long work is."""
+"""Tell a client how far long work is, and end that work where the client cancels it."""
 
+import asyncio
 import time
 from dataclasses import replace
 
-import anyio.from_thread
 from fastmcp.server.dependencies import get_context
 
+from knapper.errors import KnapError
 from knapper.tools.context import Context
 
 _PAUSE_S = 0.2
 """Between two reports; the last one is always sent."""
 
 
+class Cancelled(KnapError):
+    """Say that the client doesn't want the answer any more."""
+
+    code = "cancelled"
+
+
 class Reporter:
-    """Send reports of progress from the thread that works; ends that work where the client cancelled it."""
+    """Send reports of progress from the thread that works."""
 
     def __init__(self) -> None:
         """Take the request that is being answered."""
         self._context = get_context()
+        self._loop = asyncio.get_running_loop()
         self._last = 0.0
+        self._is_cancelled = False
 
     def listen(self, context: Context) -> Context:
         """Give a context whose progress is told."""
         return replace(context, progress=self._hear)
 
+    def cancel(self) -> None:
+        """End the work at the next report."""
+        self._is_cancelled = True
+
     def _hear(self, done: float, total: float, what: str) -> None:
-        anyio.from_thread.check_cancelled()
+        if self._is_cancelled:
+            raise Cancelled("the client cancelled the call")
         now = time.monotonic()
         if done < total and now - self._last < _PAUSE_S:
             return
         self._last = now
-        anyio.from_thread.run(self._context.report_progress, done, total, what)
+        asyncio.run_coroutine_threadsafe(self._context.report_progress(done, total, what), self._loop)

@@ -29,4 +29,7 @@ async def _serve(hub: Hub, caller: Caller, choice: Choice, *, watch: bool) -> No
     server = build(desk, choice)
     engines = watchers.engines(hub) if watch else {}
     async with watchers.running(engines):
-        await server.run_stdio_async(show_banner=False, log_level="WARNING")
+        try:
+            await server.run_stdio_async(show_banner=False, log_level="WARNING")
+        finally:
+            desk.threads.close()

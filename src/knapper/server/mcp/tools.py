@@ -1,5 +1,6 @@
 """Offer the tools of the table."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from knapper.errors import KnapError
 from knapper.server.mcp import results
 from knapper.server.mcp.callers import Desk
 from knapper.server.mcp.progress import Reporter
+from knapper.server.threads import Kind
 from knapper.tools import schema
 from knapper.tools.profiles import Choice
 from knapper.tools.rows import Row
@@ -61,9 +63,12 @@ class RowTool(Tool):
             return results.success(self._row, answer)
 
         try:
-            return await self._desk.work(call)
+            return await self._desk.work(call, _kind(self._row))
         except KnapError as error:
             return results.failure(error)
+        except asyncio.CancelledError:
+            reporter.cancel()
+            raise
 
 
 class Tools(Provider):
@@ -93,6 +98,12 @@ class Tools(Provider):
         if listed is not None or name not in self._known:
             return listed
         return RowTool.of(self._known[name], self._table, self._desk)
+
+
+def _kind(row: Row) -> Kind:
+    if row.open_world:
+        return "world"
+    return "read" if row.effect == "read" else "write"
 
 
 def annotations(row: Row) -> ToolAnnotations:
