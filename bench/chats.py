@@ -3,10 +3,12 @@
 import argparse
 import asyncio
 import contextlib
+import multiprocessing
 import threading
 import time
 from collections.abc import AsyncIterator, Generator
 from datetime import UTC, datetime
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import httpx2
@@ -53,43 +55,46 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
     ]
     about = (
         f"{options.sessions} sessions stream over HTTP while their models think for 0.2 s and call four tools at once "
-        f"that sleep for half a second, again and again; beside them another session's message, {options.rounds} times. "
-        "The first byte is the first word of the model. The server is in the process that asks."
+        f"that sleep for half a second, again and again; beside them another one's message, {options.rounds} times. "
+        "The first byte is the first word of the model. One process serves, another one asks."
     )
     return Report(title="Chats side by side", about=about, rows=rows)
 
 
 @contextlib.contextmanager
 def _serving(folder: Path) -> Generator[tuple[str, str]]:
-    """Serve a small vault in a thread."""
+    """Serve a small vault in a process of its own."""
     root = folder / "vault"
     root.mkdir()
     for number in range(100):
         (root / f"Note {number}.md").write_text(f"# Note {number}\n\nWords of it.\n", encoding="utf-8")
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(folder, there))
+    process.start()
+    try:
+        yield here.recv()
+    finally:
+        here.send("stop")
+        process.join()
+
+
+def _serve(folder: Path, told: Connection) -> None:
     settings = Settings(
-        choice=Vault(name="vault", path=root),
+        choice=Vault(name="vault", path=folder / "vault"),
         state_dir=folder / "state",
         embeddings=Embeddings(kind="none"),
         config_file=folder / "config.toml",
         server=Server(requests_per_minute=0),
     )
-    work, ready = Work(threads=Threads(8)), threading.Event()
+    work = Work(threads=Threads(8))
     taken = sockets.bind("127.0.0.1", 0)
+    found = sockets.address(taken), tokens.read_or_make(settings.state_dir, "api")
+    threading.Thread(target=lambda: (told.recv(), work.stop.tell())).start()
     with Hub(settings) as hub:
         mounts = [chat.mount(hub, work.stop, lambda: Chatting(hub, _chat))]
         made = app.create(hub, settings.server, auth.keys(settings), work, mounts)
-        thread = threading.Thread(
-            target=running.serve,
-            args=(made, taken),
-            kwargs={"stop": work.stop, "stop_s": 10, "on_start": ready.set},
-        )
-        thread.start()
-        ready.wait()
-        try:
-            yield sockets.address(taken), tokens.read_or_make(settings.state_dir, "api")
-        finally:
-            work.stop.tell()
-            thread.join()
+        running.serve(made, taken, stop=work.stop, stop_s=10, on_start=lambda: told.send(found))
 
 
 async def _measure(
