@@ -286,7 +286,7 @@ def test_a_cancelled_call_ends_at_its_next_report(vault: opened.Opener) -> None:
             told: list[str] = []
 
             @server.tool
-            async def long() -> str:  # pyright: ignore[reportUnusedFunction] - it is called by name
+            async def long() -> str:
                 reporter = Reporter()
                 reporter.cancel()
                 try:
