@@ -134,7 +134,7 @@ def test_an_export_is_applied_or_proposed_as_the_clients_policy_says(tmp_path: P
     assert (empty.status_code, empty.json()["code"]) == (422, "session_empty")
 
 
-def test_an_export_of_what_others_wrote_is_only_proposed(tmp_path: Path) -> None:
+def test_who_has_heard_what_others_wrote_from_the_model_only_proposes(tmp_path: Path) -> None:
     notes = {**apps.NOTES, "Clippings/Page.md": "# Page\n\nA stranger's words.\n"}
     model = Model([[Call("read_file", {"path": "Clippings/Page.md"})], ["Words."]])
     with apps.world(tmp_path, notes=notes) as world:
@@ -142,8 +142,10 @@ def test_an_export_of_what_others_wrote_is_only_proposed(tmp_path: Path) -> None
         with world.client(None, mount) as client:
             session = say(client, "read it")
             told = client.post(f"/sessions/{session}/export").json()
+            other = client.post("/tools/create_file", json={"path": "New.md", "content": "x"}).json()
 
     assert told["status"] == "proposed"
+    assert other["status"] == "proposed"
 
 
 def test_nobody_else_reads_or_changes_a_clients_sessions(tmp_path: Path) -> None:

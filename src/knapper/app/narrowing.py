@@ -36,7 +36,9 @@ def narrowed(context: Context, asker: Client) -> Context:
 
     def writer() -> Writer:
         found = open_writer()
-        return replace(found, grants=grants(found.grants, asker.grants), desk=replace(found.desk, view=view))
+        taints = found.taints if asker.grants.is_person else found.taints.heard_by(asker.name)
+        desk = replace(found.desk, view=view)
+        return replace(found, grants=grants(found.grants, asker.grants), desk=desk, taints=taints)
 
     def other(name: str) -> Context:
         return narrowed(open_vault(name), asker)

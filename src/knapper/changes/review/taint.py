@@ -38,9 +38,14 @@ class Taint:
 class Taints:
     """Hold the open list; `open_taints` makes one."""
 
-    def __init__(self, own: Ledger) -> None:
+    def __init__(self, own: Ledger, hearer: str = "") -> None:
         """Wrap an open file."""
         self._ledger = own
+        self._hearer = hearer
+
+    def heard_by(self, client: str) -> "Taints":
+        """Give the same list for an agent that works for a client, which hears what the agent reads."""
+        return Taints(self._ledger, client)
 
     def mark(self, client: str, run: str, source: str) -> bool:
         """Note that foreign text was read.
@@ -53,14 +58,9 @@ class Taints:
         Returns:
             Whether that is new.
         """
-        values = {"client": client, "run": run, "at": datetime.now(UTC).isoformat(), "source": source}
-        with self._ledger.reading() as database:
-            known = "SELECT 1 FROM taints WHERE client = :client AND run = :run"
-            if database.execute(known, values).fetchone():
-                return False
-        with self._ledger.writing() as database:
-            found = database.execute("INSERT OR IGNORE INTO taints VALUES (:client, :run, :at, :source)", values)
-            return found.rowcount > 0
+        if self._hearer:
+            _ = self._mark(self._hearer, "", source)
+        return self._mark(client, run, source)
 
     def is_tainted(self, client: str, run: str = "") -> bool:
         """Tell whether a client, or the run or session that it works in, has read foreign text.
@@ -103,6 +103,16 @@ class Taints:
     def shut(self) -> None:
         """Close the file."""
         self._ledger.shut()
+
+    def _mark(self, client: str, run: str, source: str) -> bool:
+        values = {"client": client, "run": run, "at": datetime.now(UTC).isoformat(), "source": source}
+        with self._ledger.reading() as database:
+            known = "SELECT 1 FROM taints WHERE client = :client AND run = :run"
+            if database.execute(known, values).fetchone():
+                return False
+        with self._ledger.writing() as database:
+            found = database.execute("INSERT OR IGNORE INTO taints VALUES (:client, :run, :at, :source)", values)
+            return found.rowcount > 0
 
 
 def open_taints(folder: Path) -> Taints:
