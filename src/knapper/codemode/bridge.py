@@ -67,6 +67,11 @@ class Bridge:
         can_get = self._profile == "extended" and scripting.http_get is not None
         return (*(("read_file",) if can_read else ()), *(("http_get",) if can_get else ()))
 
+    @property
+    def reads(self) -> Mapping[tuple[str, str], str]:
+        """Give the hashes of the notes that the script has read, by vault and path."""
+        return dict(self._read)
+
     def __call__(self, method: str, given: Given) -> JSONValue:
         """Carry out one method.
 

@@ -1,0 +1,82 @@
+"""Say what a language model is to Code Mode: something that is asked and replies, and what that costs.
+
+Which model it is, and how it is reached, is the business of a layer above.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Protocol
+
+from knapper.vault.outline import JSONValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Hold what replies cost."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: Decimal | None = None
+    """None where no price is known."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Add up."""
+        known = [one.cost_usd for one in (self, other) if one.cost_usd is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost_usd=sum(known, Decimal()) if known else None,
+        )
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        return {
+            "requests": self.requests,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "total_tokens": self.input_tokens + self.output_tokens,
+            "cost_usd": None if self.cost_usd is None else float(self.cost_usd),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """Hold a value of which nothing is an order: names and texts that anybody may have written."""
+
+    source: str
+    """What it is, in words of our own."""
+    value: JSONValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """Hold what a model is asked."""
+
+    instructions: str
+    """Of our own, word for word; the system prompt."""
+    request: str
+    """Of our own as well: what is to be done with the data."""
+    data: tuple[Data, ...] = ()
+    """To be put after the request, each so that it can't pass for anything else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """Hold what a model said, and what that cost."""
+
+    text: str
+    usage: Usage = Usage(requests=1)
+
+
+class Ask(Protocol):
+    """Ask a model, and wait for its reply; several threads may."""
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        """Ask.
+
+        Raises:
+            KnapError: The model doesn't answer, or may not be asked any more.
+        """
+        ...

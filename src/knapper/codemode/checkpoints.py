@@ -1,0 +1,205 @@
+"""Keep the questions that only a person may answer: whether to go on where the notes gave little for an important task.
+
+They outlast the process: a run that is resumed finds its question again, answered or not.
+"""
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Literal, cast
+
+from knapper.changes.disk.ledger import Ledger, open_ledger
+from knapper.errors import BadInput, ConflictError, NotFound, RefusedError
+from knapper.vault.grants import Grants
+from knapper.vault.outline import JSONValue
+
+FILE: Final = "checkpoints.db"
+VERSION: Final = 1
+Choice = Literal["continue", "use", "stop"]
+"""Go on with what was found; use what the person names or says; don't go on with this task."""
+_CHOICES: Final[tuple[Choice, ...]] = ("continue", "use", "stop")
+_MOST_NOTES: Final = 50
+_MOST_TEXT: Final = 100_000
+_SCHEMA: Final = """
+CREATE TABLE checkpoints (
+    id TEXT PRIMARY KEY,
+    run TEXT NOT NULL,
+    node TEXT NOT NULL,
+    task TEXT NOT NULL,
+    asked_at TEXT NOT NULL,
+    found TEXT NOT NULL,
+    answered_at TEXT,
+    answered_by TEXT,
+    answer TEXT,
+    UNIQUE (run, node, task)
+);
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Hold what a person has decided."""
+
+    choice: Choice
+    notes: tuple[str, ...] = ()
+    """Paths of notes to use."""
+    text: str = ""
+    """Their own words on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Hold a question to a person."""
+
+    id: str
+    run: str
+    node: str
+    task: str
+    asked_at: str
+    """ISO time, as is ``answered_at``."""
+    found: Mapping[str, JSONValue]
+    """The best that there was, as `knapper.codemode.tasks.Retrieval` shows it."""
+    answer: Answer | None = None
+    answered_at: str = ""
+    answered_by: str = ""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        answer: dict[str, JSONValue] | None = None
+        if self.answer is not None:
+            named: list[JSONValue] = [*self.answer.notes]
+            answer = {"choice": self.answer.choice, "notes": named, "text": self.answer.text}
+        return {
+            "id": self.id,
+            "run": self.run,
+            "node": self.node,
+            "task": self.task,
+            "asked_at": self.asked_at,
+            "found": dict(self.found),
+            "answer": answer,
+            "answered_at": self.answered_at,
+            "answered_by": self.answered_by,
+        }
+
+
+class Checkpoints:
+    """Hold the questions of one vault's runs; threads and processes may share the file."""
+
+    def __init__(self, ledger: Ledger, now: Callable[[], datetime]) -> None:
+        """Wrap an open file; `open_checkpoints` makes one."""
+        self._ledger = ledger
+        self._now = now
+
+    def ask(self, run: str, node: str, task: str, found: Mapping[str, JSONValue]) -> Checkpoint:
+        """Put a question to the person, once for a run's node and task; give the one that is there already."""
+        values = (secrets.token_hex(8), run, node, task, self._time(), json.dumps(dict(found), ensure_ascii=False))
+        with self._ledger.writing() as database:
+            database.execute(
+                "INSERT OR IGNORE INTO checkpoints (id, run, node, task, asked_at, found) VALUES (?, ?, ?, ?, ?, ?)",
+                values,
+            )
+            return _read(_one(database, run, node, task))
+
+    def find(self, run: str, node: str, task: str) -> Checkpoint | None:
+        """Give the question of a run's node, if there is one."""
+        with self._ledger.reading() as database:
+            row = database.execute(
+                "SELECT * FROM checkpoints WHERE run = ? AND node = ? AND task = ?", (run, node, task)
+            ).fetchone()
+        return _read(row) if row else None
+
+    def waiting(self, run: str = "") -> tuple[Checkpoint, ...]:
+        """List what nobody has answered, of one run or of all; the oldest first."""
+        with self._ledger.reading() as database:
+            rows = database.execute(
+                "SELECT * FROM checkpoints WHERE answer IS NULL AND (run = ? OR ? = '') ORDER BY asked_at, id",
+                (run, run),
+            ).fetchall()
+        return tuple(map(_read, rows))
+
+    def answer(self, checkpoint: str, answer: Answer, grants: Grants) -> Checkpoint:
+        """Keep what a person has decided; it can't be changed afterwards.
+
+        Args:
+            checkpoint: The question's id.
+            answer: What they decided.
+            grants: Of who answers.
+
+        Raises:
+            RefusedError: Who answers is no person.
+            BadInput: The choice is none, or uses nothing.
+            NotFound: There is no such question.
+            ConflictError: It is answered already.
+        """
+        if not grants.is_person:
+            hint = "a person answers it, at the command line or on the page"
+            raise RefusedError("only a person may answer that", hint=hint, code="needs_person")
+        _check(answer)
+        said = {"choice": answer.choice, "notes": [*answer.notes], "text": answer.text}
+        with self._ledger.writing() as database:
+            changed = database.execute(
+                "UPDATE checkpoints SET answer = ?, answered_at = ?, answered_by = ? WHERE id = ? AND answer IS NULL",
+                (json.dumps(said, ensure_ascii=False), self._time(), grants.client, checkpoint),
+            ).rowcount
+            row = database.execute("SELECT * FROM checkpoints WHERE id = ?", (checkpoint,)).fetchone()
+        if row is None:
+            raise NotFound(f"there is no question '{checkpoint[:100]}'", code="no_checkpoint")
+        if not changed:
+            raise ConflictError("that is answered already", hint="start the run again to be asked again")
+        return _read(row)
+
+    def forget(self, run: str) -> int:
+        """Drop a run's questions; give how many there were."""
+        with self._ledger.writing() as database:
+            return database.execute("DELETE FROM checkpoints WHERE run = ?", (run,)).rowcount
+
+    def shut(self) -> None:
+        """Close the file."""
+        self._ledger.shut()
+
+    def _time(self) -> str:
+        return self._now().isoformat(timespec="seconds")
+
+
+def open_checkpoints(folder: Path, now: Callable[[], datetime]) -> Checkpoints:
+    """Open the questions in a vault's state folder, which exists.
+
+    Raises:
+        StorageError: The file can't be used.
+    """
+    return Checkpoints(open_ledger(folder / FILE, _SCHEMA, VERSION), now)
+
+
+def _one(database: sqlite3.Connection, run: str, node: str, task: str) -> sqlite3.Row:
+    found = database.execute("SELECT * FROM checkpoints WHERE run = ? AND node = ? AND task = ?", (run, node, task))
+    return cast("sqlite3.Row", found.fetchone())
+
+
+def _check(answer: Answer) -> None:
+    if answer.choice not in _CHOICES:
+        raise BadInput(f"'{str(answer.choice)[:100]}' is no choice", hint=f"choose one of {', '.join(_CHOICES)}")
+    if answer.choice == "use" and not (answer.notes or answer.text.strip()):
+        raise BadInput("nothing is named that could be used", hint="name notes, or say it in your own words")
+    if len(answer.notes) > _MOST_NOTES or len(answer.text) > _MOST_TEXT:
+        raise BadInput(
+            "that is too much to be used", hint=f"{_MOST_NOTES} notes and {_MOST_TEXT:,} characters are the most"
+        )
+
+
+def _read(row: sqlite3.Row) -> Checkpoint:
+    said = json.loads(row["answer"]) if row["answer"] else None
+    return Checkpoint(
+        id=row["id"],
+        run=row["run"],
+        node=row["node"],
+        task=row["task"],
+        asked_at=row["asked_at"],
+        found=json.loads(row["found"]),
+        answer=Answer(choice=said["choice"], notes=tuple(said["notes"]), text=said["text"]) if said else None,
+        answered_at=row["answered_at"] or "",
+        answered_by=row["answered_by"] or "",
+    )

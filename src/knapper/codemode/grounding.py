@@ -1,0 +1,74 @@
+"""Tell what of a script's context the vault has really said, and what the script has put there by itself.
+
+A script that writes the task's own words over its context would otherwise seem to have found them.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+MOST_HEARD: Final = 4_000_000
+"""Characters of what was heard that are looked at."""
+_WORD: Final = re.compile(r"\w+")
+_RUN: Final = 4
+"""Words in a row that nobody writes by accident as another has."""
+
+Run = tuple[str, ...]
+
+
+def grounded(context: str, heard: Iterable[str], task: str) -> str:
+    """Give the words of a context that stand there as the vault has them.
+
+    A word does that within four in a row, as part of a whole text that is shorter, or in a line of which the vault
+    has said every word and the task hasn't said all: a table that a script has made.
+
+    Args:
+        context: What a script has put together.
+        heard: The texts that it was given.
+        task: What it is for.
+
+    Returns:
+        Those words in order, one line a line.
+    """
+    lines = [[(found.group(), found.group().casefold()) for found in _WORD.finditer(line)] for line in _split(context)]
+    words = [(number, shown, folded) for number, line in enumerate(lines) for shown, folded in line]
+    said, runs = _compare([folded for *_, folded in words], heard)
+    told = frozenset(_WORD.findall(task.casefold()))
+    kept: list[list[str]] = [[] for _ in lines]
+    whole = [_is_told([folded for _, folded in line], said, told) for line in lines]
+    for place, (number, shown, _) in enumerate(words):
+        if runs[place] or whole[number]:
+            kept[number].append(shown)
+    return "\n".join(" ".join(line) for line in kept if line)
+
+
+def _compare(words: list[str], heard: Iterable[str]) -> tuple[set[str], list[bool]]:
+    """Give the words that were heard at all, and of each place whether its words were heard in a row."""
+    places: dict[Run, list[int]] = {}
+    for length in range(1, _RUN + 1):
+        for place in range(len(words) - length + 1):
+            places.setdefault(tuple(words[place : place + length]), []).append(place)
+    said: set[str] = set()
+    runs = [False] * len(words)
+    left = MOST_HEARD
+    wanted = set(words)
+    for text in heard:
+        if left <= 0:
+            break
+        found = _WORD.findall(text[:left].casefold())
+        left -= len(text)
+        said |= wanted.intersection(found)
+        length = min(_RUN, len(found))
+        for at in range(len(found) - length + 1 if length else 0):
+            run = tuple(found[at : at + length])
+            for place in places.pop(run, ()):
+                runs[place : place + length] = [True] * length
+    return said, runs
+
+
+def _is_told(words: list[str], said: set[str], told: frozenset[str]) -> bool:
+    return bool(words) and said.issuperset(words) and not told.issuperset(words)
+
+
+def _split(text: str) -> list[str]:
+    return text.split("\n")

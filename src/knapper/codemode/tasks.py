@@ -1,0 +1,187 @@
+"""Name what Code Mode is given and what it gives back: a task, the owner's thresholds, and a retrieval."""
+
+import threading
+from dataclasses import dataclass, field
+from typing import Literal
+
+from knapper.codemode.asking import Usage
+from knapper.codemode.citing import Citation, Dropped
+from knapper.codemode.scoring import Least, Score, Weights
+from knapper.codemode.witness import Read
+from knapper.tools.sandboxes import Kind, Profile
+from knapper.vault.outline import JSONValue
+
+Mark = Literal["security", "data_model", "architecture", "contract"]
+"""What a plan says that much hangs on."""
+Tier = Literal["script", "A", "B", "C", "direct"]
+"""How far it went: the first script was good enough; another one was written; a broadened direct search was made as
+well; a person is asked, or was; a direct search from the start."""
+State = Literal["ready", "waiting", "stopped"]
+"""Whether the context can be used; a person is asked; a person has said to stop."""
+Step = Literal["script", "mended", "again", "direct", "person"]
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Hold what context is wanted for."""
+
+    text: str
+    node: str = ""
+    """The run's name for it; what a person has answered is found again by it."""
+    aspects: tuple[str, ...] = ()
+    """What it asks about, where the plan says so; otherwise its text is split at its marks."""
+    depth: int = 0
+    marks: tuple[Mark, ...] = ()
+    needed_share: float = 0.0
+    """Of the run's other nodes, those that need this one."""
+
+    @property
+    def has_high_impact(self) -> bool:
+        """Tell whether a person should be asked before it goes on with poor context."""
+        return (self.depth <= 1 and bool(self.marks)) or self.needed_share >= _HALF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """Say what is good enough, and how often to try again."""
+
+    min_context_chars: int = 2_000
+    min_citations: int = 2
+    low_score: float = 0.45
+    low_confidence: float = 0.5
+    regens_per_node: int = 1
+    regens_per_run: int = 5
+
+    @property
+    def least(self) -> Least:
+        """Give what the score's coverage is measured against."""
+        return Least(context_chars=self.min_context_chars, citations=self.min_citations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Say how to retrieve."""
+
+    code_mode: bool = True
+    """Off is a direct search, and no model is asked."""
+    profile: Profile = "strict"
+    timeout_s: float | None = None
+    """Of one script; None for what the owner allows."""
+    vaults: tuple[str, ...] = ()
+    """That a direct search goes through; empty for the usual one. Scripts choose by themselves."""
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    weights: Weights = field(default_factory=Weights)
+    most_context_chars: int = 24_000
+    """Of a direct search."""
+
+
+class Regenerations:
+    """Count the scripts that a whole run may have written anew; threads share it."""
+
+    def __init__(self, most: int, used: int = 0) -> None:
+        """Allow *most*, of which a run that is resumed has *used* some."""
+        self._most = most
+        self._used = used
+        self._lock = threading.Lock()
+
+    @property
+    def used(self) -> int:
+        """Give how many were taken."""
+        with self._lock:
+            return self._used
+
+    def take(self) -> bool:
+        """Take one, if one is left."""
+        with self._lock:
+            if self._used >= self._most:
+                return False
+            self._used += 1
+            return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """Tell one try, for who looks at the run afterwards."""
+
+    step: Step
+    score: Score = field(default_factory=Score)
+    confidence: float | None = None
+    """The script's own word."""
+    script: str = ""
+    kind: Kind | Literal[""] = ""
+    """How the script ended; empty where none ran."""
+    error: str = ""
+    calls: int = 0
+    wall_s: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        return {
+            "step": self.step,
+            "score": self.score.total,
+            "parts": self.score.parts(),
+            "confidence": self.confidence,
+            "script": self.script,
+            "kind": self.kind,
+            "error": self.error,
+            "calls": self.calls,
+            "wall_s": self.wall_s,
+            "usage": self.usage.as_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieval:
+    """Hold the context for a task, where it comes from, and how good it seems."""
+
+    context: str
+    citations: tuple[Citation, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    """Citations of the script that don't hold."""
+    score: float = 0.0
+    parts: Score = field(default_factory=Score)
+    confidence: float | None = None
+    """The script's own word."""
+    tier: Tier = "direct"
+    state: State = "ready"
+    script: str = ""
+    """The one that the context comes from; empty for a search."""
+    queries: tuple[str, ...] = ()
+    why: str = ""
+    reads: tuple[Read, ...] = ()
+    """Notes that the context rests on, cited or not, as they were: if one changes, the context is stale."""
+    used_tools: bool = False
+    """Whether it may rest on other notes as well, since the script has called tools."""
+    attempts: tuple[Attempt, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    checkpoint: str = ""
+    """The id of what a person is asked, or was."""
+    notes: tuple[str, ...] = ()
+    """What the reader of the answer should know."""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        queries: list[JSONValue] = [*self.queries]
+        notes: list[JSONValue] = [*self.notes]
+        reads: list[JSONValue] = [{"vault": one.vault, "path": one.path, "hash": one.hash} for one in self.reads]
+        return {
+            "context": self.context,
+            "citations": [one.as_dict() for one in self.citations],
+            "dropped": [one.as_dict() for one in self.dropped],
+            "score": self.score,
+            "parts": self.parts.parts(),
+            "confidence": self.confidence,
+            "tier": self.tier,
+            "state": self.state,
+            "script": self.script,
+            "queries": queries,
+            "why": self.why,
+            "reads": reads,
+            "used_tools": self.used_tools,
+            "attempts": [one.as_dict() for one in self.attempts],
+            "usage": self.usage.as_dict(),
+            "checkpoint": self.checkpoint,
+            "notes": notes,
+        }

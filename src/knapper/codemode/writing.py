@@ -1,0 +1,109 @@
+"""Have a model write a retrieval script, mend it once, and write another one where it found too little."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Final, Literal
+
+from knapper.codemode import stubs
+from knapper.codemode.asking import Ask, Data, Prompt, Usage
+from knapper.tools.sandboxes import Signature
+from knapper.vault.outline import JSONValue
+
+VERSION: Final = 1
+"""Of the prompts; another one makes what was retrieved with them stale."""
+MOST_REPLY: Final = 200_000
+"""Characters of a reply that are looked at."""
+_FENCE: Final = re.compile(
+    r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
+)
+_PYTHON: Final = frozenset({"", "python", "py", "python3"})
+_MOST_ERROR: Final = 2_000
+
+Occasion = Literal["first", "mend", "again"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Hold a script that a model wrote; it hasn't run."""
+
+    script: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """Write scripts for tasks over one vault.
+
+    ``Author(ask=ask, shape=shape).first("Who pays for the fence?")`` gives a draft.
+    """
+
+    ask: Ask
+    shape: Mapping[str, JSONValue]
+    """From `knapper.codemode.shape.describe`."""
+    methods: tuple[str, ...] = ()
+    """Of those that not every script has."""
+    tools: tuple[Signature, ...] = ()
+    """That scripts can call."""
+
+    def first(self, task: str) -> Draft:
+        """Write a script.
+
+        Raises:
+            KnapError: The model doesn't answer.
+        """
+        return self._write("first", task)
+
+    def mend(self, task: str, script: str, error: str) -> Draft:
+        """Write a script again that couldn't be used.
+
+        Args:
+            task: What it is for.
+            script: As it was.
+            error: What went wrong, with the line.
+
+        Raises:
+            KnapError: The model doesn't answer.
+        """
+        return self._write("mend", task, Data(source="script", value=script), _error(error))
+
+    def again(self, task: str, script: str, hints: Mapping[str, JSONValue]) -> Draft:
+        """Write another script where one found too little.
+
+        Args:
+            task: What it is for.
+            script: The one that found too little.
+            hints: What was found, and what is missing.
+
+        Raises:
+            KnapError: The model doesn't answer.
+        """
+        found = Data(source="what was found", value=dict(hints))
+        return self._write("again", task, Data(source="script", value=script), found)
+
+    def _write(self, occasion: Occasion, task: str, *more: Data) -> Draft:
+        data = (Data(source="task", value=task), Data(source="vault", value=dict(self.shape)), *more)
+        prompt = Prompt(instructions=self.instructions(), request=_text(occasion), data=data)
+        reply = self.ask(prompt)
+        return Draft(script=script_of(reply.text), usage=reply.usage)
+
+    def instructions(self) -> str:
+        """Give the rules with the interface that scripts have here."""
+        interface = stubs.text(self.methods, self.tools)
+        return f"{_text('script')}\n\n## What a script has\n\n```python\n{interface}\n```"
+
+
+def script_of(reply: str) -> str:
+    """Take the script out of a reply: its longest block of Python, or all of it where no block is."""
+    text = reply[:MOST_REPLY]
+    blocks = [found[3] for found in _FENCE.finditer(text) if found[2].casefold() in _PYTHON]
+    return max(blocks, key=len).strip() if blocks else text.strip()
+
+
+def _error(error: str) -> Data:
+    return Data(source="error", value=error[:_MOST_ERROR])
+
+
+def _text(name: str) -> str:
+    return resources.files("knapper.codemode").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
