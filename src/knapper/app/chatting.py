@@ -78,7 +78,7 @@ class Room:
         view = self.conversations.context_of("").view
         if not view.visible(paths.parse(raw, root=view.root)):
             raise RefusedError(
-                "the active file is hidden from this client",
+                "the active file is hidden from this client, or from its agent",
                 hint="leave active_file out, or have the owner show it: `knap config` tells what hides it",
                 code="note_hidden",
             )

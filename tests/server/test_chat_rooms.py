@@ -1,0 +1,82 @@
+"""Several vaults, several processes' worth of clients, limits: what each chat goes by."""
+
+import contextlib
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from knapper.app import Hub
+from knapper.config import Client, Settings, Vault
+from knapper.config.sections.model import Model as Limits
+from knapper.vault import grants
+from tests.agents.scripted import Call, Model
+from tests.index import worlds
+from tests.server import apps, chats
+from tests.server.apps import World
+
+
+@contextlib.contextmanager
+def asking(settings: Settings, model: Model) -> Generator[TestClient]:
+    with Hub(settings) as hub:
+        world = World(hub=hub, settings=settings, root=settings.vault.path)
+        with world.client(None, chats.mounted(hub, world.stop, model.open)) as client:
+            yield client
+
+
+def test_each_vault_has_its_own_sessions_and_its_own_notes(tmp_path: Path) -> None:
+    first = apps.settings(tmp_path)
+    other = Vault(name="work", path=worlds.fill(tmp_path / "work", {"Plan.md": "# Plan\n\nBuild it.\n"}).resolve())
+    model = Model([["Hi."], [Call("read_file", {"path": "Plan.md"})], ["Build it."]])
+    with asking(replace(first, vaults=(first.vault, other)), model) as client:
+        here = client.post("/chat", json={"message": "hello"}).json()
+        there = client.post("/chat", json={"message": "the plan?", "vault": "work"}).json()
+        listed = [client.get(f"/sessions?vault={name}").json()["results"] for name in ("v", "work")]
+        wrong = client.get(f"/sessions/{there['session_id']}")
+        right = client.get(f"/sessions/{there['session_id']}?vault=work")
+
+    assert [one["success"] for one in there["tools"]] == [True]
+    assert [[one["id"] for one in rows] for rows in listed] == [[here["session_id"]], [there["session_id"]]]
+    assert (wrong.status_code, right.status_code) == (404, 200)
+
+
+def test_what_the_owner_hides_from_the_agent_is_refused_as_the_active_file_even_of_a_person(tmp_path: Path) -> None:
+    agent = Client(grants=grants.usual("agent"), hidden=("Private/",))
+    with apps.world(tmp_path, agent) as world:
+        mount = chats.mounted(world.hub, world.stop, Model([["Hi."]]).open)
+        with world.client(world.token("page"), mount) as page:
+            found = page.post("/chat", json={"message": "hi", "active_file": "Private/Diary.md"})
+
+    assert (found.status_code, found.json()["code"]) == (403, "note_hidden")
+
+
+def test_a_limit_of_the_day_holds_for_all_clients_together(tmp_path: Path) -> None:
+    settings = replace(apps.settings(tmp_path), model=Limits(day_tokens=60))
+    with asking(settings, Model([["Hi."]])) as client:
+        found = [client.post("/chat", json={"message": "hello " * 10}) for _ in range(3)]
+    with Hub(settings) as hub:
+        world = World(hub=hub, settings=settings, root=settings.vault.path)
+        with world.client(world.token("page"), chats.mounted(hub, world.stop, Model([["Hi."]]).open)) as page:
+            others = page.post("/chat", json={"message": "hello"})
+
+    assert (found[-1].status_code, found[-1].json()["code"]) == (403, "budget_spent")
+    assert "model.day_tokens" in found[-1].json()["hint"]
+    assert (others.status_code, others.json()["code"]) == (403, "budget_spent")
+
+
+@pytest.mark.parametrize("name", ["a/b", "A", "a", "..", "con"])
+def test_clients_with_odd_names_have_sessions_of_their_own(tmp_path: Path, name: str) -> None:
+    from knapper.app.chatting import Chatting  # noqa: PLC0415 - only here without a server
+
+    odd = Client(grants=grants.usual(name, "named"))
+    settings = replace(apps.settings(tmp_path), clients=(odd,))
+    with Hub(settings) as hub, contextlib.closing(Chatting(hub)) as chatting:
+        own, api = chatting.room(name), chatting.room("http")
+        session = own.session("")
+
+        assert own.store.list()[1] == 1
+        assert api.store.list()[1] == 0
+        assert own.store.get(session.id).kind == "none"
+        assert own.conversations.folder.parent == api.conversations.folder.parent
