@@ -30,7 +30,7 @@ export class Conversation {
     this.box.addEventListener("input", () => this.#fit());
     this.stop.addEventListener("click", () => this.cancel());
     byId("about-clear").addEventListener("click", () => this.about(""));
-    this.clear();
+    this.#welcome();
   }
 
   /** Begin a conversation that isn't kept yet. */
@@ -38,6 +38,10 @@ export class Conversation {
     this.#leave();
     this.sessionId = "";
     keep.save("session", "");
+    this.#welcome();
+  }
+
+  #welcome() {
     fill(byId("title"), "New conversation");
     fill(
       this.log,

@@ -1,0 +1,36 @@
+"""Give tests a real browser."""
+
+import shutil
+from collections.abc import Generator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MISSING = "no Chromium is installed here, so the page isn't tested: apt-get install chromium, or any other Chromium"
+WAIT_MS = 20_000
+
+
+@pytest.fixture(scope="session")
+def browser() -> Generator[Browser]:
+    program = next((found for name in NAMES if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip(MISSING)
+    expect.set_options(timeout=WAIT_MS)
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=program, args=["--no-sandbox"]) as launched,
+    ):
+        yield launched
+
+
+@pytest.fixture
+def context(browser: Browser) -> Generator[BrowserContext]:
+    with browser.new_context(viewport={"width": 1280, "height": 800}, locale="en") as context:
+        context.set_default_timeout(WAIT_MS)
+        yield context
+
+
+@pytest.fixture
+def tab(context: BrowserContext) -> Page:
+    return context.new_page()

@@ -1,0 +1,113 @@
+"""Serve the page and the API over a small vault, in a thread, with a model that says what a test tells it."""
+
+import contextlib
+import hashlib
+import threading
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+from pydantic_ai.models import Model as AnyModel
+
+from knapper.agents.chat import Chat
+from knapper.app import Hub
+from knapper.app.chats import Chats
+from knapper.app.chatting import Chatting
+from knapper.config import Client
+from knapper.server import auth, running, sockets
+from knapper.server.http import app, chat, page, page_seats
+from knapper.server.http.app import Work
+from knapper.server.http.page_seats import Seats
+from knapper.server.threads import Threads
+from tests.agents import scripted
+from tests.agents.scripted import Call
+from tests.page.wires import Wire
+from tests.server import apps
+
+NOTES = {
+    "Garden.md": (
+        "---\nstatus: open\n---\n# Garden\n\nBeds along the wall.\n\n## Watering\n\n"
+        "Every evening, with water from the barrel.\nTomatoes get two cans.\n\n"
+        "## Tools\n\nThe spade hangs in the shed.\n"
+    ),
+    "Plans/Rain.md": "# Rain\n\nIt rains on the tomatoes. See [[Garden#Watering]].\n",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Hold a server that runs, and the wire that leads to it."""
+
+    wire: Wire
+    root: Path
+    seats: Seats
+    hub: Hub
+
+    @property
+    def address(self) -> str:
+        return self.wire.address
+
+    def door(self) -> str:
+        """Give an address that signs in, once."""
+        return page_seats.address(self.address, self.seats.new_code())
+
+    def enter(self, tab: Page) -> None:
+        """Sign a browser in, and wait until it shows the conversation."""
+        tab.goto(self.door())
+        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_text(encoding="utf-8")
+
+
+@contextlib.contextmanager
+def serving(
+    base: Path, open_model: Callable[[], AnyModel], *clients: Client, notes: Mapping[str, str] = NOTES
+) -> Generator[Site]:
+    """Serve notes below *base*."""
+
+    def answering(chats: Chats) -> Chat:
+        return scripted.chat(open_model(), chats.hub.table.rows, meter=chats.meter)
+
+    found = replace(apps.settings(base, notes), clients=clients)
+    seats, ready = page_seats.of_state(found.state_dir), threading.Event()
+    taken = sockets.bind("127.0.0.1", 0)
+    with Hub(found) as hub:
+        work = Work(threads=Threads(4))
+        talk = chat.mount(hub, work.stop, lambda: Chatting(hub, answering))
+        mounts = [page.mount(seats, hub.vaults), talk]
+        made = app.create(hub, found.server, auth.keys(found), work, mounts)
+        thread = threading.Thread(
+            target=running.serve,
+            args=(made, taken),
+            kwargs={"stop": work.stop, "stop_s": 5, "on_start": ready.set},
+        )
+        thread.start()
+        assert ready.wait(30)
+        try:
+            with Wire(taken.getsockname()[1]) as wire:
+                yield Site(wire=wire, root=found.vault.path, seats=seats, hub=hub)
+        finally:
+            work.stop.tell()
+            thread.join()
+
+
+def say(tab: Page, text: str) -> None:
+    """Write a message and send it, by the keyboard alone."""
+    tab.get_by_label("Message", exact=True).fill(text)
+    tab.keyboard.press("Enter")
+
+
+def answered(tab: Page) -> None:
+    """Wait until the last answer is whole."""
+    expect(tab.locator(".exchange").last.locator("footer")).to_contain_text("scripted")
+
+
+def rewriting(**changed: str) -> Call:
+    """Have the model rewrite the garden's note, with other words in the place of some."""
+    text = NOTES["Garden.md"]
+    base = hashlib.sha256(text.encode()).hexdigest()
+    for old, new in changed.items():
+        text = text.replace(old, new)
+    return Call("write_file", {"path": "Garden.md", "content": text, "expected_hash": f"sha256:{base}"})

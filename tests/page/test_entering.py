@@ -1,0 +1,242 @@
+"""Signing in to the page: an address that is good once, a cookie with a key, and nobody else."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from starlette.testclient import TestClient
+
+from knapper.server.http import page, page_seats
+from knapper.server.http.page_seats import CODE_S, SEAT_S, Seats
+from tests.agents.scripted import Model
+from tests.page import sites
+from tests.server import apps
+from tests.server.apps import HOST, World
+
+HELLO = Model([["Hello."]])
+
+
+class Asking:
+    """A browser's requests, without a browser."""
+
+    def __init__(self, client: TestClient, seats: Seats) -> None:
+        self.client = client
+        self.seats = seats
+        self.key = ""
+
+    def enter(self, code: str = "", **headers: str) -> httpx2.Response:
+        sent = {"origin": HOST, **headers}
+        reply = self.client.post("/page/session", json={"code": code or self.seats.new_code()}, headers=sent)
+        self.key = reply.json().get("key", "")
+        return reply
+
+    def get(self, path: str, **headers: str) -> httpx2.Response:
+        return self.client.get(path, headers={"x-knapper-key": self.key, **headers})
+
+    def post(self, path: str, **headers: str) -> httpx2.Response:
+        return self.client.post(path, json={}, headers={"x-knapper-key": self.key, **headers})
+
+
+def asking(world: World, run: Callable[[Asking], None]) -> None:
+    seats = page_seats.of_state(world.settings.state_dir)
+    with world.client("", page.mount(seats, world.hub.vaults)) as client:
+        run(Asking(client, seats))
+
+
+@pytest.mark.timeout(60)
+def test_the_address_signs_in_and_stays_in_no_history(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, HELLO.open) as site:
+        site.enter(tab)
+        cookie = next(one for one in tab.context.cookies() if one.get("name", "").startswith("knapper_page"))
+        tab.reload()
+        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+
+        assert tab.url == f"{site.address}/"
+        assert cookie.get("httpOnly")
+        assert cookie.get("sameSite") == "Strict"
+        assert str(cookie.get("value")) not in tab.evaluate("document.cookie + JSON.stringify({...localStorage})")
+
+
+@pytest.mark.timeout(60)
+def test_an_address_is_good_once(tmp_path: Path, tab: Page, browser: Browser) -> None:
+    with sites.serving(tmp_path, HELLO.open) as site, browser.new_context() as other:
+        address = site.door()
+        tab.goto(address)
+        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+        second = other.new_page()
+        second.goto(address)
+        expect(second.get_by_role("alert")).to_contain_text("was used before, or is too old")
+        second.get_by_label("Address or code").fill(site.door())
+        second.keyboard.press("Enter")
+
+        expect(second.get_by_label("Message", exact=True)).to_be_visible()
+
+
+@pytest.mark.timeout(60)
+def test_who_signs_out_is_out(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, HELLO.open) as site:
+        site.enter(tab)
+        tab.get_by_role("button", name="Sign out").click()
+        expect(tab.get_by_label("Address or code")).to_be_visible()
+        tab.reload()
+
+        expect(tab.get_by_label("Address or code")).to_be_visible()
+
+
+def test_the_cookie_opens_nothing_without_the_key(tmp_path: Path) -> None:
+    def run(asking: Asking) -> None:
+        asking.enter()
+
+        assert asking.get("/proposals").status_code == 200
+        assert asking.client.get("/proposals").status_code == 401
+        assert asking.get("/proposals", **{"x-knapper-key": "another"}).status_code == 401
+
+    with apps.world(tmp_path) as world:
+        asking(world, run)
+
+
+def test_the_key_opens_nothing_without_the_cookie(tmp_path: Path) -> None:
+    def run(asking: Asking) -> None:
+        asking.enter()
+        asking.client.cookies.clear()
+
+        assert asking.get("/proposals").status_code == 401
+
+    with apps.world(tmp_path) as world:
+        asking(world, run)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"origin": "app://obsidian.md"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"origin": HOST, "sec-fetch-site": "same-site"},
+        {"origin": HOST, "sec-fetch-site": "cross-site"},
+    ],
+)
+def test_only_the_own_page_drives_the_server_by_its_cookie(tmp_path: Path, headers: dict[str, str]) -> None:
+    def run(asking: Asking) -> None:
+        asking.enter()
+
+        assert asking.post("/tools/vault_status", origin=HOST).status_code == 200
+        assert asking.post("/tools/vault_status", **headers).status_code in {401, 403}
+
+    with apps.world(tmp_path) as world:
+        asking(world, run)
+
+
+@pytest.mark.parametrize("headers", [{"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}])
+def test_no_other_page_signs_in_and_the_code_stays_good(tmp_path: Path, headers: dict[str, str]) -> None:
+    def run(asking: Asking) -> None:
+        code = asking.seats.new_code()
+        refused = asking.enter(code, **headers)
+
+        assert refused.status_code == 403
+        assert asking.enter(code).status_code == 200
+
+    with apps.world(tmp_path) as world:
+        asking(world, run)
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"code": 5}', b'{"code": ""}', b"[" * 100_000])
+def test_what_is_no_code_is_refused(tmp_path: Path, body: bytes) -> None:
+    def run(asking: Asking) -> None:
+        refused = asking.client.post("/page/session", content=body, headers={"origin": HOST})
+
+        assert refused.status_code == 400
+
+    with apps.world(tmp_path) as world:
+        asking(world, run)
+
+
+def test_the_page_speaks_no_mcp_and_its_token_is_told_to_nobody(tmp_path: Path) -> None:
+    def run(asking: Asking) -> None:
+        told = asking.enter()
+
+        assert asking.post("/mcp", origin=HOST).status_code == 403
+        assert asking.seats.token not in told.text + str(told.headers)
+
+    with apps.world(tmp_path) as world:
+        asking(world, run)
+
+
+def test_codes_and_seats_end_by_themselves(tmp_path: Path) -> None:
+    clock = [1_000_000.0]
+    seats = Seats(folder=tmp_path / "page", token="t", now=lambda: clock[0])
+    late, seat = seats.new_code(), seats.redeem(seats.new_code())
+    assert seat is not None
+
+    assert seats.knows(seat)
+    clock[0] += CODE_S
+    assert seats.redeem(late) is None
+    clock[0] += SEAT_S
+    assert not seats.knows(seat)
+    seats.redeem(seats.new_code())
+    assert len(list((tmp_path / "page").iterdir())) == 1
+
+
+def test_a_new_token_signs_everybody_out(tmp_path: Path) -> None:
+    seats = Seats(folder=tmp_path / "page", token="old")
+    code, seat = seats.new_code(), seats.redeem(seats.new_code())
+    anew = Seats(folder=tmp_path / "page", token="new")
+    assert seat is not None
+
+    assert not anew.knows(seat)
+    assert anew.redeem(code) is None
+
+
+def test_what_is_kept_lets_nobody_in(tmp_path: Path) -> None:
+    seats = Seats(folder=tmp_path / "page", token="t")
+    code, seat = seats.new_code(), seats.redeem(seats.new_code())
+    assert seat is not None
+    kept = "".join(one.name + one.read_text(encoding="ascii") for one in (tmp_path / "page").iterdir())
+
+    assert not [secret for secret in (code, seat.cookie, seat.key) if secret in kept]
+    assert {one.stat().st_mode & 0o077 for one in (tmp_path / "page").iterdir()} == {0}
+
+
+def test_the_page_loads_its_own_files_and_nothing_else(tmp_path: Path) -> None:
+    def run(asking: Asking) -> None:
+        index = asking.client.get("/")
+        policy = index.headers["content-security-policy"]
+        files = re.findall(r'(?:src|href)="(/[^"]+)"', index.text)
+
+        assert files
+        assert [name for name in files if asking.client.get(name).status_code != 200] == []
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert not re.search(r"https?://|\son\w+=|style=|<style|<script>", index.text)
+
+    with apps.world(tmp_path) as world:
+        asking(world, run)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nothing.js", "../serving.py", "..%2f..%2fserving.py", "%2e%2e/app.py", "js", "js/", "", "C:/x", "\0", "%00.js"],
+)
+def test_no_other_file_is_sent(tmp_path: Path, name: str) -> None:
+    def run(asking: Asking) -> None:
+        found = asking.client.get(f"/page/{name}" if "\0" not in name else "/page/%00")
+
+        assert found.status_code in {401, 404}
+
+    with apps.world(tmp_path) as world:
+        asking(world, run)
+
+
+def test_a_file_that_is_known_already_isnt_sent_again(tmp_path: Path) -> None:
+    def run(asking: Asking) -> None:
+        first = asking.client.get("/page/js/main.js")
+        again = asking.client.get("/page/js/main.js", headers={"if-none-match": first.headers["etag"]})
+
+        assert first.headers["content-type"].startswith("text/javascript")
+        assert (again.status_code, again.content) == (304, b"")
+
+    with apps.world(tmp_path) as world:
+        asking(world, run)
