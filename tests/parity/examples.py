@@ -68,6 +68,8 @@ CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("web_search", {"query": "rain"}),
     ("fetch_page", {"url": "https://example.com/"}),
     ("run_script", {"code": "__result__ = [n for n in obsidian.list_notes('Plans', recursive=True)]"}),
+    ("ask_vault", {"task": "When does it rain?", "note": "Rain.md", "link_depth": 1, "can": ["add"]}),
+    ("scout_vault", {"task": "plan the watering", "rounds": 2}),
     ("find_tool", {"query": "move a note"}),
     ("call_tool", {"name": "read_file", "arguments": {"path": "Garden.md"}}),
 )

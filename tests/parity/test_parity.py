@@ -83,6 +83,8 @@ def test_most_examples_succeed(tmp_path: Path, state: Path) -> None:
         "web_search": "web_off",
         "fetch_page": "web_off",
         "transcribe_audio": "audio_off",
+        "ask_vault": "no_model",
+        "scout_vault": "no_model",
     }
 
 

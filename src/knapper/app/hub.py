@@ -7,7 +7,6 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from knapper.app.opened import OpenedVault
 from knapper.app.scripting import Scripts
 from knapper.config import Vault, spelling
 from knapper.errors import KnapError, NotFound
@@ -16,9 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from knapper.agents.offers import Offered
+    from knapper.app.opened import OpenedVault
     from knapper.changes.writer import Asked
     from knapper.config import Settings
     from knapper.tools.context import Context
+    from knapper.tools.shapes import Answer
     from knapper.tools.tables import Table
 
 
@@ -73,9 +75,10 @@ class Hub:
     def table(self) -> Table:
         """Give the tools of all layers."""
         if self._table is None:
+            from knapper.agents.offers import Offers  # noqa: PLC0415 - as below
             from knapper.app import tables  # noqa: PLC0415 - schemas are made only where tools are called by name
 
-            self._table = tables.whole(self._names)
+            self._table = tables.whole(self._names, Offers(self._ask))
         return self._table
 
     def open(self, vault: str = "") -> OpenedVault:
@@ -94,6 +97,8 @@ class Hub:
         if chosen is None:
             hint = spelling.did_you_mean(name, self._names, f"there are: {', '.join(self._names)}")
             raise NotFound(f"there is no vault '{name}'", hint=hint, code="no_vault")
+        from knapper.app.opened import OpenedVault  # noqa: PLC0415 - a handshake needn't pay for the index's libraries
+
         with self._lock:
             opened = self._opened.get(name)
             if opened is None:
@@ -117,6 +122,11 @@ class Hub:
             return self._scripts.allowed(found, lambda name: self.context(client=client, vault=name, asked=asked))
         except KnapError as error:  # a folder for scripts that is gone is no reason to refuse a note
             return replace(found, open_sandbox=_failing(error))
+
+    def _ask(self, context: Context, asked: Offered) -> Answer:
+        from knapper.app import offering  # noqa: PLC0415 - 2 s that only the agents' own tools should cost
+
+        return offering.ask(self, context, asked)
 
     def close(self) -> None:
         """Close all vaults."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from knapper.agents.offers import Offers
 from knapper.codemode import scripts
 from knapper.tools import table
 from knapper.tools.finder import Finder
@@ -9,13 +10,14 @@ from knapper.tools.rows import Row
 from knapper.tools.tables import Table
 
 
-def whole(vaults: Sequence[str] = ()) -> Table:
+def whole(vaults: Sequence[str] = (), offers: Offers | None = None) -> Table:
     """Make the table.
 
     Args:
         vaults: Names of the vaults that a server holds.
+        offers: Who does what the agents' tools are asked for; None where there is no model.
     """
-    rows = (*table.ROWS, *scripts.ROWS)
+    rows = (*table.ROWS, *scripts.ROWS, *(offers or Offers()).rows())
     finder = Finder(Table(rows))
     found = (
         Row(function=finder.find_tool, profile="essential"),

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from knapper.config.sections.agents import Agents
 from knapper.config.sections.audio import Audio
 from knapper.config.sections.model import Model
 from knapper.config.sections.scripts import Scripts
@@ -103,6 +104,7 @@ class Settings:
     audio: Audio = field(default_factory=Audio)
     web: Web = field(default_factory=Web)
     scripts: Scripts = field(default_factory=Scripts)
+    agents: Agents = field(default_factory=Agents)
     proposal_days: int = 30
     """How long a proposal waits."""
     journal: Journal = Journal()

@@ -1,6 +1,6 @@
 """List every setting."""
 
-from knapper.config.sections import audio, model, scripts, server, web
+from knapper.config.sections import agents, audio, model, scripts, server, web
 from knapper.config.setting import Setting
 
 SETTINGS = (
@@ -52,6 +52,7 @@ SETTINGS = (
     *model.SETTINGS,
     *audio.SETTINGS,
     *web.SETTINGS,
+    *agents.SETTINGS,
     *scripts.SETTINGS,
     Setting(
         name="proposals.expire_days",

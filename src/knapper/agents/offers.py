@@ -1,0 +1,179 @@
+"""Offer the agents as tools, for clients whose own model hands a task over.
+
+Nothing here needs a model to be imported: it is opened when one of the tools is called.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal, NotRequired, Unpack
+
+from typing_extensions import TypedDict
+
+from knapper.agents import names
+from knapper.errors import BadInput
+from knapper.tools.context import Context
+from knapper.tools.rows import Row
+from knapper.tools.shapes import Answer
+from knapper.vault.outline import JSONValue
+
+
+class Choices(TypedDict, total=False):
+    """Hold how a task is to be done; what is left out is as configured."""
+
+    add: Sequence[str]
+    scout: bool
+    web: bool
+    link_depth: int
+    same_folder: bool
+    editable: Literal["current", "linked", "context"]
+    can: Sequence[Literal["add", "delete", "create", "navigate"]]
+    preset: str
+    run_id: str
+    answer: str
+
+
+class Hints(TypedDict, total=False):
+    """Hold how notes are to be looked for."""
+
+    rounds: int
+    notes: int
+    run_id: str
+    answer: str
+
+
+class Answered(TypedDict):
+    """Tell what a task came to."""
+
+    success: bool
+    state: str
+    """complete, asked, cancelled, limit or failed."""
+    answer: str
+    run_id: str
+    question: NotRequired[dict[str, object]]
+    """What the person is asked: call again with run_id and answer."""
+    citations: NotRequired[list[dict[str, object]]]
+    proposals: NotRequired[list[str]]
+    edit_results: NotRequired[dict[str, object]]
+    proposed_edits: NotRequired[list[dict[str, object]]]
+    opened: NotRequired[list[str]]
+    pipeline: dict[str, object]
+    """What the agents found, and the tokens that took."""
+    context: NotRequired[dict[str, object]]
+    notes: NotRequired[list[str]]
+    usage: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """Hold what a client asks of the agents."""
+
+    kind: Literal["ask", "scout"]
+    task: str
+    note: str = ""
+    choices: Choices = field(default_factory=Choices)
+    hints: Hints = field(default_factory=Hints)
+
+    @property
+    def run_id(self) -> str:
+        """Give the run that goes on; empty for a new one."""
+        return self.choices.get("run_id", "") or self.hints.get("run_id", "")
+
+    @property
+    def answer(self) -> str:
+        """Give the answer to the question that the run waits with."""
+        return self.choices.get("answer", "") or self.hints.get("answer", "")
+
+
+Ask = Callable[[Context, Offered], Answer]
+"""Has the agents do what is asked."""
+
+
+def _without_model(_context: Context, _asked: Offered) -> Answer:
+    _ = names.parse("")
+    raise BadInput("no model is set")
+
+
+class Offers:
+    """Hold who does what the tools are asked for."""
+
+    def __init__(self, ask: Ask = _without_model) -> None:
+        """Take who does it; without one, no model is set."""
+        self._ask = ask
+
+    def rows(self) -> tuple[Row, ...]:
+        """Give the rows of the table."""
+        return (
+            Row(function=self.ask_vault, effect="write", open_world=True, asked=False),
+            Row(function=self.scout_vault, open_world=True),
+        )
+
+    def ask_vault(
+        self, context: Context, task: str = "", note: str = "", **choices: Unpack[Choices]
+    ) -> Annotated[Answer, Answered]:
+        """Have the vault's own agents answer a question or propose edits, with the notes that it needs.
+
+        Args:
+            context: The vault, as the client sees it.
+            task: What is to be done, in plain words; empty only to go on with a run.
+            note: Path of the note that it is about; without one, and with none added, the notes are looked for.
+            add: Paths of further notes to give to the agents.
+            scout: Whether the notes are looked for in the whole vault first.
+            web: Whether the web may be searched, where the owner allows that.
+            link_depth: How many links from the note are followed for others to go with it, 0 to 3.
+            same_folder: Whether the notes of its folder go with it.
+            editable: Which notes may be edited: the current one, that and those it links with, or all that are given.
+            can: What edits may do: add, delete, create, navigate.
+            preset: A saved choice of these, by its name; what is given here counts more.
+            run_id: Of a run that asked the person something.
+            answer: What the person said to that.
+
+        Returns:
+            ``answer``; ``proposals`` with the ids of what waits for a person's word; ``question`` and ``run_id`` where
+            the person is asked something: call again with both.
+
+        Raises:
+            SetupError: No model is set.
+            NotFound: There is no such note, preset or run.
+        """
+        return self._ask(context, Offered(kind="ask", task=_checked(task, choices), note=note, choices=choices))
+
+    def scout_vault(
+        self, context: Context, task: str = "", note: str = "", **hints: Unpack[Hints]
+    ) -> Annotated[Answer, Answered]:
+        """Have an agent look for the notes that a task needs; gives them with the reason for each.
+
+        Args:
+            context: The vault, as the client sees it.
+            task: What the notes are needed for; empty only to go on with a run.
+            note: Path of the note that it is about; empty for none.
+            rounds: How many rounds of looking it has, 2 to 10.
+            notes: How many notes it may choose, 3 to 50.
+            run_id: Of a run that asked the person something.
+            answer: What the person said to that.
+
+        Returns:
+            ``pipeline`` with ``scout``: ``selected_notes`` with path and why each is there, ``reasoning``,
+            ``confidence`` and what was done.
+
+        Raises:
+            SetupError: No model is set.
+            NotFound: There is no such note or run.
+        """
+        return self._ask(context, Offered(kind="scout", task=_checked(task, hints), note=note, hints=hints))
+
+
+def _checked(task: str, given: Choices | Hints) -> str:
+    if not task.strip() and not given.get("run_id"):
+        raise BadInput("the task is empty", hint="say what is to be done")
+    return task
+
+
+_SHOWN: Final = ("state", "answer", "run_id", "pipeline", "usage")
+_KEPT: Final = ("question", "citations", "proposals", "edit_results", "proposed_edits", "opened", "context")
+
+
+def shaped(outcome: dict[str, JSONValue]) -> Answer:
+    """Give what a run came to as the tools give it; empty parts are left out."""
+    shown: Answer = {"success": True, **{name: outcome[name] for name in _SHOWN}}
+    notices = outcome["notices"]
+    return shown | {name: outcome[name] for name in _KEPT if outcome[name]} | ({"notes": notices} if notices else {})

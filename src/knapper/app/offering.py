@@ -1,0 +1,95 @@
+"""Do with the vault's own agents what a client asks for by a tool."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from knapper.agents import offers, scopes
+from knapper.agents.pipeline.events import Outcome, PipelineEvent, Progress
+from knapper.agents.presets import AgentToggles, Preset
+from knapper.agents.scopes import ContextScopeConfig, EditRules
+from knapper.app import chats, pipelines
+from knapper.changes.writer import Asked
+from knapper.errors import RefusedError, SetupError
+
+if TYPE_CHECKING:
+    from knapper.agents.offers import Offered
+    from knapper.agents.pipeline.answering import Answering
+    from knapper.agents.pipeline.requests import Request
+    from knapper.app.hub import Hub
+    from knapper.app.pipelines import Pipelines
+    from knapper.tools.context import Context
+    from knapper.tools.shapes import Answer
+
+_STEPS = 6.0
+"""What progress is told as a share of; nobody knows how many steps there will be."""
+
+
+def ask(hub: Hub, context: Context, asked: Offered) -> Answer:
+    """Carry a tool's call out, in the thread that calls.
+
+    The model acts for the client that called, and may see and change no more; for a person it acts as the agent.
+
+    Raises:
+        KnapError: As the tools say.
+    """
+    with pipelines.open_pipelines(hub, context.vault) as opened:
+        own = pipelines.scout_settings(hub.settings)
+        hints = asked.hints
+        looking = replace(own, rounds=hints.get("rounds", own.rounds), notes=hints.get("notes", own.notes))
+        answering = opened.answering(scout=looking)
+        request = None if asked.run_id else _request(opened, asked)
+        acting = _acting(hub, context, request.run_id if request else asked.run_id)
+        outcome = asyncio.run(_carried_out(answering, acting, request, asked))
+    if outcome.error is not None and outcome.state in {"failed", "limit"}:
+        kind = RefusedError if outcome.state == "limit" else SetupError
+        raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
+    return offers.shaped(outcome.as_dict())
+
+
+async def _carried_out(answering: Answering, context: Context, request: Request | None, asked: Offered) -> Outcome:
+    heard: list[str] = []
+
+    def tell(event: PipelineEvent) -> None:
+        if isinstance(event, Progress):
+            heard.append(event.text)
+            context.progress(min(len(heard), _STEPS - 1), _STEPS, event.text)
+
+    if request is None:
+        return await answering.resume(asked.run_id, asked.answer, context, tell)
+    return await answering.ask(request, context, tell)
+
+
+def _acting(hub: Hub, context: Context, run_id: str) -> Context:
+    if context.writer.grants.is_person:
+        agent = hub.context(client=chats.CLIENT, vault=context.vault, asked=Asked(run=run_id))
+        return replace(agent, progress=context.progress)
+    return replace(context, asked=Asked(run=run_id))
+
+
+def _request(opened: Pipelines, asked: Offered) -> Request:
+    choices = asked.choices
+    usual = opened.usual(choices.get("preset", ""))
+    if asked.kind == "scout":
+        chosen = replace(usual, toggles=AgentToggles(scout=True, task=False), added=())
+        return opened.request(asked.task, chosen, current=asked.note)
+    toggles = AgentToggles(
+        scout=choices.get("scout", usual.toggles.scout), web=choices.get("web", usual.toggles.web), task=True
+    )
+    chosen = Preset(
+        name="",
+        scope=ContextScopeConfig(
+            link_depth=choices.get("link_depth", usual.scope.link_depth),
+            include_same_folder=choices.get("same_folder", usual.scope.include_same_folder),
+            excluded_folders=usual.scope.excluded_folders,
+        ),
+        rules=EditRules(
+            editable=choices.get("editable", usual.rules.editable),
+            can=scopes.abilities(list(choices["can"])) if "can" in choices else usual.rules.can,
+        ),
+        added=(*usual.added, *choices.get("add", ())),
+        toggles=toggles,
+    )
+    return opened.request(asked.task, chosen, current=asked.note)

@@ -1,0 +1,195 @@
+"""Make what does tasks with several agents, as the configuration says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from knapper.agents import presets, scopes
+from knapper.agents.pipeline import runs
+from knapper.agents.pipeline.answering import Answering
+from knapper.agents.pipeline.orchestrator import OrchestratorSettings
+from knapper.agents.pipeline.pipeline import Agents
+from knapper.agents.pipeline.requests import Request
+from knapper.agents.presets import AgentToggles, Preset
+from knapper.agents.research.records import ResearchSettings
+from knapper.agents.scopes import ContextScopeConfig, EditRules
+from knapper.agents.scout.records import UPDATE_SELECTION, ScoutSettings
+from knapper.app import chats
+from knapper.app.chats import CLIENT
+from knapper.changes.writer import Asked
+from knapper.errors import SetupError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from knapper.agents.pipeline.runs import Runs
+    from knapper.agents.presets import Presets
+    from knapper.app.chats import Chats
+    from knapper.app.hub import Hub
+    from knapper.config import Settings
+    from knapper.tools.context import Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipelines:
+    """Hold what the tasks of one vault are done with, beside its chats."""
+
+    chats: Chats
+    runs: Runs
+    presets: Presets
+    hub: Hub
+    vault: str
+
+    def answering(self, model: str = "", *, scout: ScoutSettings | None = None) -> Answering:
+        """Open the models; nothing is sent yet.
+
+        Args:
+            model: The model's name; empty for the configured one.
+            scout: How the scout works; None for as configured.
+
+        Raises:
+            SetupError: There is no such model, or no key for it.
+        """
+        settings = self.hub.settings
+        chat = self.chats.chat(model)
+        own = settings.agents.scout.model
+        looking = self.chats.chat(own) if own else None
+        agents = Agents(
+            model=chat.model,
+            name=chat.name,
+            rows=chat.rows,
+            prompts=chat.prompts,
+            scout=scout or scout_settings(settings),
+            web=web_settings(settings),
+            orchestrator=OrchestratorSettings(
+                steps=settings.agents.orchestrator_steps, tokens=settings.agents.orchestrator_tokens
+            ),
+            scout_model=looking.model if looking else None,
+            scout_name=looking.name if looking else "",
+        )
+        conversations = self.chats.conversations
+        return Answering(
+            agents=agents,
+            runs=self.runs,
+            store=self.chats.store,
+            folder=conversations.folder,
+            now=chat.now,
+            meter=self.chats.meter,
+        )
+
+    def usual(self, preset: str = "") -> Preset:
+        """Give what a task is done with where nothing else is said.
+
+        Args:
+            preset: A saved choice, by its name; empty for the configuration's, with the switches as they were last.
+
+        Raises:
+            NotFound: There is no such preset.
+        """
+        if preset:
+            return self.presets.find(preset)
+        own = configured(self.hub.settings)
+        return replace(own, toggles=self.presets.toggles(own.toggles))
+
+    def request(self, task: str, chosen: Preset, *, current: str = "", session_id: str = "") -> Request:
+        """Make a request of a choice."""
+        own = self.hub.settings.agents
+        return Request(
+            task=task,
+            current=current,
+            toggles=chosen.toggles,
+            scope=chosen.scope,
+            rules=chosen.rules,
+            added=chosen.added,
+            chat_history_length=own.chat_history_length,
+            token_limit=own.token_limit,
+            orchestrate=own.orchestrate,
+            session_id=session_id,
+        )
+
+    def context(self, run_id: str, client: str = CLIENT) -> Context:
+        """Open the vault for a run, as the agents see it on behalf of a client."""
+        return self.hub.context(client=client, vault=self.vault, asked=Asked(run=run_id))
+
+    def close(self) -> None:
+        """Close what was opened; the hub stays open."""
+        self.runs.shut()
+        self.presets.shut()
+        self.chats.close()
+
+    def __enter__(self) -> Self:
+        """Use them in a block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close them."""
+        self.close()
+
+
+def open_pipelines(hub: Hub, vault: str = "") -> Pipelines:
+    """Open what the tasks of a vault are done with.
+
+    Args:
+        hub: Holds the vaults; it stays open as long as this is used.
+        vault: The vault's name; empty for the first.
+
+    Raises:
+        NotFound: There is no such vault.
+        StorageError: A file of the state folder can't be opened.
+    """
+    opened = chats.open_chats(hub, vault)
+    folder = opened.conversations.folder
+    return Pipelines(
+        chats=opened,
+        runs=runs.open_runs(folder, chats.now),
+        presets=presets.open_presets(folder),
+        hub=hub,
+        vault=opened.vault,
+    )
+
+
+def configured(settings: Settings) -> Preset:
+    """Give what a task is done with by the configuration.
+
+    Raises:
+        SetupError: All agents are switched off.
+    """
+    own = settings.agents
+    if not (own.scout_on or own.web_on or own.task_on):
+        hint = "set agents.task, agents.scout or agents.web to on"
+        raise SetupError("no agent is switched on", hint=hint, code="no_agent")
+    return Preset(
+        name="",
+        scope=ContextScopeConfig(
+            link_depth=own.link_depth, include_same_folder=own.same_folder, excluded_folders=own.excluded_folders
+        ),
+        rules=EditRules(editable=own.editable, can=scopes.abilities(own.can)),
+        toggles=AgentToggles(scout=own.scout_on, web=own.web_on, task=own.task_on),
+    )
+
+
+def scout_settings(settings: Settings) -> ScoutSettings:
+    """Say how the scout works by the configuration."""
+    own = settings.agents.scout
+    return ScoutSettings(
+        rounds=own.rounds,
+        notes=own.notes,
+        keyword_limit=own.keyword_limit,
+        tools=frozenset({UPDATE_SELECTION, *own.tools}),
+        show_tags=own.show_tags,
+        timeout_s=own.timeout_s,
+    )
+
+
+def web_settings(settings: Settings) -> ResearchSettings:
+    """Say how the web is searched by the configuration."""
+    own = settings.web
+    return ResearchSettings(
+        snippet_limit=own.max_results,
+        fetch_limit=own.max_pages,
+        token_budget=own.token_budget,
+        auto_search=settings.agents.auto_search,
+    )
