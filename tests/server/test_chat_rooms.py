@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from starlette.testclient import TestClient
 
 from knapper.app import Hub
@@ -64,6 +65,24 @@ def test_a_limit_of_the_day_holds_for_all_clients_together(tmp_path: Path) -> No
     assert (found[-1].status_code, found[-1].json()["code"]) == (403, "budget_spent")
     assert "model.day_tokens" in found[-1].json()["hint"]
     assert (others.status_code, others.json()["code"]) == (403, "budget_spent")
+
+
+def test_a_session_that_another_process_answers_in_is_busy(tmp_path: Path) -> None:
+    with asking(apps.settings(tmp_path), Model([["Hi."]])) as client:
+        session = client.post("/chat", json={"message": "hello"}).json()["session_id"]
+        (lock,) = tmp_path.rglob(f"{session}.lock")
+        with FileLock(lock):
+            found = [
+                client.post("/chat", json={"message": "again"}),
+                client.post(f"/sessions/{session}/clear"),
+                client.delete(f"/sessions/{session}"),
+            ]
+            events = client.post("/chat/stream", json={"message": "again"}).text
+        after = client.post("/chat", json={"message": "again"})
+
+    assert {(one.status_code, one.json()["code"]) for one in found} == {(409, "session_busy")}
+    assert '"code":"session_busy"' in events
+    assert after.status_code == 200
 
 
 @pytest.mark.parametrize("name", ["a/b", "A", "a", "..", "con"])
