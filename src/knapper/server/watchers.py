@@ -8,13 +8,14 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from knapper.app import Hub
 from knapper.errors import KnapError
-from knapper.index import watch
-from knapper.index.engine import Engine
-from knapper.index.refresh import Outcome, Phase
+
+if TYPE_CHECKING:
+    from knapper.index.engine import Engine
+    from knapper.index.refresh import Outcome, Phase
 
 LOG: Final = logging.getLogger("knapper.server.watchers")
 _FIRST_PAUSE_S: Final = 1.0
@@ -22,8 +23,8 @@ _LONGEST_PAUSE_S: Final = 60.0
 _STEADY_S: Final = 30.0
 """A watcher that ran so long begins with a short pause again when it dies."""
 
-Open = Callable[[], Engine]
-Follow = Callable[[Engine, threading.Event], None]
+Open = Callable[[], "Engine"]
+Follow = Callable[["Engine", threading.Event], None]
 """Keeps one index up to date until the event is set."""
 
 
@@ -32,7 +33,7 @@ def engines(hub: Hub) -> dict[str, Open]:
     return {name: functools.partial(_engine, hub, name) for name in hub.vaults}
 
 
-def _engine(hub: Hub, name: str) -> Engine:
+def _engine(hub: Hub, name: str) -> "Engine":
     return hub.open(name).engine
 
 
@@ -42,17 +43,19 @@ class Stopped(KnapError):
     code = "stopping"
 
 
-def follow(engine: Engine, stop: threading.Event) -> None:
+def follow(engine: "Engine", stop: threading.Event) -> None:
     """Read the vault into its index, and then follow its changes until *stop* is set.
 
     Raises:
         KnapError: The index can't be kept; it may be tried again.
     """
 
-    def check(phase: Phase, done: int, total: int) -> None:
+    def check(phase: "Phase", done: int, total: int) -> None:
         del phase, done, total
         if stop.is_set():
             raise Stopped("the server stops")
+
+    from knapper.index import watch  # noqa: PLC0415 - whoever starts a watcher needn't wait for its libraries
 
     try:
         _ = engine.refresh(progress=check)
@@ -125,5 +128,5 @@ def _cause(work: Future[None]) -> str:
     return error.code if isinstance(error, KnapError) else type(error).__name__
 
 
-def _unheard(_: Outcome) -> None:
+def _unheard(_: "Outcome") -> None:
     """Take no notice of what was taken in."""

@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from knapper.errors import SetupError
-from knapper.index.engine import Engine, Freshness
 from knapper.index.filters import Filter
 from knapper.tools.sandboxes import Sandbox, Scripting
 from knapper.vault.paths import NotePath
@@ -16,6 +15,7 @@ from knapper.vault.view import View
 if TYPE_CHECKING:
     from knapper.changes.reviewer import Reviewer
     from knapper.changes.writer import Asked, Writer
+    from knapper.index.engine import Engine, Freshness
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
 
@@ -40,7 +40,7 @@ class Context:
     """The vault's name."""
     view: View
     """What the client may read."""
-    index: Engine
+    index: "Engine"
     open_writer: "Callable[[], Writer]"
     """Opens what writing needs, once."""
     close: "Callable[[], None]"
@@ -78,7 +78,7 @@ class Context:
             return False
         return self.view.policy.sees_all or self.view.visible(self.index.store.target_of(path))
 
-    def freshen(self, *, meaning: bool = True) -> Freshness:
+    def freshen(self, *, meaning: bool = True) -> "Freshness":
         """Bring the index up to date where that is quick, and say what the client's answers may miss."""
         return self.index.freshen(meaning=meaning, policy=self.view.policy)
 

@@ -38,7 +38,7 @@ def build(desk: Desk, choice: Choice = "full") -> FastMCP:
         _told(vaults),
         version=__version__,
         website_url=None,
-        providers=[Tools(desk.hub.table, desk, choice), Resources(vaults, desk), Prompts()],
+        providers=[Tools(desk, choice), Resources(vaults, desk), Prompts()],
         mask_error_details=True,
         list_page_size=_PAGE,
     )

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TypeVar
 
 from knapper.app import Hub
-from knapper.changes.writer import Asked
 from knapper.server.threads import Kind, Threads
 from knapper.tools.context import Context
 from knapper.tools.tables import Open
@@ -48,4 +47,8 @@ class Desk:
 
     def _open(self, caller: Caller, vault: str) -> Context:
         context = self.hub.context(client=caller.client, vault=vault)
-        return replace(context, asked=Asked(run=caller.run)) if caller.run else context
+        if not caller.run:
+            return context
+        from knapper.changes.writer import Asked  # noqa: PLC0415 - the handshake needn't pay for it
+
+        return replace(context, asked=Asked(run=caller.run))

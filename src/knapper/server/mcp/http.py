@@ -7,6 +7,10 @@ from fastmcp import FastMCP
 from fastmcp.server.dependencies import get_http_request
 from fastmcp.server.event_store import EventStore
 from key_value.aio.stores.memory import MemoryStore
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from knapper.app import Hub
 from knapper.server import auth
@@ -17,6 +21,7 @@ from knapper.server.threads import Threads
 from knapper.tools.profiles import Choice
 
 _SESSION = "mcp-session-id"
+_VERSION = "mcp-protocol-version"
 _KEPT = 256
 """Messages that are kept for clients that come back, of all together."""
 _EVENTS = 32
@@ -38,7 +43,8 @@ def mount(hub: Hub, threads: Threads, choice: Choice = "full") -> Mount:
 def mounted(server: FastMCP) -> Mount:
     """Mount a server of the protocol; who may reach it is checked before it hears of a request.
 
-    A client that loses its connection can take up its answer where it was, for a minute.
+    A client that loses its connection can take up its answer where it was, for a minute. A session is for the client
+    that began it: for all others there is none of that name.
     """
     kept = EventStore(MemoryStore(max_entries_per_collection=_KEPT), max_events_per_stream=_EVENTS, ttl=_KEPT_S)
     app = server.http_app(path=auth.MCP_PATH, host_origin_protection=False, event_store=kept)
@@ -48,10 +54,28 @@ def mounted(server: FastMCP) -> Mount:
         async with app.router.lifespan_context(app):
             yield
 
-    return asgi(auth.MCP_PATH, app, lifespan)
+    return asgi(auth.MCP_PATH, _Owned(app), lifespan)
+
+
+class _Owned:
+    """Tell the protocol's library who asks, so that it keeps sessions apart."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Stand before *app*."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on, with the client whose token it showed."""
+        known = AccessToken(token="", client_id=auth.client_of(scope), scopes=[])
+        await self._app({**scope, "user": AuthenticatedUser(known)}, receive, send)
 
 
 def _identify() -> Caller:
-    """Tell who sent the request: the client whose token it shows, in its session where it has one."""
+    """Tell who sent the request: the client whose token it shows, in its session where it has one.
+
+    Only the protocol's eras with a handshake have sessions, whose ids were made here; elsewhere anybody could write
+    into the header what they like, and leave behind what they have read.
+    """
     request = get_http_request()
-    return Caller(auth.client_of(request.scope), run=request.headers.get(_SESSION, ""))
+    is_session = request.headers.get(_VERSION, HANDSHAKE_PROTOCOL_VERSIONS[0]) in HANDSHAKE_PROTOCOL_VERSIONS
+    return Caller(auth.client_of(request.scope), run=request.headers.get(_SESSION, "") if is_session else "")

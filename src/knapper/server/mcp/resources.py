@@ -15,10 +15,8 @@ from pydantic import AnyUrl, PrivateAttr
 
 from knapper.errors import CallerError, KnapError
 from knapper.server.mcp.callers import Desk
-from knapper.tools import proposals, status
 from knapper.tools.context import Context
 from knapper.tools.tables import Open
-from knapper.vault import notes
 
 NOTE: Final = "vault://{vault}/notes/{path*}"
 PROPOSAL: Final = "vault://{vault}/proposals/{proposal_id}"
@@ -46,6 +44,8 @@ class _Status(Resource):
 
     async def read(self) -> ResourceResult:
         def work(open_vault: Open) -> str:
+            from knapper.tools import status  # noqa: PLC0415 - the handshake needn't pay for it
+
             return json.dumps(status.vault_status(open_vault(self._vault)), ensure_ascii=False)
 
         return _content(await _work(self._desk, work), "application/json")
@@ -80,12 +80,16 @@ class Resources(Provider):
 
     async def _note(self, vault: str, path: str) -> ResourceResult:
         def work(open_vault: Open) -> str:
+            from knapper.vault import notes  # noqa: PLC0415 - the handshake needn't pay for the parser
+
             return notes.text(open_vault(vault).view.read(path).raw)
 
         return _content(await _work(self._desk, work), "text/markdown")
 
     async def _proposal(self, vault: str, proposal_id: str) -> ResourceResult:
         def work(open_vault: Open) -> str:
+            from knapper.tools import proposals  # noqa: PLC0415 - the handshake needn't pay for it
+
             shown: Any = proposals.show_proposal(open_vault(vault), proposal_id)
             return "".join(file["diff"] for file in shown["files"])
 
@@ -129,6 +133,8 @@ def _paths(context: Context, typed: str) -> list[str]:
 
 
 def _waiting(context: Context, typed: str) -> list[str]:
+    from knapper.tools import proposals  # noqa: PLC0415 - the handshake needn't pay for it
+
     answer: Any = proposals.list_proposals(context, "open")
     return [one["id"] for one in answer["results"] if one["id"].startswith(typed)]
 

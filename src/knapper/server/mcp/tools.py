@@ -18,23 +18,21 @@ from knapper.server.threads import Kind
 from knapper.tools import schema
 from knapper.tools.profiles import Choice
 from knapper.tools.rows import Row
-from knapper.tools.tables import Open, Table
+from knapper.tools.tables import Open
 
 
 class RowTool(Tool):
     """Offer one row of the table."""
 
     _row: Row = PrivateAttr()
-    _table: Table = PrivateAttr()
     _desk: Desk = PrivateAttr()
 
     @classmethod
-    def of(cls, row: Row, table: Table, desk: Desk, *, brief: bool = False) -> "RowTool":
+    def of(cls, row: Row, desk: Desk, *, brief: bool = False) -> "RowTool":
         """Derive the tool from its row.
 
         Args:
             row: Which.
-            table: Where it stands.
             desk: Does the work.
             brief: Leave out what a model can do without: every definition takes room in its context.
         """
@@ -42,11 +40,11 @@ class RowTool(Tool):
             name=row.name,
             title=row.title,
             description=schema.summary(row) if brief else schema.description(row),
-            parameters=table.parameters(row, brief=brief),
+            parameters=desk.hub.table.parameters(row, brief=brief),
             output_schema=None if brief else schema.returns(row),
             annotations=annotations(row),
         )
-        tool._row, tool._table, tool._desk = row, table, desk
+        tool._row, tool._desk = row, desk
         return tool
 
     def get_meta(self) -> dict[str, Any]:
@@ -56,7 +54,7 @@ class RowTool(Tool):
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the tool; what it refuses is a result that a model can act on."""
         reporter = Reporter()
-        name, table = self._row.name, self._table
+        name, table = self._row.name, self._desk.hub.table
 
         def call(open_vault: Open) -> ToolResult:
             answer = table.call(name, arguments, lambda vault: reporter.listen(open_vault(vault)))
@@ -72,32 +70,33 @@ class RowTool(Tool):
 
 
 class Tools(Provider):
-    """List the tools of a choice; those beyond it can be called all the same, unless they may not be."""
+    """List the tools of a choice; those beyond it can be called all the same, unless they may not be.
 
-    def __init__(self, table: Table, desk: Desk, choice: Choice) -> None:
-        """Take the table.
+    They're derived when they're first asked for: the handshake waits for none.
+    """
 
-        Args:
-            table: With the tools of all layers.
-            desk: Does the work.
-            choice: Which tools are listed.
-        """
+    def __init__(self, desk: Desk, choice: Choice) -> None:
+        """Take what does the work, and say which tools are listed."""
         super().__init__()
-        self._listed = [RowTool.of(row, table, desk, brief=choice == "essential") for row in table.chosen(choice)]
-        callable_ = "read-only" if choice == "read-only" else "full"
-        self._known = {row.name: row for row in table.chosen(callable_)}
-        self._table = table
         self._desk = desk
+        self._choice: Choice = choice
+        self._made: dict[str, RowTool] = {}
 
     async def _list_tools(self) -> Sequence[Tool]:
-        return self._listed
+        return [self._tool(row) for row in self._desk.hub.table.chosen(self._choice)]
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         del version
-        listed = next((tool for tool in self._listed if tool.name == name), None)
-        if listed is not None or name not in self._known:
-            return listed
-        return RowTool.of(self._known[name], self._table, self._desk)
+        allowed = self._desk.hub.table.chosen("read-only" if self._choice == "read-only" else "full")
+        row = next((row for row in allowed if row.name == name), None)
+        return self._tool(row) if row else None
+
+    def _tool(self, row: Row) -> RowTool:
+        made = self._made.get(row.name)
+        if made is None:
+            is_brief = self._choice == "essential" and row.profile == "essential"
+            made = self._made[row.name] = RowTool.of(row, self._desk, brief=is_brief)
+        return made
 
 
 def _kind(row: Row) -> Kind:
