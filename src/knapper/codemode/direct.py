@@ -1,5 +1,6 @@
 """Search without a script: the tasks' own words, and, where that is too little, each of its aspects and more."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +22,8 @@ _RANKED: Final = 100
 _MOST_QUERIES: Final = 16
 _CHANGED: Final = 2_000
 """Characters of a note that has changed since it was indexed."""
+_OPERATORS: Final = re.compile(r'["*]|(?<!\w)-')
+"""Signs that a search obeys; in a task they are none."""
 _WIDE: Final = ("\ufeff".encode("utf-16-le"), "\ufeff".encode("utf-16-be"))
 """How a note begins whose places in the index aren't those in its bytes."""
 
@@ -91,7 +94,9 @@ def _hits_of(contexts: Sequence[Context], query: str, limit: int) -> list[tuple[
 
 
 def _hits(context: Context, query: str, limit: int, per_note: int) -> tuple[Hit, ...]:
-    asked = Question(text=query, limit=limit, per_note=per_note, where=context.restrict(Filter(kinds=("note",))))
+    asked = Question(
+        text=_OPERATORS.sub(" ", query), limit=limit, per_note=per_note, where=context.restrict(Filter(kinds=("note",)))
+    )
     return context.index.search(asked).hits
 
 

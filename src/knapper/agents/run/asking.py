@@ -1,0 +1,115 @@
+"""Ask a run's model, within the run's budget, and count what that costs, once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import pydantic_ai
+from pydantic import BaseModel
+from pydantic_ai import Agent, ModelRetry, PromptedOutput
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from knapper.agents import failures, usage
+from knapper.agents.run import budget as budgets
+from knapper.agents.run.budget import Budget, Stage
+from knapper.agents.usage import Meter, Spent
+from knapper.errors import BadInput
+
+Shape = TypeVar("Shape", bound=BaseModel)
+Said = TypeVar("Said")
+_TRIES: Final = 2
+"""Requests for a reply in JSON, the repair among them."""
+
+
+@dataclass(slots=True)
+class Account:
+    """Add up what one node costs."""
+
+    spent: Spent = field(default_factory=Spent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Hold the model of a run."""
+
+    model: Model
+    name: str
+    run: str
+    budget: Budget
+    meter: Meter | None = None
+
+    async def text(self, instructions: str, prompt: str, account: Account, stage: Stage, *, most: int) -> str:
+        """Ask for a text.
+
+        Args:
+            instructions: What holds for every such request.
+            prompt: This one.
+            account: What it costs is added here, however it ends.
+            stage: What it is for.
+            most: Tokens of the reply at most.
+
+        Raises:
+            OutOfBudget: Nothing is left for it.
+            KnapError: The model can't answer.
+        """
+        agent = Agent(self.model, instructions=instructions, retries=0)
+        return await self._ask(agent, prompt, account, stage, most=most)
+
+    async def shape(
+        self,
+        kind: type[Shape],
+        ask: tuple[str, str],
+        account: Account,
+        *,
+        check: Callable[[Shape], object],
+        most: int,
+    ) -> Shape:
+        """Ask for JSON of a shape; a reply that isn't, or that *check* refuses, is sent back once with the reason.
+
+        Args:
+            kind: The shape.
+            ask: The instructions, and the prompt.
+            account: What it costs is added here.
+            check: Raises `BadInput` for what can't be used.
+            most: Tokens of the reply at most.
+
+        Raises:
+            OutOfBudget: Nothing is left for it.
+            KnapError: The model can't answer, or not in that shape.
+        """
+        instructions, prompt = ask
+        agent = Agent(self.model, output_type=PromptedOutput(kind), instructions=instructions, retries=_TRIES - 1)
+
+        def checked(found: Shape) -> Shape:
+            try:
+                _ = check(found)
+            except BadInput as error:
+                raise ModelRetry(f"{error.message}. {error.hint}") from error
+            return found
+
+        _ = agent.output_validator(checked)
+        return await self._ask(agent, prompt, account, "work", most=most)
+
+    async def _ask(self, agent: Agent[object, Said], prompt: str, account: Account, stage: Stage, *, most: int) -> Said:
+        pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
+        used = RunUsage()
+        limits = self.meter.allow(self.run) if self.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
+        settings = ModelSettings(max_tokens=most)
+        with self.budget.hold(budgets.estimate(prompt) + most, stage):
+            try:
+                said = await agent.run(prompt, usage=used, usage_limits=limits, model_settings=settings)
+            except failures.CAUGHT as error:
+                raise failures.of(error, self.name) from error
+            finally:
+                self.count(used, account)
+        return said.output
+
+    def count(self, used: RunUsage, account: Account) -> None:
+        """Count what requests used: for the node, the run and the owner's limits."""
+        spent = usage.of(used)
+        account.spent += spent
+        self.budget.add(spent)
+        if self.meter:
+            self.meter.record(self.run, self.name, spent)

@@ -1,0 +1,121 @@
+"""Give again what was made before from exactly the same: task, way, model, prompts, policy, and notes as they are."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from knapper.agents.run.engine import Engine
+from knapper.agents.run.planning import Judgement, Plan
+from knapper.agents.run.records import ANSWERED, Node, Order, Source
+from knapper.agents.run.strategies import Strategy
+from knapper.errors import KnapError
+from knapper.tools.context import Context
+
+VERSION: Final = 1
+"""Of how prompts are put together; another one makes all that was kept useless."""
+_SOURCES: Final = TypeAdapter(tuple[Source, ...])
+_NODE: Final = TypeAdapter(Node)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Hold what was decided about a task: whether it is split, and into what."""
+
+    judgement: Judgement
+    plan: Plan | None
+
+
+_PLANNED: Final = TypeAdapter(Planned)
+
+
+class Cache:
+    """Find and keep answers and plans for one run."""
+
+    def __init__(self, engine: Engine, order: Order, context: Context) -> None:
+        """Take what all keys of the run have in common.
+
+        Args:
+            engine: Has the model and the prompts.
+            order: What is done, and how.
+            context: The vault, as the agent sees it.
+        """
+        self._store = engine.store
+        self._order = order
+        self.context = context
+        texts = [engine.words.load(name) for name in ("judge", "plan", "answer", "join")]
+        self._common = [
+            VERSION,
+            engine.name,
+            _digest([*texts, engine.prompts.load("repair")]),
+            context.vault,
+            context.view.policy.fingerprint,
+            order.code_mode,
+            order.profile,
+        ]
+
+    def inputs(self, node: Node, strategy: Strategy, around: Iterable[Node]) -> str:
+        """Identify all that a node is answered from, the notes apart.
+
+        Args:
+            node: Which.
+            strategy: How it is done.
+            around: What it builds on: its children, or the nodes that it depends on.
+        """
+        built_on = [[one.name, one.answer if one.state in ANSWERED else None, one.reason] for one in around]
+        asked = node.asking.answer if node.asking else ""
+        whole = self._order.task if node.task != self._order.task else ""
+        ways = [strategy.name, strategy.prompt]
+        return _digest(["answer", self._common, node.task, whole, ways, bool(node.split), built_on, asked])
+
+    def answer(self, inputs: str) -> Node | None:
+        """Give a node that was answered from the same inputs, if every note that it read is as it was."""
+        if self._order.fresh:
+            return None
+        for sources, data in self._store.recall(inputs):
+            if self.is_current(_SOURCES.validate_json(sources)):
+                return _NODE.validate_json(data)
+        return None
+
+    def keep(self, node: Node) -> None:
+        """Keep an answered node."""
+        bare = replace(node, cached=False)
+        self._store.remember(node.inputs, _SOURCES.dump_json(node.sources).decode(), _NODE.dump_json(bare).decode())
+
+    def planned(self, task: str, ways: Iterable[str]) -> Planned | None:
+        """Give what was decided about a task before."""
+        if self._order.fresh:
+            return None
+        found = self._store.recall(self._plan_key(task, ways))
+        return _PLANNED.validate_json(found[0][1]) if found else None
+
+    def keep_plan(self, task: str, ways: Iterable[str], planned: Planned) -> None:
+        """Keep what was decided about a task."""
+        self._store.remember(self._plan_key(task, ways), "[]", _PLANNED.dump_json(planned).decode())
+
+    def is_current(self, sources: Iterable[Source]) -> bool:
+        """Tell whether notes are as they were; one that is gone, or hidden by now, isn't."""
+        return not self.changed(sources)
+
+    def changed(self, sources: Iterable[Source]) -> list[str]:
+        """List the notes that aren't as they were."""
+        known = dict.fromkeys((source.vault, source.path, source.hash) for source in sources)
+        return [path for vault, path, was in known if self._hash(vault, path) != was]
+
+    def _hash(self, vault: str, path: str) -> str:
+        try:
+            own = not vault or vault == self.context.vault
+            context = self.context if own else self.context.scripting.open_vault(vault)
+            return context.view.read(path).hash
+        except KnapError:
+            return ""
+
+    def _plan_key(self, task: str, ways: Iterable[str]) -> str:
+        return _digest(["plan", self._common, task, list(ways)])
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,166 @@
+"""Retrieve for nodes by Code Mode, or by direct search where that is off."""
+
+import asyncio
+import contextlib
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from pydantic import JsonValue
+
+from knapper.agents import untrusted
+from knapper.agents.run.engine import Need
+from knapper.agents.run.records import GO_ON, SKIP, Found, Source
+from knapper.agents.usage import Spent
+from knapper.codemode.asking import Ask, Prompt, Reply, Usage
+from knapper.codemode.checkpoints import Answer, Checkpoints, Choice
+from knapper.codemode.retrieval import NOBODY, Retriever
+from knapper.codemode.tasks import Mark, Options, Retrieval, Task
+from knapper.errors import ConflictError, KnapError, RefusedError
+from knapper.tools.context import Context
+from knapper.vault import grants
+
+SCRIPT_TOKENS: Final = 4_000
+_SEPARATORS: Final = re.compile(r"[,\n]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Find what a node needs."""
+
+    checkpoints: Checkpoints | None = None
+    """Where questions to a person are kept; None where nobody ever answers."""
+    timeout_s: float | None = None
+    """Of one script; None for what the owner allows."""
+    vaults: tuple[str, ...] = ()
+    """That are searched, by name; empty for the run's own."""
+
+    async def __call__(self, need: Need) -> Found:
+        """Find it.
+
+        Raises:
+            RefusedError: A person said not to go on with the node.
+            KnapError: The vault can't be searched, or the state can't be kept.
+        """
+        loop = asyncio.get_running_loop()
+        over = threading.Event()
+
+        def ask(prompt: Prompt) -> Reply:
+            if over.is_set():
+                raise RefusedError("the run doesn't wait for this any more", code="budget_spent")
+            return asyncio.run_coroutine_threadsafe(_reply(need, prompt), loop).result()
+
+        try:
+            return await asyncio.to_thread(self._find, need, ask)
+        finally:
+            over.set()
+
+    def _find(self, need: Need, ask: Ask) -> Found:
+        kept = self._kept(need)
+        if need.word and kept is not None and need.checkpoint:
+            with contextlib.suppress(ConflictError):  # somebody was quicker, and their word counts
+                _ = kept.answer(need.checkpoint, _answer(need.context, need.word), grants.usual("cli"))
+        options = Options(
+            code_mode=need.order.code_mode, profile=need.order.profile, timeout_s=self.timeout_s, vaults=self.vaults
+        )
+        with contextlib.closing(
+            Retriever(
+                need.context,
+                ask=ask,
+                options=options,
+                regenerations=need.regenerations,
+                checkpoints=kept,
+                run=need.asker.run,
+            )
+        ) as retriever:
+            found = retriever.retrieve(_task(need))
+        if found.state == "stopped":
+            raise RefusedError("the person left it out", code="skipped")
+        return _told(found)
+
+    def _kept(self, need: Need) -> Checkpoints | None:
+        """Give the questions, where somebody answers them or has done so."""
+        if self.checkpoints is None or need.attended:
+            return self.checkpoints
+        asked = self.checkpoints.find(need.asker.run, need.node.id, need.node.task)
+        return self.checkpoints if asked and asked.answer else None
+
+
+async def polled(checkpoints: Checkpoints, run: str, checkpoint: str, look_s: float = 1.0) -> str:
+    """Wait until a question is answered, by whatever surface; gives the word that stands for the answer."""
+    while any(one.id == checkpoint for one in await asyncio.to_thread(checkpoints.waiting, run)):  # noqa: ASYNC110 - other processes answer
+        await asyncio.sleep(look_s)
+    return GO_ON
+
+
+async def _reply(need: Need, prompt: Prompt) -> Reply:
+    mark = untrusted.new_mark()
+    blocks = [untrusted.enclose(one.source, untrusted.escape(one.value), mark) for one in prompt.data]
+    before = need.account.spent
+    text = await need.asker.text(
+        prompt.instructions, "\n\n".join([prompt.request, *blocks]), need.account, "work", most=SCRIPT_TOKENS
+    )
+    return Reply(text=text, usage=_usage(before, need.account.spent))
+
+
+def _usage(before: Spent, after: Spent) -> Usage:
+    """Tell what a reply cost, for the trace; the run's account has it already."""
+    return Usage(
+        requests=after.requests - before.requests,
+        input_tokens=after.input_tokens - before.input_tokens,
+        output_tokens=after.output_tokens - before.output_tokens,
+        cost_usd=None if after.cost_usd is None else after.cost_usd - (before.cost_usd or 0),
+    )
+
+
+def _task(need: Need) -> Task:
+    node = need.node
+    marks: Sequence[Mark] = () if node.impact == "none" else (node.impact,)
+    share = 1.0 if node.high else 0.0
+    return Task(text=node.task, node=node.id, depth=node.depth, marks=tuple(marks), needed_share=share)
+
+
+def _answer(context: Context, word: str) -> Answer:
+    """Read what a person said: the words of the question, notes by their paths, or a text of their own."""
+    choices: dict[str, Choice] = {GO_ON: "continue", SKIP: "stop"}
+    if word in choices:
+        return Answer(choice=choices[word])
+    named = [one.strip().removeprefix("[[").removesuffix("]]") for one in _SEPARATORS.split(word)]
+    paths = [_path(context, one) for one in named if one]
+    if paths and all(paths):
+        return Answer(choice="use", notes=tuple(paths))
+    return Answer(choice="use", text=word)
+
+
+def _path(context: Context, named: str) -> str:
+    for spelling in (named, f"{named}.md"):
+        with contextlib.suppress(KnapError):
+            return context.view.read(spelling).path
+    return ""
+
+
+def _told(found: Retrieval) -> Found:
+    sources = [
+        Source(vault=one.vault, path=one.path, hash=one.hash, first=one.first_line, last=one.last_line)
+        for one in found.citations
+    ]
+    reads = [Source(vault=one.vault, path=one.path, hash=one.hash) for one in found.reads]
+    tiers = {"script": "", "direct": "direct"}
+    asks = found.state == "waiting" or NOBODY in found.notes
+    attempts = tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in found.attempts)
+    parts = found.parts.parts()
+    return Found(
+        context=found.context,
+        sources=tuple(dict.fromkeys(sources)),
+        reads=tuple(dict.fromkeys(reads)),
+        score=found.score,
+        parts={name: float(str(value)) for name, value in parts.items()},
+        confidence=found.confidence or 0.0,
+        tier="C" if asks else tiers.get(found.tier, found.tier),
+        script=found.script,
+        attempts=attempts,
+        notes=found.notes,
+        checkpoint=found.checkpoint,
+    )

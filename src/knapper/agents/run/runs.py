@@ -1,0 +1,293 @@
+"""Look after the runs of one vault: begin, carry out, go on, replay, cancel, list and forget them."""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, cast
+
+from knapper.agents.run import answering, locks, store
+from knapper.agents.run.cache import Cache
+from knapper.agents.run.engine import Engine
+from knapper.agents.run.events import NodeChanged, RunDone, RunStarted, TellRun
+from knapper.agents.run.executor import CANCELLED, Execution
+from knapper.agents.run.records import ENDED, ROOT, Limits, Node, Order, Run, RunState
+from knapper.agents.run.store import Store
+from knapper.agents.run.strategies import AUTO
+from knapper.agents.run.tree import Tree
+from knapper.errors import KnapError, NotFound
+from knapper.vault.outline import JSONValue
+
+STALE: Final = "stale"
+"""Replay what read notes that have changed since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Hold a run with its nodes."""
+
+    run: Run
+    nodes: Sequence[Node]
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        nodes: list[JSONValue] = [node.brief() for node in self.nodes]
+        return {**self.run.as_dict(), **_sums(self.nodes), "nodes": nodes}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """Hold the runs of one vault; for looking at them no model is needed."""
+
+    store: Store
+    folder: Path
+    """The vault's state folder."""
+
+    def runs(self, *, limit: int = 50, offset: int = 0) -> tuple[Sequence[Run], int]:
+        """List runs, the last begun first; tells how many there are, too."""
+        found, total = self.store.runs(limit=limit, offset=offset)
+        return [self._resting(run) for run in found], total
+
+    def show(self, run_id: str) -> Shown:
+        """Give a run with its nodes.
+
+        Raises:
+            NotFound: There is none of that id, or none whose id begins so (code ``no_run``).
+        """
+        run = self.store.get(run_id)
+        return Shown(run=self._resting(run), nodes=self.store.nodes(run.id))
+
+    def node(self, run_id: str, node_id: str) -> Node:
+        """Give a node with all that it did.
+
+        Raises:
+            NotFound: There is no such run, or no such node in it (code ``no_node``).
+        """
+        return _find(self.store.nodes(self.store.get(run_id).id), node_id)
+
+    def cancel(self, run_id: str) -> bool:
+        """Ask for a run's end, whichever process carries it out; tells whether one does.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        run = self.store.get(run_id)
+        if not locks.is_held(self.folder, run.id):
+            return False
+        self.store.ask_to_cancel(run.id)
+        return True
+
+    def delete(self, run_id: str) -> None:
+        """Forget a run; what it wrote stays, and can be undone.
+
+        Raises:
+            NotFound: There is no such run.
+            ConflictError: It goes on.
+        """
+        run = self.store.get(run_id)
+        with locks.hold(self.folder, run.id):
+            self.store.delete(run.id)
+
+    def stale(self, run_id: str, engine: Engine) -> dict[str, list[str]]:
+        """List the nodes whose notes have changed since, each with those notes.
+
+        A node with parts has read what it cites; that its parts may change is seen when they do.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        run = self.store.get(run_id)
+        cache = Cache(engine, run.order, engine.context_of(run.id))
+        return _stale(cache, self.store.nodes(run.id))
+
+    def _resting(self, run: Run) -> Run:
+        return store.resting(run, is_held=lambda run_id: locks.is_held(self.folder, run_id))
+
+
+def begin(engine: Engine, order: Order) -> Run:
+    """Keep a new run; nothing is asked or read yet.
+
+    Raises:
+        NotFound: There is no such strategy.
+    """
+    if order.strategy != AUTO:
+        _ = engine.strategies.load(order.strategy)
+    return engine.store.begin(order, engine.name, Node(id=ROOT, task=order.task))
+
+
+async def carry_out(
+    engine: Engine, run_id: str, tell: TellRun, *, replay: str = "", limits: Limits | None = None
+) -> Run:
+    """Carry a run out, or go on with one; `RunDone` is told last.
+
+    What was answered before isn't asked again. A cancelled task keeps what there is, and stays cancelled.
+
+    Args:
+        engine: What it works with.
+        run_id: Of a run that was begun.
+        tell: Takes each event.
+        replay: ``stale`` to do those nodes again whose notes have changed, or a node's id to do it and all below it
+            again; what builds on them follows where their answers change.
+        limits: In place of the run's own.
+
+    Returns:
+        The run as it ended.
+
+    Raises:
+        NotFound: There is no such run or node.
+        ConflictError: Somebody carries it out already (code ``run_busy``).
+    """
+    run = await asyncio.to_thread(engine.store.get, run_id)
+    with locks.hold(engine.folder, run.id):
+        order = replace(run.order, limits=limits or run.order.limits)
+        resumed = run.state != "pending"
+        run = engine.store.save(replace(run, state="running", order=_bounded(engine, run, order), model=engine.name))
+        engine.store.ask_to_cancel(run.id, wanted=False)
+        tree = Tree(engine.store, run, engine.store.nodes(run.id), tell)
+        anew = _forget(engine, run, tree, replay)
+        tell(RunStarted(run=run.brief(), resumed=resumed))
+        return await _watched(Execution(engine, run, tree, anew))
+
+
+async def _watched(execution: Execution) -> Run:
+    """Carry a run out, and end it where somebody asks for that, in this process or another."""
+    main = asyncio.create_task(_go(execution), name=f"run {execution.run.id}")
+    watching = asyncio.create_task(_watch(execution), name=f"watch {execution.run.id}")
+    try:
+        _ = await asyncio.wait({main, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if main.done():
+            return main.result()
+        await _stop(execution, main)
+        return _end(execution, "cancelled")
+    except asyncio.CancelledError:
+        await _stop(execution, main)
+        _ = _end(execution, "cancelled")
+        raise
+    finally:
+        _ = watching.cancel()
+
+
+async def _watch(execution: Execution) -> None:
+    """Return once somebody wants the run to end."""
+    engine = execution.engine
+    while not await asyncio.to_thread(engine.store.is_to_cancel, execution.run.id):  # noqa: ASYNC110 - others write there
+        await asyncio.sleep(engine.look_s)
+
+
+async def _stop(execution: Execution, main: "asyncio.Task[Run]") -> None:
+    execution.stopped = CANCELLED
+    _ = main.cancel()
+    _ = await asyncio.wait({main})
+
+
+async def _go(execution: Execution) -> Run:
+    async with execution.engine.model:
+        await execution.work()
+        await execution.answer()
+    return _end(execution, "")
+
+
+def _end(execution: Execution, forced: RunState | str) -> Run:
+    """Keep what a run came to, and tell."""
+    tree = execution.tree
+    if forced:
+        tree.cut(CANCELLED)
+        if tree.root.state not in ENDED:
+            _ = tree.change(ROOT, state="cut", reason=CANCELLED)
+    root, lost = tree.root, tree.lost()
+    answer = root.answer if root.state in {"done", "partial"} else ""
+    if forced and not answer:
+        answer = answering.stitched(root, tree.children(root))
+    if answer and lost:
+        answer = f"{answer.rstrip()}\n\n{answering.missing(lost)}"
+    state = cast("RunState", forced or _state(root, answer))
+    reasons = tuple(dict.fromkeys(filter(None, (root.reason, *(f"{one.name}: {one.reason}" for one in lost)))))
+    run = execution.engine.store.save(
+        replace(
+            execution.run,
+            state=state,
+            answer=answer,
+            citations=root.citations,
+            removed=root.removed,
+            reasons=(CANCELLED, *reasons) if forced else reasons,
+        )
+    )
+    execution.run = run
+    tree.tell_usage()
+    tree.tell(_done(run, tree))
+    return run
+
+
+def _state(root: Node, answer: str) -> RunState:
+    if not answer:
+        return "failed"
+    return "complete" if root.state == "done" else "partial"
+
+
+def _done(run: Run, tree: Tree) -> RunDone:
+    return RunDone(
+        run_id=run.id,
+        state=run.state,
+        answer=run.answer,
+        reasons=run.reasons,
+        failed=[node.brief() for node in tree.lost()],
+        citations=[cast("JSONValue", one) for one in run.citations],
+        removed=[cast("JSONValue", one) for one in run.removed],
+        nodes=len(tree.all),
+        cached=sum(node.cached for node in tree.all),
+        usage=tree.spent.as_dict(),
+        model=run.model,
+    )
+
+
+def _forget(engine: Engine, run: Run, tree: Tree, replay: str) -> frozenset[str]:
+    """Take away what is to be done again, and name what mustn't come from the cache."""
+    if not replay:
+        return frozenset()
+    if replay != STALE:
+        named = _find(tree.all, replay)
+        anew = frozenset(node.id for node in tree.below(named.id))
+        tree.forget(*anew)
+        return anew
+    cache = Cache(engine, run.order, engine.context_of(run.id))
+    tree.forget(*_stale(cache, tree.all))
+    return frozenset()
+
+
+def _stale(cache: Cache, nodes: Sequence[Node]) -> dict[str, list[str]]:
+    found = ((node.id, cache.changed(node.sources)) for node in nodes if node.answer)
+    return {node_id: changed for node_id, changed in found if changed}
+
+
+def _find(nodes: Sequence[Node], node_id: str) -> Node:
+    found = next((node for node in nodes if node.id == node_id), None)
+    if found is None:
+        raise NotFound(f"the run has no node '{node_id[:40]}'", hint="`knap run trace tree` names them", code="no_node")
+    return found
+
+
+def _bounded(engine: Engine, run: Run, order: Order) -> Order:
+    """Lower a run's limit of tokens to what the owner's other limits leave, so that a share is kept of that, too."""
+    if engine.meter is None:
+        return order
+    try:
+        left = engine.meter.allow(run.id).total_tokens_limit
+    except KnapError:
+        return order  # the first request says so
+    if left is None:
+        return order
+    spent = engine.meter.of_run(run.id).tokens
+    allowed = min(order.limits.tokens or left + spent, left + spent)
+    return replace(order, limits=dataclasses.replace(order.limits, tokens=allowed))
+
+
+def _sums(nodes: Sequence[Node]) -> dict[str, JSONValue]:
+    spent = sum((node.spent for node in nodes), start=type(nodes[0].spent)()) if nodes else None
+    usage: JSONValue = spent.as_dict() if spent else None
+    return {"usage": usage, "cached": sum(node.cached for node in nodes), "node_count": len(nodes)}
+
+
+def changed(node: Node) -> NodeChanged:
+    """Give the event that tells a node as it stands, for who comes late."""
+    return NodeChanged(node=node.brief())

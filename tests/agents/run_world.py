@@ -1,0 +1,199 @@
+"""A vault, and a model that judges, plans, answers and joins as a test says; what runs come to with them."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import RequestUsage
+
+from knapper.agents.run import runs
+from knapper.agents.run.engine import Engine, Need
+from knapper.agents.run.events import RunEvent
+from knapper.agents.run.records import Found, Limits, Node, Order, Run, Source
+from knapper.agents.run.runs import Runs
+from knapper.agents.run.store import open_store
+from knapper.changes.writer import Asked
+from knapper.tools.context import Context
+from tests.tools import opened
+
+NOTES = {
+    "A.md": "# A\n\nAlpha grows tall.\n",
+    "B.md": "# B\n\nBeta stays small.\n",
+    "C.md": "# C\n\nGamma is red.\n",
+}
+USAGE = RequestUsage(input_tokens=60, output_tokens=40)
+_KINDS = {
+    "You judge": "judge",
+    "You split": "plan",
+    "You do one": "answer",
+    "You write the": "join",
+    "You wrote": "repair",
+}
+_TASK = re.compile(r"\AThe task:\n\n(.*?)(?:\n\n|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a plan, by its task; `needs` and `uses` name others' tasks."""
+
+    task: str
+    needs: Sequence[str] = ()
+    uses: Sequence[str] = ()
+    impact: str = "none"
+    large: bool = False
+
+
+@dataclass
+class Brain:
+    """Split what `plans` has; answer anything with its own name, or as `answers` says."""
+
+    plans: Mapping[str, Sequence[Part]] = field(default_factory=dict[str, Sequence[Part]])
+    answers: dict[str, str] = field(default_factory=dict[str, str])
+    asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    prompts: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    usage: RequestUsage = field(default_factory=lambda: USAGE)
+    before: Callable[[str, str], None] | None = None
+    """Called before each reply; may raise."""
+    wait_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    at_once: int = 0
+    most_at_once: int = 0
+
+    def open(self) -> FunctionModel:
+        return FunctionModel(self._reply)
+
+    def kinds(self, task: str) -> list[str]:
+        return [kind for kind, asked in self.asked if asked == task]
+
+    async def _reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        kind = next(name for start, name in _KINDS.items() if (info.instructions or "").startswith(start))
+        prompt = _prompt(messages)
+        found = _TASK.match(prompt)
+        task = found.group(1) if found else ""
+        self.asked.append((kind, task))
+        self.prompts[kind, task] = prompt
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await asyncio.sleep(self.wait_s.get(task, 0))
+            if self.before is not None:
+                self.before(kind, task)
+        finally:
+            self.at_once -= 1
+        return ModelResponse(parts=[TextPart(content=self._said(kind, task))], usage=self.usage)
+
+    def _said(self, kind: str, task: str) -> str:
+        if kind == "judge":
+            split = "true" if task in self.plans else "false"
+            return f'{{"split": {split}, "why": "so it is", "strategy": "analysis"}}'
+        if kind == "plan":
+            return plan(self.plans[task])
+        return self.answers.get(f"{kind} {task}", self.answers.get(task, f"{kind} of {task}."))
+
+
+def plan(parts: Sequence[Part]) -> str:
+    import json  # noqa: PLC0415
+
+    rows = [
+        {
+            "id": part.task,
+            "title": part.task,
+            "task": part.task,
+            "needs": list(part.needs),
+            "uses": list(part.uses),
+            "impact": part.impact,
+            "large": part.large,
+        }
+        for part in parts
+    ]
+    return json.dumps({"parts": rows})
+
+
+@dataclass
+class Finder:
+    """Find the note that a task names by its first letter, and count how often."""
+
+    asked: list[str] = field(default_factory=list[str])
+    found: dict[str, Found] = field(default_factory=dict[str, Found])
+
+    async def __call__(self, need: Need) -> Found:
+        self.asked.append(need.node.task)
+        if need.node.task in self.found:
+            return self.found[need.node.task]
+        return read(need.context, f"{need.node.task[0].upper()}.md")
+
+
+def read(context: Context, path: str) -> Found:
+    if not (context.view.root / path).exists():
+        return Found(context="")
+    note = context.view.read(path)
+    lines = len(note.outline.line_starts)
+    source = Source(path=note.path, hash=note.hash, first=1, last=lines)
+    return Found(context=note.raw.decode(), sources=(source,), score=0.9, confidence=0.9)
+
+
+@dataclass
+class World:
+    """Hold a vault, and what runs in it."""
+
+    engine: Engine
+    brain: Brain
+    finder: Finder
+    vault: opened.Opener
+    context: Context
+    events: list[RunEvent] = field(default_factory=list[RunEvent])
+
+    @property
+    def runs(self) -> Runs:
+        return Runs(store=self.engine.store, folder=self.engine.folder)
+
+    def begin(self, task: str, limits: Limits | None = None, **more: object) -> Run:
+        return runs.begin(self.engine, replace(Order(task=task, limits=limits or Limits()), **more))
+
+    def go_on(self, run_id: str, *, replay: str = "", limits: Limits | None = None) -> Run:
+        self.brain.asked.clear()
+        self.finder.asked.clear()
+        return asyncio.run(runs.carry_out(self.engine, run_id, self.events.append, replay=replay, limits=limits))
+
+    def run(self, task: str, limits: Limits | None = None, **more: object) -> Run:
+        return self.go_on(self.begin(task, limits, **more).id)
+
+    def node(self, run: Run, node_id: str) -> Node:
+        return self.runs.node(run.id, node_id)
+
+    def states(self, run: Run) -> dict[str, str]:
+        return {node.task: node.state for node in self.runs.show(run.id).nodes}
+
+    def write(self, name: str, text: str) -> None:
+        (self.vault.root / name).write_text(text, encoding="utf-8")
+
+
+def world(base: Path, brain: Brain, notes: Mapping[str, str] | None = None) -> World:
+    vault = opened.vault(base, dict(notes or NOTES))
+    context = vault.open("agent")
+    folder = vault.state / "runs"
+    folder.mkdir(parents=True, exist_ok=True)
+    finder = Finder()
+    engine = Engine(
+        model=brain.open(),
+        name="scripted",
+        store=open_store(folder),
+        folder=folder,
+        context_of=lambda run: replace(context, asked=Asked(run=run)),
+        retrieve=finder,
+        look_s=0.01,
+    )
+    return World(engine=engine, brain=brain, finder=finder, vault=vault, context=context)
+
+
+def shut(made: World) -> None:
+    made.engine.store.shut()
+    made.context.close()
+
+
+def _prompt(messages: Sequence[ModelMessage]) -> str:
+    first = next(one for one in messages if isinstance(one, ModelRequest))
+    return next(str(part.content) for part in first.parts if isinstance(part, UserPromptPart))
