@@ -21,6 +21,7 @@ NAMES = (
     "tools",
     "mcp",
     "scripts",
+    "retrieval",
     "model",
     "sessions",
     "chats",

@@ -66,8 +66,8 @@ def build(folder: Path, vault: Path, *, title_in: str, real: Path | None) -> Non
 
 def measure(name: str, folder: Path, work: Path) -> Iterator[Row]:
     """Index the vault, ask every query in every way; a row a way and half."""
-    queries = {row["_id"]: row for row in _jsonl(folder / "queries.jsonl")}
-    grades = _grades(folder)
+    queries = {row["_id"]: row for row in read_lines(folder / "queries.jsonl")}
+    grades = read_grades(folder)
     halves = {"reported": [q for q in grades if half(q) == 1], "chosen on": [q for q in grades if half(q) == 0]}
     with vaults.opened(work / "vault", work / "index") as engine:
         engine.refresh()
@@ -80,7 +80,7 @@ def measure(name: str, folder: Path, work: Path) -> Iterator[Row]:
                     score = _score(rankings, grades, ids)
                     yield Row(what=f"{name}: {way}, {label} half", values=[score], digits=3, goal=goal)
             if way == "hybrid" and any("src" in queries[q] for q in grades):
-                kept = {q: [n for n in r if n != _source(queries[q])] for q, r in rankings.items()}
+                kept = {q: [n for n in r if n != source_of(queries[q])] for q, r in rankings.items()}
                 score = _score(kept, grades, halves["reported"])
                 yield Row(what=f"{name}: hybrid, reported half, without the note that asks", values=[score], digits=3)
 
@@ -138,7 +138,7 @@ def _write_document(vault: Path, document: dict[str, Any], *, title_in: str) -> 
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 
-def _grades(folder: Path) -> dict[str, dict[str, int]]:
+def read_grades(folder: Path) -> dict[str, dict[str, int]]:
     file = folder / "notes.tsv"
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for line in (file if file.exists() else folder / "qrels.tsv").read_text(encoding="utf-8").splitlines():
@@ -147,11 +147,11 @@ def _grades(folder: Path) -> dict[str, dict[str, int]]:
     return dict(found)
 
 
-def _source(query: Mapping[str, str]) -> str:
+def source_of(query: Mapping[str, str]) -> str:
     return query.get("src", "").rsplit("#", 1)[0]
 
 
-def _jsonl(file: Path) -> list[dict[str, str]]:
+def read_lines(file: Path) -> list[dict[str, str]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
 
 
