@@ -1,0 +1,208 @@
+"""Have several agents do a task, at the terminal: questions, what was found, and the review of edits."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+import click
+
+from knapper import app
+from knapper.agents import scopes
+from knapper.agents.contexts import unified
+from knapper.agents.events import ToolCall
+from knapper.agents.pipeline.answering import Answering
+from knapper.agents.pipeline.events import Debug, Gathered, Navigate, Notice, Outcome, PipelineEvent, Progress, Selected
+from knapper.agents.pipeline.pipeline import Tell
+from knapper.agents.pipeline.requests import Request
+from knapper.agents.presets import AgentToggles
+from knapper.agents.scopes import EditRules
+from knapper.app import pipelines
+from knapper.app.hub import Hub
+from knapper.app.pipelines import Pipelines
+from knapper.cli import asking, decisions, output
+from knapper.cli.ask_switches import Switches
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.render import agents as shown
+from knapper.config import Settings
+from knapper.errors import BadInput, RefusedError, SetupError
+from knapper.vault.outline import JSONValue
+
+_MAX_STEP: Final = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Hold what the person asks."""
+
+    question: str
+    note: str
+    model: str
+    switches: Switches
+
+
+@dataclass(slots=True)
+class Screen:
+    """Tell what happens on the error stream."""
+
+    said: Options
+    outcome: Outcome | None = None
+    opened: list[str] = field(default_factory=list[str])
+
+    def tell(self, event: PipelineEvent) -> None:
+        """Show an event."""
+        match event:
+            case Progress():
+                self._note(f"{event.phase}: {event.text}")
+            case ToolCall():
+                self._note(f"  → {event.name}")
+            case Selected():
+                self._lines(shown.selection(event.scout))
+            case Gathered():
+                self._lines(shown.context(event.context))
+            case Notice():
+                self._note(f"! {event.text}")
+            case Navigate():
+                self.opened.append(event.path)
+            case Debug():
+                output.note(self.said, output.plain(f"=== {event.phase}: {event.title}\n{event.text}"))
+            case Outcome():
+                self.outcome = event
+            case _:
+                pass
+
+    def _lines(self, lines: list[str]) -> None:
+        for line in lines:
+            self._note(line)
+
+    def _note(self, text: str) -> None:
+        line = output.plain(text).replace("\n", " ")
+        cut = line if len(line) <= _MAX_STEP else f"{line[:_MAX_STEP]}…"
+        output.note(self.said, click.style(cut, dim=True) if output.wants_colour(self.said) else cut)
+
+
+def answer(said: Options, found: Settings, asked: Asked) -> ExitCode:
+    """Do a task with the agents that are switched on.
+
+    Args:
+        said: The shared options.
+        found: What the configuration says.
+        asked: The task.
+
+    Raises:
+        SetupError: A model can't answer.
+        KnapError: A note, a preset or a run isn't there.
+    """
+    with (
+        app.open_hub(found, only=True) as hub,
+        pipelines.open_pipelines(hub) as opened,
+        asyncio.Runner() as runner,
+    ):
+        answering = opened.answering(asked.model)
+        screen = Screen(said)
+        if asked.switches["resume"]:
+            context = opened.context(asked.switches["resume"], "cli")
+            finished = _run(runner, answering.resume(asked.switches["resume"], asked.question, context, screen.tell))
+        else:
+            request = _request(opened, asked)
+            finished = _run(runner, answering.ask(request, opened.context(request.run_id), screen.tell))
+        while finished and screen.outcome is not None and screen.outcome.state == "asked":
+            if said.as_json or not asking.is_possible():
+                break
+            finished = _answered(runner, answering, opened, screen)
+        return _end(said, hub, screen, finished=finished)
+
+
+def _run(runner: asyncio.Runner, work: Coroutine[Any, Any, Outcome]) -> bool:
+    """Carry a run out; Ctrl-C stops it, and what there is by then is shown."""
+    try:
+        _ = runner.run(work)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _answered(runner: asyncio.Runner, answering: Answering, opened: Pipelines, screen: Screen) -> bool:
+    outcome = cast("Outcome", screen.outcome)
+    for line in shown.question(outcome.question):
+        click.echo(output.plain(line), err=True)
+    text = click.prompt("answer", err=True)
+    context = opened.context(outcome.run_id)
+    tell: Tell = screen.tell
+    return _run(runner, answering.resume(outcome.run_id, text, context, tell))
+
+
+def _request(opened: Pipelines, asked: Asked) -> Request:
+    switches = asked.switches
+    usual = opened.usual(switches["preset"])
+    chosen = replace(
+        usual,
+        toggles=_toggles(usual.toggles, switches),
+        scope=replace(
+            usual.scope,
+            link_depth=_or(switches["depth"], usual.scope.link_depth),
+            include_same_folder=_or(switches["same_folder"], usual.scope.include_same_folder),
+        ),
+        rules=_rules(usual.rules, switches),
+        added=(*usual.added, *switches["add"]),
+    )
+    if any(switches[name] is not None for name in ("scout", "web", "task")):
+        opened.presets.set_toggles(chosen.toggles)
+    if switches["save_preset"]:
+        opened.presets.save(replace(chosen, name=switches["save_preset"]))
+    session = opened.chats.conversations.route(asked.note).id if switches["history"] and asked.note else ""
+    request = opened.request(asked.question, chosen, current=asked.note, session_id=session)
+    if switches["token_limit"] is not None:
+        unified.check_limit(switches["token_limit"])
+        request = replace(request, token_limit=switches["token_limit"])
+    return replace(request, orchestrate=_or(switches["route"], request.orchestrate), debug=switches["debug"])
+
+
+def _toggles(usual: AgentToggles, switches: Switches) -> AgentToggles:
+    return AgentToggles(
+        scout=_or(switches["scout"], usual.scout),
+        web=_or(switches["web"], usual.web),
+        task=_or(switches["task"], usual.task),
+    )
+
+
+def _rules(usual: EditRules, switches: Switches) -> EditRules:
+    words = [word.strip() for word in switches["can"].split(",") if word.strip()]
+    return EditRules(
+        editable=scopes.editable(switches["editable"]) if switches["editable"] else usual.editable,
+        can=scopes.abilities(words) if words else usual.can,
+    )
+
+
+def _or(said: Any, usual: Any) -> Any:  # noqa: ANN401 - of whatever type both are
+    return usual if said is None else said
+
+
+def _end(said: Options, hub: Hub, screen: Screen, *, finished: bool) -> ExitCode:
+    outcome = screen.outcome
+    if outcome is None:
+        raise BadInput("nothing came of it", hint="ask again")
+    if outcome.error is not None and outcome.state in {"failed", "limit"}:
+        kind = RefusedError if outcome.state == "limit" else SetupError
+        raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
+    told = outcome.as_dict()
+    if said.as_json:
+        output.write_json({"success": True, **{name: told[name] for name in told if name not in {"type", "error"}}})
+        return ExitCode.OK if finished else ExitCode.INTERRUPTED
+    output.write(said, outcome.answer)
+    for line in shown.ending(told):
+        output.note(said, output.plain(line))
+    if finished:
+        _review(said, hub, outcome.proposals)
+    return ExitCode.OK if finished else ExitCode.INTERRUPTED
+
+
+def _review(said: Options, hub: Hub, proposals: list[JSONValue]) -> None:
+    """Go through what waits, where the person can be asked."""
+    if not asking.is_possible():
+        return
+    for proposal in proposals:
+        if asking.confirm(f"Review {proposal} now?"):
+            with hub.context(client="cli") as context:
+                _ = decisions.review(said, context, str(proposal))

@@ -1,0 +1,215 @@
+"""`knap ask` with its switches, and the tools `ask_vault` and `scout_vault`, with a model on loopback."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knapper import app
+from knapper.agents.presets import AgentToggles
+from knapper.app import pipelines
+from knapper.cli import main
+from knapper.config import Model, Settings
+from knapper.errors import NotFound, SetupError
+from tests.agents import protocol, scripts
+from tests.agents.protocol import Reply, Server
+from tests.agents.scripted import Call
+from tests.tools import opened
+
+NOTES = {
+    "Garden.md": "# Garden\n\nThe fence is green. See [[Plants]].\n",
+    "Plants.md": "# Plants\n\nRoses.\n",
+    "Other.md": "# Other\n",
+}
+SELECT = Reply(parts=[scripts.select("Garden.md")])
+ASK = Reply(parts=[scripts.select("Garden.md", confidence="exploring"), Call("ask_user", {"question": "Which?"})])
+EDIT = Reply(parts=scripts.task("Painted.", ("Garden.md", "replace:3", "Blue.")))
+ANSWER = Reply(parts=scripts.task("Green. [[Garden]] (lines 3-3)"))
+
+
+@pytest.fixture
+def vault(tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> opened.Opener:
+    made = opened.vault(tmp_path, NOTES)
+    monkeypatch.setenv("VAULT_PATH", str(made.root))
+    monkeypatch.setenv("KNAP_EMBEDDINGS", "none")
+    monkeypatch.chdir(own_home)
+    return made
+
+
+def ask(server: Server, *words: str) -> int:
+    return main.run(["ask", *words, "--model", f"tiny@{server.base_url}"])
+
+
+def test_a_note_makes_it_the_agents_work_with_its_links(
+    vault: opened.Opener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with protocol.serving(ANSWER) as server:
+        code = ask(server, "colour?", "--note", "Garden.md", "--depth", "1")
+
+    out, err = capsys.readouterr()
+    assert code == 0
+    assert out == "Green. [[Garden]] (lines 3-3)\n"
+    assert "Plants.md: link depth 1" in err
+    assert "tokens (task 15)" in err
+    assert vault.root.is_dir()
+
+
+def test_without_a_note_the_scout_switches_itself_on(vault: opened.Opener, capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(SELECT, ANSWER) as server:
+        code = ask(server, "colour?", "--depth", "1", "--json")
+
+    shown = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert [one["path"] for one in shown["pipeline"]["scout"]["selected_notes"]] == ["Garden.md"]
+    assert shown["answer"].startswith("Green.")
+    assert vault.root.is_dir()
+
+
+def test_edits_wait_and_the_switches_hold(vault: opened.Opener, capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(EDIT) as server:
+        code = ask(server, "paint", "--note", "Garden.md", "--json")
+        forbidden = ask(server, "paint", "--note", "Garden.md", "--can", "add", "--json", "--no-history")
+
+    one, other = (json.loads(line) for line in _documents(capsys.readouterr().out))
+    assert (code, forbidden) == (0, 0)
+    assert len(one["proposals"]) == 1
+    assert other["proposals"] == []
+    assert other["edit_results"]["failures"][0]["code"] == "capability"
+    assert vault.text("Garden.md") == NOTES["Garden.md"]
+
+
+def _documents(text: str) -> list[str]:
+    decoder = json.JSONDecoder()
+    found: list[str] = []
+    while text.strip():
+        _, end = decoder.raw_decode(text.lstrip())
+        found.append(text.lstrip()[:end])
+        text = text.lstrip()[end:]
+    return found
+
+
+def test_presets_are_saved_and_used_and_switches_are_remembered(vault: opened.Opener) -> None:
+    with protocol.serving(ANSWER) as server:
+        words = ("--note", "Garden.md", "--depth", "0", "--add", "Other.md", "--editable", "current")
+        _ = ask(server, "x", *words, "--save-preset", "Plain", "--no-web", "--json")
+        _ = ask(server, "x", "--note", "Garden.md", "--preset", "plain", "--json")
+
+    sent = [json.dumps(one["messages"]) for one in server.asked]
+    assert len(sent) == 2
+    for one in sent:
+        assert "Other.md" in one
+        assert 'note: \\"Plants.md' not in one
+        assert "You may edit the open note only" in one
+    with app.open_hub(settings(vault)) as hub, pipelines.open_pipelines(hub) as opened_:
+        assert [preset.name for preset in opened_.presets.list()] == ["Plain"]
+        assert opened_.usual().toggles == AgentToggles()
+        with pytest.raises(NotFound, match="no preset 'Other'"):
+            _ = opened_.usual("Other")
+
+
+def test_the_next_turn_knows_what_became_of_its_edits(vault: opened.Opener) -> None:
+    wrong = Reply(parts=scripts.task("Tried.", ("Garden.md", "replace:3", "Blue."), ("Garden.md", "replace:90", "x")))
+    with protocol.serving(wrong, wrong, ANSWER) as server:
+        _ = ask(server, "paint", "--note", "Garden.md", "--json")
+        _ = ask(server, "and now?", "--note", "Garden.md", "--json")
+
+    told = json.dumps(server.asked[-1]["messages"])
+    assert "1 could be made and 1 couldn't" in told
+    assert "There is no line 90" in told
+    assert "the proposal is open" in told
+    assert vault.text("Garden.md") == NOTES["Garden.md"]
+
+
+def test_a_question_waits_and_is_answered_from_another_surface_after_a_restart(
+    vault: opened.Opener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with protocol.serving(ASK, SELECT, ANSWER) as server:
+        with app.open_hub(settings(vault, server)) as hub:
+            asked = call(hub, "mcp", "ask_vault", {"task": "colour?"})
+        code = ask(server, "the front one", "--resume", str(asked["run_id"]), "--json")
+        again = ask(server, "the front one", "--resume", str(asked["run_id"]), "--json")
+
+    shown = json.loads(_documents(capsys.readouterr().out)[0])
+    assert (asked["state"], asked["question"]) == ("asked", {"question": "Which?", "options": []})
+    assert (code, shown["state"], shown["run_id"]) == (0, "complete", asked["run_id"])
+    assert "The person answers: the front one" in json.dumps(server.asked[1]["messages"])
+    assert again != 0
+
+
+def test_one_client_cannot_go_on_with_the_run_of_another(vault: opened.Opener) -> None:
+    with protocol.serving(ASK, SELECT) as server, app.open_hub(settings(vault, server)) as hub:
+        asked = call(hub, "mcp", "scout_vault", {"task": "colour?"})
+        stolen = call(hub, "http", "scout_vault", {"run_id": asked["run_id"], "answer": "x"})
+        own = call(hub, "mcp", "scout_vault", {"run_id": asked["run_id"], "answer": "x"})
+
+    assert stolen["code"] == "no_run"
+    assert own["state"] == "complete"
+
+
+def test_the_tools_give_what_the_agents_found(vault: opened.Opener) -> None:
+    with protocol.serving(SELECT, EDIT) as server, app.open_hub(settings(vault, server)) as hub:
+        scouted = call(hub, "mcp", "scout_vault", {"task": "paint", "rounds": 2, "notes": 3})
+        asked = call(hub, "mcp", "ask_vault", {"task": "paint", "note": "Garden.md", "link_depth": 0})
+
+    assert scouted["pipeline"]["scout"]["selected_notes"][0]["path"] == "Garden.md"
+    assert len(asked["proposals"]) == 1
+    assert asked["edit_results"]["success"] == 1
+    assert vault.text("Garden.md") == NOTES["Garden.md"]
+
+
+def test_without_a_model_the_tools_say_what_to_set(vault: opened.Opener) -> None:
+    with app.open_hub(settings(vault)) as hub:
+        told = call(hub, "mcp", "ask_vault", {"task": "x"})
+
+    assert told["code"] == "no_model"
+    assert told["hint"]
+
+
+def test_without_a_model_the_switches_are_an_error(vault: opened.Opener, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["ask", "x", "--scout"]) != 0
+    assert "no model is set" in capsys.readouterr().err
+    assert vault.root.is_dir()
+
+
+def test_switching_all_off_is_refused(vault: opened.Opener, capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(ANSWER) as server:
+        assert ask(server, "x", "--no-task", "--no-scout", "--no-web") != 0
+
+    assert "no agent is switched on" in capsys.readouterr().err
+    assert vault.root.is_dir()
+
+
+def test_debug_shows_what_was_given_and_said(vault: opened.Opener, capsys: pytest.CaptureFixture[str]) -> None:
+    with protocol.serving(EDIT) as server:
+        _ = ask(server, "paint", "--note", "Garden.md", "--debug")
+
+    err = capsys.readouterr().err
+    assert "=== task: conversation" in err
+    assert '"position": "replace:3"' in err
+    assert vault.root.is_dir()
+
+
+def test_all_agents_off_in_the_configuration_is_a_setup_error(vault: opened.Opener) -> None:
+    found = settings(vault)
+    off = replace(found, agents=replace(found.agents, task_on=False))
+
+    with pytest.raises(SetupError, match="no agent is switched on"):
+        _ = pipelines.configured(off)
+
+
+def settings(vault: opened.Opener, server: Server | None = None) -> Settings:
+    model = Model(name=f"tiny@{server.base_url}") if server else Model()
+    return replace(vault.settings(), model=model, state_dir=state())
+
+
+def state() -> Path:
+    from knapper import config  # noqa: PLC0415
+
+    return config.load().state_dir
+
+
+def call(hub: app.Hub, client: str, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+    return dict(hub.table.answer(name, arguments, lambda vault: hub.context(client=client, vault=vault)))
