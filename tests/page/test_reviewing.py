@@ -33,6 +33,9 @@ def test_one_place_is_accepted_and_another_rejected(tmp_path: Path, tab: Page) -
         tab.get_by_role("button", name="Reject Place 1.2").click()
         expect(tab.locator(".hunk").nth(1)).to_contain_text("rejected")
         expect(tab.locator("#waiting-count")).to_have_text("")
+        expect(tab.locator(".exchange .card")).to_contain_text("A part of the change was accepted. Garden.md")
+        tab.reload()
+        expect(tab.locator(".exchange .card")).to_contain_text("A part of the change was accepted. Garden.md")
 
         assert site.read("Garden.md") == sites.NOTES["Garden.md"].replace(BARREL, OLD_BARREL)
 

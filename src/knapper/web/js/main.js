@@ -84,13 +84,14 @@ function assemble() {
   const does = { tell, fail, shown: () => drawer(false) };
   const passages = new Passages(api, panel, { about: (path) => conversation.about(path) });
   const view = new ProposalView(api, panel, { tell, decided: () => proposals.load() });
-  const proposals = new Proposals(api, view, does);
+  const proposals = new Proposals(api, view, { ...does, known: (all) => conversation.settle(all) });
   const conversation = new Conversation(api, {
     ...does,
     openCitation: (cited) => passages.citation(cited),
     openNote: (link) => passages.link(link),
     openProposal: (id) => view.open(id),
     proposed: () => proposals.load(),
+    opened: () => proposals.load(),
     changed: () => {
       sessions.load();
       standing.look();

@@ -2,6 +2,7 @@
 
 import { byId, el, fill } from "../dom.js";
 import * as keep from "../keep.js";
+import { settle } from "./card.js";
 import { Exchange } from "./exchange.js";
 import { Turn } from "./stream.js";
 
@@ -62,6 +63,7 @@ export class Conversation {
       paired(messages).map(([asked, answered]) => Exchange.kept(asked, answered, this.#doing()).node),
     );
     this.#toEnd(true);
+    this.does.opened();
     if (session.running) await this.#resume(session.running);
   }
 
@@ -71,6 +73,11 @@ export class Conversation {
     byId("about").hidden = !path;
     fill(byId("about-path"), path);
     if (path) this.box.focus();
+  }
+
+  /** Show what became of the changes that were proposed here. */
+  settle(known) {
+    settle(this.log, known);
   }
 
   /** Send a message. */
@@ -113,6 +120,7 @@ export class Conversation {
       fill(this.log);
       fill(byId("title"), question.split("\n")[0].slice(0, 80));
     }
+    for (const choice of this.log.querySelectorAll(".asks button")) choice.disabled = true;
     const shown = new Exchange(question, this.#doing());
     this.log.append(shown.node);
     this.#toEnd(true);

@@ -2,6 +2,7 @@
 
 import { atNextFrame, button, count, el, fill } from "../dom.js";
 import { render } from "../markdown/render.js";
+import { card } from "./card.js";
 import { Steps } from "./steps.js";
 
 const STATES = {
@@ -19,6 +20,7 @@ export class Exchange {
     this.question = question;
     this.does = does;
     this.text = "";
+    this.drawn = "";
     this.step = 0;
     this.citations = [];
     this.steps = new Steps();
@@ -107,23 +109,14 @@ export class Exchange {
   }
 
   #propose(proposal) {
-    const files = proposal.files ?? [];
-    const hunks = files.flatMap((file) => file.hunks ?? []).length;
-    const about = files.length
-      ? `${files[0].path}${files.length > 1 ? ` and ${files.length - 1} more` : ""}: ${count(hunks, "place")}`
-      : "";
-    const card = el("div", { class: "card", "data-proposal": proposal.id });
-    fill(
-      card,
-      el("p", {}, el("strong", {}, "A change waits for your word. "), about),
-      button("Review", () => this.does.openProposal(proposal.id), { class: "main" }),
-    );
+    const made = card(proposal, this.does.openProposal);
     const known = [...this.extras.children].find((one) => one.dataset.proposal === proposal.id);
-    if (known) known.replaceWith(card);
-    else this.extras.append(card);
+    if (known) known.replaceWith(made);
+    else this.extras.append(made);
   }
 
   #ask({ question, options = [] }) {
+    this.asked = question;
     const choices = options.map((option) => button(String(option), () => this.does.say(String(option))));
     this.extras.append(
       el("div", { class: "card asks" }, el("p", {}, el("strong", {}, question)), el("div", { class: "row" }, choices)),
@@ -155,11 +148,12 @@ export class Exchange {
     this.steps.end();
     this.citations = done.citations ?? [];
     this.text = done.answer || this.text;
+    if (this.asked === this.text) this.text = "";
     this.#draw();
     if (STATES[done.state]) this.#tell(STATES[done.state]);
     for (const one of done.removed ?? [])
       this.#tell(`A citation didn't hold and was left out: ${one.citation} (${one.reason})`);
-    for (const note of done.notes ?? []) this.#tell(String(note));
+    for (const note of new Set(done.notes ?? [])) this.#tell(String(note));
     for (const id of done.changes ?? []) this.#changed(id);
     if (done.usage?.requests) this.#count(done.usage);
     if (done.model) fill(this.foot, [done.model, this.usage].filter(Boolean).join(" · "));
@@ -178,7 +172,10 @@ export class Exchange {
     this.extras.append(el("p", { class: "notice" }, text));
   }
 
+  /** Show the text, where it isn't shown yet: drawing anew would take the focus from what it holds. */
   #draw() {
+    if (this.drawn === this.text) return;
+    this.drawn = this.text;
     fill(
       this.answer,
       render(this.text, (link, number) => this.#open(link, number)),

@@ -14,6 +14,8 @@ const ANGLED = /<((?:https?:\/\/|mailto:)[^\s<>]+)>/y;
 const BARE = /https?:\/\/[^\s<>"'`[\]]+[^\s<>"'`[\].,;:!?)]/y;
 const LINES = /\s*[([,:]?\s*(?:lines?|L)\.?\s*(\d{1,7})(?:\s*(?:-|–|to)\s*L?(\d{1,7}))?\s*[)\]]?/iy;
 const ALIAS_LINES = /^(?:lines?|L)\.?\s*(\d{1,7})(?:\s*[-–]\s*L?(\d{1,7}))?$/i;
+const ENTITY = /&(?:(lt|gt|amp|quot|apos|nbsp)|#(\d{1,7})|#x([0-9a-f]{1,6}));/iy;
+const NAMED = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'", nbsp: "\u00a0" };
 const MARKS = { "**": "strong", __: "strong", "~~": "del", "==": "mark", "*": "em", _: "em" };
 const DEEPEST = 8;
 const LONGEST = 20_000;
@@ -55,6 +57,8 @@ class Scan {
         return this.address(ANGLED, 1);
       case "h":
         return !/\w/.test(this.text[this.at - 1] ?? " ") && this.address(BARE, 0);
+      case "&":
+        return this.entity();
       case "\n":
         return this.lineEnd();
       case "*":
@@ -72,6 +76,17 @@ class Scan {
     if (!ESCAPED.test(next)) return false;
     this.plain += next;
     this.at += 2;
+    return true;
+  }
+
+  /** Take a character that is spelled out for the character: it is text all the same. */
+  entity() {
+    const found = this.match(ENTITY);
+    if (!found) return false;
+    const code = found[2] ? Number(found[2]) : Number.parseInt(found[3], 16);
+    const isOne = code > 0 && code <= 0x10ffff;
+    this.plain += found[1] ? NAMED[found[1].toLowerCase()] : isOne ? String.fromCodePoint(code) : "\ufffd";
+    this.at += found[0].length;
     return true;
   }
 

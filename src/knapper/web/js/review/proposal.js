@@ -135,7 +135,7 @@ export class ProposalView {
   }
 
   async #rejectAll() {
-    const reason = await askText("Reject all of it", "Why (may be left as it is)", "not wanted");
+    const reason = await askText("Reject all of it", "Why (may be left as it is)", "not wanted", "Reject");
     if (reason !== null) await this.#reject({ reason });
   }
 

@@ -24,12 +24,13 @@ export class Proposals {
       const answer = await this.api.get("/proposals", { limit: 100 });
       this.#draw(answer.results);
     } catch (error) {
-      fill(this.list, el("li", { class: "quiet" }, error.message));
+      if (!error.isOffline) fill(this.list, el("li", { class: "quiet" }, error.message));
     }
   }
 
   #draw(all) {
     const open = all.filter((one) => OPEN.has(one.status));
+    this.does.known(new Map(all.map((one) => [one.id, one])));
     fill(this.waiting, open.length ? String(open.length) : "");
     this.waiting.setAttribute("aria-label", open.length ? `, ${count(open.length, "change")} waiting` : "");
     const focused = document.activeElement?.dataset?.proposal;

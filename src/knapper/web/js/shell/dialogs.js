@@ -3,16 +3,10 @@
 import { button, el } from "../dom.js";
 
 /** Ask for a text; gives null where the person thinks better of it. */
-export function askText(title, label, value = "") {
+export function askText(title, label, value = "", yes = "Save") {
   const input = el("input", { type: "text", id: "asked-text", maxlength: "200" });
   input.value = value;
-  return ask(
-    title,
-    [el("label", { for: "asked-text" }, label), input],
-    "Save",
-    () => input.value.trim() || null,
-    input,
-  );
+  return ask(title, [el("label", { for: "asked-text" }, label), input], yes, () => input.value.trim() || null, input);
 }
 
 /** Ask whether something is meant. */

@@ -29,7 +29,7 @@ export class Sessions {
       const answer = await this.api.get("/sessions", { limit: this.limit });
       this.#draw(answer.results, answer.total);
     } catch (error) {
-      fill(this.list, el("li", { class: "quiet" }, error.message));
+      if (!error.isOffline) fill(this.list, el("li", { class: "quiet" }, error.message));
     }
   }
 
