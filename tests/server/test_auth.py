@@ -204,7 +204,7 @@ def test_the_key_of_the_page_is_not_for_mcp_and_the_token_stands_for_an_mcp_clie
         refused = [page.get("/mcp"), page.get("/mcp/more")]
 
     assert found == ["mcp", "mcp", "http", "reader"]
-    assert [(one.status_code, one.json()["code"]) for one in refused] == [(403, "page_key_refused")] * 2
+    assert [(one.status_code, one.json()["code"]) for one in refused] == [(403, "person_key_refused")] * 2
 
 
 def test_what_a_client_wrote_stands_under_its_name_in_the_journal(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ class Keys:
 
     clients: Mapping[bytes, str]
     """The client's name, by the SHA-256 of its token."""
+    persons: frozenset[str] = frozenset({PAGE})
+    """Clients whose word is a person's; behind the protocol for models sits none."""
 
     def client(self, token: str) -> str | None:
         """Tell whose token it is; None for nobody's. Every known token is compared, in constant time."""
@@ -58,7 +60,8 @@ def keys(settings: Settings) -> Keys:
                 code="config_invalid",
             )
         clients[raw] = name
-    return Keys(clients=clients)
+    persons = {client.name for client in settings.clients if client.grants.is_person}
+    return Keys(clients=clients, persons=frozenset({PAGE, *persons}))
 
 
 def client_of(scope: Scope) -> str:
@@ -115,9 +118,9 @@ class Gate:
         if name is None:
             return _nobody("the token isn't known here")
         is_mcp = scope["path"] == MCP_PATH or scope["path"].startswith(f"{MCP_PATH}/")
-        if is_mcp and name == PAGE:
+        if is_mcp and name in self._keys.persons:
             return RefusedError(
-                "the page's key isn't for MCP clients", hint="give them the API's token", code="page_key_refused"
+                "a person's key isn't for MCP clients", hint="give them the API's token", code="person_key_refused"
             )
         set_client(scope, MCP if is_mcp and name == API else name)
         return None

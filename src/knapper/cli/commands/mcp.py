@@ -10,7 +10,8 @@ import click
 from knapper.cli import options, output, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
-from knapper.config import environment
+from knapper.config import Settings, environment
+from knapper.errors import BadInput
 from knapper.tools.profiles import CHOICES, Choice
 
 
@@ -72,7 +73,9 @@ def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
     from knapper.server.mcp import stdio  # noqa: PLC0415 - the same
 
     gc.enable()
-    with open_hub(settings.read(said), only=bool(said.vault)) as hub:
+    chosen = settings.read(said)
+    _check_client(own["client"], chosen)
+    with open_hub(chosen, only=bool(said.vault)) as hub:
         stdio.run(hub, own["client"], own["profile"], watch=own["watch"])
     return ExitCode.OK
 
@@ -108,6 +111,16 @@ def install(said: Options, client: str, **own: Unpack[Install]) -> ExitCode:
     done = installing.install(chosen, wanted, where, dry_run=own["dry_run"])
     output.answer(said, {**done, "results": [done["path"]]}, _told(done, dry_run=own["dry_run"]))
     return ExitCode.OK
+
+
+def _check_client(name: str, chosen: Settings) -> None:
+    """Refuse a person's name: what a model asks for isn't a person's word."""
+    if chosen.client(name).grants.is_person:
+        raise BadInput(
+            f"the client '{name}' stands for a person, and MCP for a model",
+            hint="leave --client out, or name a client of another kind",
+            code="person_refused",
+        )
 
 
 def _command(said: Options, profile: Choice) -> list[str]:
