@@ -5,7 +5,7 @@ A script that writes the task's own words over its context would otherwise seem 
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 MOST_HEARD: Final = 4_000_000
 """Characters of what was heard that are looked at."""
@@ -13,14 +13,14 @@ _WORD: Final = re.compile(r"\w+")
 _RUN: Final = 4
 """Words in a row that nobody writes by accident as another has."""
 
-Run = tuple[str, ...]
+Run: TypeAlias = tuple[str, ...]
 
 
 def grounded(context: str, heard: Iterable[str], task: str) -> str:
     """Give the words of a context that stand there as the vault has them.
 
-    A word does that within four in a row, as part of a whole text that is shorter, or in a line of which the vault
-    has said every word and the task hasn't said all: a table that a script has made.
+    A word does that within four in a row, or in a line of which the vault has said every word and the task hasn't said
+    all: a short note, or a table that a script has made.
 
     Args:
         context: What a script has put together.
@@ -30,7 +30,9 @@ def grounded(context: str, heard: Iterable[str], task: str) -> str:
     Returns:
         Those words in order, one line a line.
     """
-    lines = [[(found.group(), found.group().casefold()) for found in _WORD.finditer(line)] for line in _split(context)]
+    lines = [
+        [(found.group(), found.group().casefold()) for found in _WORD.finditer(line)] for line in context.split("\n")
+    ]
     words = [(number, shown, folded) for number, line in enumerate(lines) for shown, folded in line]
     said, runs = _compare([folded for *_, folded in words], heard)
     told = frozenset(_WORD.findall(task.casefold()))
@@ -45,9 +47,8 @@ def grounded(context: str, heard: Iterable[str], task: str) -> str:
 def _compare(words: list[str], heard: Iterable[str]) -> tuple[set[str], list[bool]]:
     """Give the words that were heard at all, and of each place whether its words were heard in a row."""
     places: dict[Run, list[int]] = {}
-    for length in range(1, _RUN + 1):
-        for place in range(len(words) - length + 1):
-            places.setdefault(tuple(words[place : place + length]), []).append(place)
+    for place in range(len(words) - _RUN + 1):
+        places.setdefault(tuple(words[place : place + _RUN]), []).append(place)
     said: set[str] = set()
     runs = [False] * len(words)
     left = MOST_HEARD
@@ -55,14 +56,12 @@ def _compare(words: list[str], heard: Iterable[str]) -> tuple[set[str], list[boo
     for text in heard:
         if left <= 0:
             break
-        found = _WORD.findall(text[:left].casefold())
+        found = _words(text[:left])
         left -= len(text)
         said |= wanted.intersection(found)
-        length = min(_RUN, len(found))
-        for at in range(len(found) - length + 1 if length else 0):
-            run = tuple(found[at : at + length])
-            for place in places.pop(run, ()):
-                runs[place : place + length] = [True] * length
+        for at in range(len(found) - _RUN + 1):
+            for place in places.pop(tuple(found[at : at + _RUN]), ()):
+                runs[place : place + _RUN] = [True] * _RUN
     return said, runs
 
 
@@ -70,5 +69,5 @@ def _is_told(words: list[str], said: set[str], told: frozenset[str]) -> bool:
     return bool(words) and said.issuperset(words) and not told.issuperset(words)
 
 
-def _split(text: str) -> list[str]:
-    return text.split("\n")
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text)]
