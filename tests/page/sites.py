@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
@@ -14,7 +14,7 @@ from knapper.agents.chat import Chat
 from knapper.app import Hub
 from knapper.app.chats import Chats
 from knapper.app.chatting import Chatting
-from knapper.config import Client
+from knapper.config import Settings
 from knapper.server import auth, running, sockets
 from knapper.server.http import app, chat, page, page_seats
 from knapper.server.http.app import Work
@@ -63,14 +63,18 @@ class Site:
 
 @contextlib.contextmanager
 def serving(
-    base: Path, open_model: Callable[[], AnyModel], *clients: Client, notes: Mapping[str, str] = NOTES
+    base: Path,
+    open_model: Callable[[], AnyModel],
+    *,
+    notes: Mapping[str, str] = NOTES,
+    change: Callable[[Settings], Settings] = lambda found: found,
 ) -> Generator[Site]:
     """Serve notes below *base*."""
 
     def answering(chats: Chats) -> Chat:
         return scripted.chat(open_model(), chats.hub.table.rows, meter=chats.meter)
 
-    found = replace(apps.settings(base, notes), clients=clients)
+    found = change(apps.settings(base, notes))
     seats, ready = page_seats.of_state(found.state_dir), threading.Event()
     taken = sockets.bind("127.0.0.1", 0)
     with Hub(found) as hub:

@@ -1,6 +1,9 @@
 """Signing in to the page: an address that is good once, a cookie with a key, and nobody else."""
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +15,9 @@ from starlette.testclient import TestClient
 from knapper.server.http import page, page_seats
 from knapper.server.http.page_seats import CODE_S, SEAT_S, Seats
 from tests.agents.scripted import Model
+from tests.index import worlds
 from tests.page import sites
-from tests.server import apps
+from tests.server import apps, servers
 from tests.server.apps import HOST, World
 
 HELLO = Model([["Hello."]])
@@ -240,3 +244,38 @@ def test_a_file_that_is_known_already_isnt_sent_again(tmp_path: Path) -> None:
 
     with apps.world(tmp_path) as world:
         asking(world, run)
+
+
+@pytest.mark.timeout(60)
+def test_the_command_prints_an_address_that_signs_in(tmp_path: Path, own_home: Path, tab: Page) -> None:
+    vault = worlds.fill(tmp_path / "vault", dict(apps.NOTES))
+    with servers.serving(vault, home=own_home) as server:
+        command = [*servers.KNAP, "--vault", str(vault), "token", "page", "--port", str(server.port)]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        tab.goto(printed)
+        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+        expect(tab.locator("#standing")).to_have_text("3 notes, up to date")
+        tab.get_by_label("Message", exact=True).fill("Hello?")
+        tab.keyboard.press("Enter")
+        expect(tab.get_by_role("alert").filter(has_text="model")).to_be_visible()
+        server.stop()
+
+    assert printed.startswith(f"{server.address}/#token=")
+    assert not [line for line in server.printed if "#token=" in line]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX kind")
+@pytest.mark.timeout(60)
+def test_on_a_terminal_the_server_prints_the_pages_address(tmp_path: Path, own_home: Path) -> None:
+    import pty  # noqa: PLC0415 - Windows has none
+
+    vault = worlds.fill(tmp_path / "vault", dict(apps.NOTES))
+    ours, theirs = pty.openpty()
+    command = [*servers.KNAP, "--vault", str(vault), "serve", "--port", "0", "--no-watch"]
+    with subprocess.Popen(command, stderr=theirs, cwd=own_home) as process, os.fdopen(ours, errors="replace") as lines:
+        os.close(theirs)
+        text = "".join(lines.readline() for _ in range(3))
+        process.terminate()
+        process.wait()
+
+    assert re.search(r"the page: http://127\.0\.0\.1:\d+/#token=[\w-]{43}", text.replace("\r\n", ""))

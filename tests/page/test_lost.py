@@ -82,3 +82,34 @@ def test_a_second_window_sees_what_is_answered_in_the_first(tmp_path: Path, tab:
             answered(one)
 
             expect(one.locator(".answer")).to_have_text("One. Two.")
+            expect(one.locator(".question")).to_contain_text("Count")
+
+
+def test_a_message_that_is_sent_twice_at_once_is_sent_once(tmp_path: Path, tab: Page) -> None:
+    model = Model([["Hello."]])
+    with sites.serving(tmp_path, model.open) as site:
+        site.enter(tab)
+        box = tab.get_by_label("Message", exact=True)
+        box.fill("Hi")
+        box.evaluate(
+            """box => {
+              const form = box.form;
+              form.requestSubmit();
+              box.value = "Hi";
+              form.requestSubmit();
+            }"""
+        )
+        answered(tab)
+
+        expect(tab.locator(".exchange")).to_have_count(1)
+        assert len(model.asked) == 1
+
+
+def test_stopping_before_the_answer_began_stops_it(tmp_path: Path, tab: Page) -> None:
+    gate = Gate(words=("", "Too late."))
+    with sites.serving(tmp_path, gate.open) as site:
+        site.enter(tab)
+        say(tab, "Count")
+        tab.get_by_role("button", name="Stop").click()
+
+        expect(tab.get_by_text("Stopped.", exact=True)).to_be_visible()

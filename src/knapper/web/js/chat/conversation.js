@@ -23,6 +23,8 @@ export class Conversation {
     this.sessionId = "";
     this.file = "";
     this.turn = null;
+    this.isSending = false;
+    this.opened = 0;
     byId("composer").addEventListener("submit", (event) => {
       event.preventDefault();
       this.say(this.box.value);
@@ -36,6 +38,7 @@ export class Conversation {
 
   /** Begin a conversation that isn't kept yet. */
   clear() {
+    this.opened++;
     this.#leave();
     this.sessionId = "";
     keep.save("session", "");
@@ -53,7 +56,9 @@ export class Conversation {
 
   /** Show a session, and go on with what is being answered in it. */
   async open(id) {
+    const number = ++this.opened;
     const { session, messages } = await this.api.get(`/sessions/${encodeURIComponent(id)}`, { limit: MOST_TURNS });
+    if (number !== this.opened) return; // the person has gone elsewhere meanwhile
     this.#leave();
     this.sessionId = id;
     keep.save("session", id);
@@ -83,13 +88,15 @@ export class Conversation {
   /** Send a message. */
   async say(text) {
     const message = text.trim();
-    if (!message || this.turn) return;
+    if (!message || this.turn || this.isSending) return;
+    this.isSending = true;
     this.box.value = "";
     this.#fit();
     const shown = this.#begin(message);
     const body = { message, ...(this.file ? { active_file: this.file } : {}) };
     const path = await this.#path(shown);
-    if (path) await this.#follow(shown, (turn) => turn.send(path, body));
+    this.isSending = false;
+    if (path && shown.node.isConnected) await this.#follow(shown, (turn) => turn.send(path, body));
   }
 
   /** Stop what is being answered. */
@@ -176,6 +183,7 @@ export class Conversation {
     const asked = JSON.parse(keep.load("asked") || "{}");
     const shown = this.#begin(asked.turn === turnId ? asked.question : "(asked in another window)");
     await this.#follow(shown, (turn) => turn.resume(turnId));
+    if (asked.turn !== turnId && shown.node.isConnected) await this.open(this.sessionId); // to show what was asked
   }
 
   #lost(shown, isLost) {

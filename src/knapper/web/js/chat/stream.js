@@ -19,6 +19,7 @@ export class Turn {
     this.sessionId = "";
     this.last = 0;
     this.isDone = false;
+    this.isStopped = false;
     this.leaving = new AbortController();
   }
 
@@ -36,8 +37,8 @@ export class Turn {
 
   /** Stop the turn itself; what there is, is kept. */
   async cancel() {
+    this.isStopped = true; // where it hasn't got an id yet, it is stopped as soon as it has one
     if (this.id && !this.isDone) await this.api.bare("POST", `/chat/${encodeURIComponent(this.id)}/cancel`);
-    else this.leaving.abort();
   }
 
   /** Listen no more; the turn goes on. */
@@ -87,7 +88,9 @@ export class Turn {
     if (id && id <= this.last) return;
     if (id) this.last = id;
     const event = { type: name, ...data };
+    const isNew = !this.id;
     this.id = event.turn_id ?? this.id;
+    if (isNew && this.id && this.isStopped) this.cancel().catch(() => {});
     this.sessionId = event.session_id || this.sessionId;
     if (event.type === "done") this.isDone = true;
     this.onEvent(event);

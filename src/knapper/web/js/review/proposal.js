@@ -23,12 +23,14 @@ export class ProposalView {
   }
 
   async open(id) {
-    this.panel.show("A change", el("p", { class: "quiet" }, "opening …"));
+    const isShown = this.panel.show("A change", el("p", { class: "quiet" }, "opening …"));
     try {
-      this.#draw(await this.api.get(`/proposals/${encodeURIComponent(id)}`));
+      const proposal = await this.api.get(`/proposals/${encodeURIComponent(id)}`);
+      if (!isShown()) return;
+      this.#draw(proposal);
       this.panel.show("A change", this.problem, this.node);
     } catch (error) {
-      this.panel.show("A change", el("p", { role: "alert" }, error.message));
+      if (isShown()) this.panel.show("A change", el("p", { role: "alert" }, error.message));
     }
   }
 

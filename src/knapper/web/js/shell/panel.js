@@ -8,13 +8,18 @@ export class Panel {
     this.heading = byId("panel-title");
     this.body = byId("panel-body");
     this.from = null;
+    this.number = 0;
     byId("panel-close").addEventListener("click", () => this.close());
     this.node.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.close();
     });
   }
 
-  /** Show something, under a title. */
+  /**
+   * Show something, under a title.
+   *
+   * @returns {() => boolean} Tells whether it still is what is shown: the person may have closed it, or opened another.
+   */
   show(title, ...content) {
     const active = document.activeElement;
     if (!this.node.contains(active)) this.from = active;
@@ -24,10 +29,13 @@ export class Panel {
     document.body.classList.add("with-panel");
     this.heading.focus({ preventScroll: true });
     this.body.scrollTop = 0;
+    const number = ++this.number;
+    return () => number === this.number;
   }
 
   close() {
     if (this.node.hidden) return;
+    this.number++;
     this.node.hidden = true;
     document.body.classList.remove("with-panel");
     const back = this.from?.isConnected && this.from !== document.body ? this.from : byId("message");

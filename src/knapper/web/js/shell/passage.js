@@ -40,17 +40,19 @@ export class Passages {
   }
 
   async #open(name, tries, place) {
-    this.panel.show(short(name), el("p", { class: "quiet" }, "opening …"));
+    const isShown = this.panel.show(short(name), el("p", { class: "quiet" }, "opening …"));
     let failure = null;
     for (const path of tries) {
       try {
-        this.#show(await this.api.get(noteAddress(path), { length: MOST_CHARS }), place);
+        const note = await this.api.get(noteAddress(path), { length: MOST_CHARS });
+        if (isShown()) this.#show(note, place);
         return;
       } catch (error) {
         failure = error;
         if (error.status !== 404 && error.status !== 422) break;
       }
     }
+    if (!isShown()) return;
     this.panel.show(
       short(name),
       el("p", { role: "alert" }, failure.message),
