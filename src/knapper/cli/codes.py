@@ -16,6 +16,10 @@ class ExitCode(IntEnum):
     REFUSED = 4
     CONFLICT = 5
     STORAGE = 6
+    PARTIAL = 7
+    """A run has an answer, though not all of its parts do."""
+    FAILED = 8
+    """A run has no answer."""
     INTERRUPTED = 130
 
 

@@ -30,6 +30,7 @@ COMMANDS: Final = (
     Row("search", "knapper.cli.commands.search", "Find", "Find passages by words and by meaning."),
     Row("find", "knapper.cli.commands.find", "Find", "Find notes by folder, tag, property, day and words."),
     Row("ask", "knapper.cli.commands.ask", "Find", "Answer a question from the notes."),
+    Row("run", "knapper.cli.commands.run", "Find", "Carry out a larger task over the notes, part by part."),
     Row("chat", "knapper.cli.commands.chat", "Find", "Talk with a model about the notes."),
     Row("sessions", "knapper.cli.commands.sessions", "Find", "List the conversations with a model."),
     Row("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date while notes are saved."),

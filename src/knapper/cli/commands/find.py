@@ -1,30 +1,22 @@
 """Find notes by what is known of them."""
 
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import click
 
-from knapper.cli import options, output, session
+from knapper.cli import filtering, options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import found
 from knapper.tools import answers, notes
 
 
-class Said(TypedDict):
+class Said(filtering.Said):
     """Hold the command's own options."""
 
     number: int
     offset: int
     folder: str
-    exclude_folder: tuple[str, ...]
-    tag: tuple[str, ...]
-    exclude_tag: tuple[str, ...]
-    property_test: tuple[str, ...]
-    since: str
-    until: str
-    created_since: str
-    created_until: str
     sort: str
     field: tuple[str, ...]
 
@@ -44,27 +36,7 @@ class Said(TypedDict):
 @options.number(50, answers.MOST)
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the first N.")
 @click.option("--folder", type=options.TEXT, default="", metavar="FOLDER", help="Only below this folder.")
-@click.option("--exclude-folder", type=options.TEXT, multiple=True, metavar="FOLDER", help="Nothing below this folder.")
-@click.option(
-    "--tag", type=options.TEXT, multiple=True, metavar="TAG", help="Only notes with this tag, or one nested below it."
-)
-@click.option("--exclude-tag", type=options.TEXT, multiple=True, metavar="TAG", help="No notes with this tag.")
-@click.option(
-    "--property",
-    "property_test",
-    type=options.TEXT,
-    multiple=True,
-    metavar="TEST",
-    help="name, !name, name=value, name!=value, name~part or name!~part; may stand several times.",
-)
-@click.option("--since", type=options.DAY, default="", metavar="DAY", help="Only notes saved on this day or later.")
-@click.option("--until", type=options.DAY, default="", metavar="DAY", help="Only notes saved on this day or before.")
-@click.option(
-    "--created-since", type=options.DAY, default="", metavar="DAY", help="Only notes made on this day or later."
-)
-@click.option(
-    "--created-until", type=options.DAY, default="", metavar="DAY", help="Only notes made on this day or before."
-)
+@filtering.notes
 @click.option(
     "--sort",
     type=options.TEXT,
@@ -90,14 +62,7 @@ def command(said: Options, query: tuple[str, ...], **own: Unpack[Said]) -> ExitC
             own["folder"],
             own["number"],
             own["offset"],
-            tags=own["tag"],
-            properties=own["property_test"],
-            exclude_folders=own["exclude_folder"],
-            exclude_tags=own["exclude_tag"],
-            modified_from=own["since"],
-            modified_to=own["until"],
-            created_from=own["created_since"],
-            created_to=own["created_until"],
+            **filtering.where(own),
             sort=own["sort"],
             fields=own["field"],
         )

@@ -1,10 +1,10 @@
 """Find passages."""
 
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 import click
 
-from knapper.cli import options, output, session
+from knapper.cli import filtering, options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import passages
@@ -12,19 +12,13 @@ from knapper.index.search import Mode
 from knapper.tools import search
 
 
-class Said(TypedDict):
+class Said(filtering.Said):
     """Hold the command's own options."""
 
     number: int
     mode: Mode
     per_note: int
     folder: tuple[str, ...]
-    exclude_folder: tuple[str, ...]
-    tag: tuple[str, ...]
-    exclude_tag: tuple[str, ...]
-    property_test: tuple[str, ...]
-    since: str
-    until: str
     log: bool
     explain: bool
 
@@ -50,21 +44,7 @@ class Said(TypedDict):
     metavar="FOLDER",
     help="Only below this folder; may stand several times.",
 )
-@click.option("--exclude-folder", type=options.TEXT, multiple=True, metavar="FOLDER", help="Nothing below this folder.")
-@click.option(
-    "--tag", type=options.TEXT, multiple=True, metavar="TAG", help="Only notes with this tag, or one nested below it."
-)
-@click.option("--exclude-tag", type=options.TEXT, multiple=True, metavar="TAG", help="No notes with this tag.")
-@click.option(
-    "--property",
-    "property_test",
-    type=options.TEXT,
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Only notes with this property.",
-)
-@click.option("--since", type=options.DAY, default="", metavar="DAY", help="Only notes saved on this day or later.")
-@click.option("--until", type=options.DAY, default="", metavar="DAY", help="Only notes saved on this day or before.")
+@filtering.notes
 @click.option("--per-note", type=click.IntRange(1), default=2, show_default=True, help="How many of one note.")
 @click.option("--log", is_flag=True, help="Find what knap logged in daily notes, too.")
 @click.option("--explain", is_flag=True, help="Show where each score comes from.")
@@ -80,12 +60,7 @@ def command(said: Options, query: tuple[str, ...], **own: Unpack[Said]) -> ExitC
             own["number"],
             own["mode"],
             folders=own["folder"],
-            exclude_folders=own["exclude_folder"],
-            tags=own["tag"],
-            exclude_tags=own["exclude_tag"],
-            properties=own["property_test"],
-            modified_from=own["since"],
-            modified_to=own["until"],
+            **filtering.where(own),
             per_note=own["per_note"],
             include_log=own["log"],
             explain=own["explain"],

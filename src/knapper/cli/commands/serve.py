@@ -34,10 +34,11 @@ class Said(TypedDict):
 @options.shared
 @click.pass_obj
 def command(said: Options, **own: Unpack[Said]) -> ExitCode:
-    """Serve vaults over HTTP, to MCP clients at /mcp, and to you as a page in a browser.
+    """Serve vaults over HTTP and to MCP clients.
 
-    Without --vault all configured vaults are served. Programs show a token; the command tells where it lies. The page's
-    address signs one browser in, once, within an hour. It ends with Ctrl-C.
+    It is also a page for your browser, whose address signs one browser in, once, within an hour; MCP clients find
+    theirs at /mcp. Without --vault all configured vaults are served. Programs show a token; the command tells where it
+    lies. It ends with Ctrl-C.
     """
     environment.keep_numpy_to_one_thread()
     from knapper.app import open_hub  # noqa: PLC0415 - `--help` needn't pay for what serves

@@ -22,7 +22,7 @@ from knapper.server import tokens
 @options.shared
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
-    """Tell in which file the token for the HTTP server lies."""
+    """Tell where the server's token lies, and make new ones."""
     if ctx.invoked_subcommand:
         return None
     said = ctx.ensure_object(Options)

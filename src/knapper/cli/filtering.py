@@ -1,0 +1,56 @@
+"""Hold the options that say which notes a command looks at."""
+
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+import click
+
+from knapper.cli import options
+from knapper.tools.filters import Tests
+
+
+class Said(TypedDict):
+    """Hold what was said about them."""
+
+    exclude_folder: tuple[str, ...]
+    tag: tuple[str, ...]
+    exclude_tag: tuple[str, ...]
+    property_test: tuple[str, ...]
+    since: str
+    until: str
+    created_since: str
+    created_until: str
+
+
+def notes(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a filter, but for the folder, of which some take one and some several."""
+    texts: dict[str, Any] = {"type": options.TEXT, "multiple": True}
+    day: dict[str, Any] = {"type": options.DAY, "default": "", "metavar": "DAY"}
+    tests = "name, !name, name=value, name!=value, name~part or name!~part; may stand several times."
+    decorators = (
+        click.option("--exclude-folder", metavar="FOLDER", help="Nothing below this folder.", **texts),
+        click.option("--tag", metavar="TAG", help="Only notes with this tag, or one nested below it.", **texts),
+        click.option("--exclude-tag", metavar="TAG", help="No notes with this tag.", **texts),
+        click.option("--property", "property_test", metavar="TEST", help=tests, **texts),
+        click.option("--since", help="Only notes saved on this day or later.", **day),
+        click.option("--until", help="Only notes saved on this day or before.", **day),
+        click.option("--created-since", help="Only notes made on this day or later.", **day),
+        click.option("--created-until", help="Only notes made on this day or before.", **day),
+    )
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+def where(said: Said) -> Tests:
+    """Give the filter as tools take it."""
+    return {
+        "exclude_folders": said["exclude_folder"],
+        "tags": said["tag"],
+        "exclude_tags": said["exclude_tag"],
+        "properties": said["property_test"],
+        "modified_from": said["since"],
+        "modified_to": said["until"],
+        "created_from": said["created_since"],
+        "created_to": said["created_until"],
+    }
