@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 import mcp_types
 from fastmcp.resources import ResourceContent, ResourceResult
@@ -34,7 +35,7 @@ class _Status(Resource):
     @classmethod
     def of(cls, vault: str, desk: Desk) -> "_Status":
         made = cls(
-            uri=AnyUrl(f"vault://{vault}/status"),
+            uri=AnyUrl(f"vault://{quote(vault, safe='')}/status"),  # a folder's name may hold anything
             name=f"Status of {vault}",
             description="How many notes the index holds, and what it may miss.",
             mime_type="application/json",
@@ -80,9 +81,13 @@ class Resources(Provider):
 
     async def _note(self, vault: str, path: str) -> ResourceResult:
         def work(open_vault: Open) -> str:
-            from knapper.vault import notes  # noqa: PLC0415 - the handshake needn't pay for the parser
+            from knapper.tools import foreign, reading  # noqa: PLC0415 - the handshake needn't pay for the parser
+            from knapper.vault import notes  # noqa: PLC0415 - the same
 
-            return notes.text(open_vault(vault).view.read(path).raw)
+            context = open_vault(vault)
+            note = reading.read(context, path)
+            _ = foreign.heard(context, note)
+            return notes.text(note.raw)
 
         return _content(await _work(self._desk, work), "text/markdown")
 

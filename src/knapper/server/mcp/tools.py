@@ -58,7 +58,7 @@ class RowTool(Tool):
 
         def call(open_vault: Open) -> ToolResult:
             answer = table.call(name, arguments, lambda vault: reporter.listen(open_vault(vault)))
-            return results.success(self._row, answer)
+            return results.success(answer)
 
         try:
             return await self._desk.work(call, _kind(self._row))
