@@ -25,6 +25,10 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("state")
 
 
+_NOT_IN_SCRIPTS: Final = {"find_tool", "show_proposal"}
+"""Tools that scripts haven't, and one whose example needs what an earlier call made."""
+
+
 def run(base: Path, state: Path, way: str) -> list[tuple[str, dict[str, Any]]]:
     """Make all calls one after another; what an earlier answer told stands in for a mark."""
     known: dict[str, str] = {}
@@ -56,6 +60,27 @@ def test_every_surface_gives_what_a_direct_call_gives(tmp_path: Path, state: Pat
 
     for (name, here), (_, found) in zip(direct, there, strict=True):
         assert (name, surfaces.masked(found, other)) == (name, surfaces.masked(here, one))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_script_gets_what_a_direct_call_gives(tmp_path: Path, state: Path) -> None:
+    table = tables.whole()
+    reading = [
+        (name, arguments)
+        for name, arguments in CALLS
+        if (row := table.find(name)).effect == "read" and not row.open_world and name not in _NOT_IN_SCRIPTS
+    ]
+
+    with surfaces.direct(tmp_path, state) as call:
+        for name, arguments in reading:
+            code = f"__result__ = obsidian.tools.{name}(**{arguments!r})"
+            outcome = call("run_script", {"code": code})
+            here = call(name, arguments)
+            assert (name, outcome["error"]) == (name, "" if here["success"] else outcome["error"])
+            if here["success"]:
+                assert surfaces.masked(outcome["result"], tmp_path) == surfaces.masked(here, tmp_path)
+    assert len(reading) > 20
 
 
 @pytest.mark.slow
