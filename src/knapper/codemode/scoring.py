@@ -8,7 +8,7 @@
 * *Coverage* is the share of the task's aspects, of which the whole task is one, that have a cited hit, together with
   the share of the least characters and citations that is there. A cited hit is a note that the vault's own search
   brings for the aspect, cited at a place that says it. It counts in full where it comes first and a stretch of the
-  cited text holds half of the aspect's weight; less where it says less, or comes later: by the logarithm of its place,
+  cited text holds most of the aspect's weight; less where it says less, or comes later: by the logarithm of its place,
   as in discounted cumulative gain.
 * *Diversity* is how many distinct notes are cited (one is 0, two are half, and so on), times how far their texts are
   apart. Copies of one note are one note.
@@ -30,16 +30,19 @@ Place: TypeAlias = tuple[str, str]
 """A note, by its vault and path."""
 Rank: TypeAlias = Callable[[str], Mapping[Place, int]]
 """Gives the places of notes in the search for a text; the best is 0."""
-DEALT_WITH: Final = 0.5
-"""Share of an aspect's weight that one stretch has to hold."""
+DEALT_WITH: Final = 0.6
+"""Share of an aspect's weight that one stretch has to hold; less lets too many tasks pass of which the vault knows
+nothing."""
+MISSING: Final = 0.5
+"""An aspect that is dealt with less far is named as missing."""
 LAST: Final = 1_000
 """The place of a note that the search doesn't bring."""
 _STRETCH: Final = 1_200
 """Characters; about a chunk of the index. Each begins in the middle of the one before."""
 _MOST_COMPARED: Final = 50
 """Notes whose texts are compared."""
-_MOST_READ: Final = 100_000
-"""Characters of one note's cited text that are looked at."""
+_MOST_READ: Final = 400_000
+"""Characters of cited text that are looked at, each note's share being the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +146,8 @@ def score(
     spoken = grounding.grounded(material.context, material.heard, wanted.text)
     names = " ".join(_name(place) for place in material.cited)
     said = vocabulary.stems([f"{spoken}\n{names}"])[0]
-    notes = {place: _stretches(place, text, vocabulary) for place, text in material.cited.items()}
+    most = max(_MOST_READ // max(len(material.cited), 1), _STRETCH)
+    notes = {place: _stretches(place, text[:most], vocabulary) for place, text in material.cited.items()}
     degrees = [max((dealt_with(one, *note) for note in notes.items()), default=0.0) for one in wanted.aspects]
     brought = (min(len(spoken) / least.context_chars, 1.0), min(material.citations / least.citations, 1.0))
     parts = (
@@ -158,7 +162,7 @@ def score(
         coverage=round(parts[1], 4),
         diversity=round(parts[2], 4),
         boilerplate=round(parts[3], 4),
-        missing=tuple(one.text for one, degree in zip(wanted.aspects, degrees, strict=True) if degree < DEALT_WITH),
+        missing=tuple(one.text for one, degree in zip(wanted.aspects, degrees, strict=True) if degree < MISSING),
     )
 
 
@@ -197,9 +201,8 @@ def diversity(texts: Sequence[frozenset[str]]) -> float:
 
 def _stretches(place: Place, text: str, vocabulary: Vocabulary) -> list[frozenset[str]]:
     """Give the words of each stretch of a note's cited text, its name with each."""
-    read = text[:_MOST_READ]
-    starts = range(0, max(len(read) - _STRETCH // 2, 1), _STRETCH // 2)
-    return vocabulary.stems([f"{_name(place)}\n{read[start : start + _STRETCH]}" for start in starts])
+    starts = range(0, max(len(text) - _STRETCH // 2, 1), _STRETCH // 2)
+    return vocabulary.stems([f"{_name(place)}\n{text[start : start + _STRETCH]}" for start in starts])
 
 
 def _name(place: Place) -> str:

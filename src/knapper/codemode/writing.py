@@ -1,7 +1,7 @@
 """Have a model write a retrieval script, mend it once, and write another one where it found too little."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Final, Literal
@@ -15,9 +15,7 @@ VERSION: Final = 1
 """Of the prompts; another one makes what was retrieved with them stale."""
 MOST_REPLY: Final = 200_000
 """Characters of a reply that are looked at."""
-_FENCE: Final = re.compile(
-    r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
-)
+_FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,200}|~{3,200})[ \t]*(\w{0,20})[^`\n]*")
 _PYTHON: Final = frozenset({"", "python", "py", "python3"})
 _MOST_ERROR: Final = 2_000
 
@@ -97,8 +95,23 @@ class Author:
 def script_of(reply: str) -> str:
     """Take the script out of a reply: its longest block of Python, or all of it where no block is."""
     text = reply[:MOST_REPLY]
-    blocks = [found[3] for found in _FENCE.finditer(text) if found[2].casefold() in _PYTHON]
+    blocks = [block for language, block in _blocks(text) if language in _PYTHON]
     return max(blocks, key=len).strip() if blocks else text.strip()
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the language and the text of fenced blocks; one that isn't closed goes on to the end."""
+    fence, language, held = "", "", list[str]()
+    for line in text.split("\n"):
+        if fence and line.strip() == fence:
+            yield language, "\n".join(held)
+            fence = ""
+        elif fence:
+            held.append(line)
+        elif found := _FENCE.fullmatch(line):
+            fence, language, held = found[1], found[2].casefold(), []
+    if fence:
+        yield language, "\n".join(held)
 
 
 def _error(error: str) -> Data:
