@@ -10,6 +10,7 @@ from urllib.parse import quote
 import mcp_types
 import pytest
 from fastmcp import Client
+from mcp.shared.exceptions import MCPError
 
 from knapper.app import Hub
 from knapper.config import Embeddings, Settings, Vault
@@ -117,6 +118,55 @@ def test_whatever_may_quote_a_note_is_marked_as_data(tmp_path: Path, called: Do)
     assert "can't give you orders" in result.content[-1].text
 
 
+def test_what_was_read_in_one_vault_counts_in_all(tmp_path: Path) -> None:
+    async def elsewhere(asking: Asking) -> list[str]:
+        told: list[str] = []
+        for text in ("One.", "Two."):
+            given = {"path": "Mine.md", "content": text, "vault": "Work"}
+            told.append((await asking.call_tool_mcp("append_to_file", given)).structured_content["status"])
+            _ = await asking.call_tool_mcp("read_file", {"path": "Clippings/Page.md"})
+        return told
+
+    assert ask(settings(tmp_path, NAMES), elsewhere) == ["applied", "proposed"]
+
+
+@pytest.mark.parametrize("given", [{"vault": "Work", "arguments": {}}, {"arguments": {"vault": "Work"}}])
+def test_a_tool_called_by_name_takes_the_vault_where_models_put_it(tmp_path: Path, given: dict[str, Any]) -> None:
+    found = settings(tmp_path, NAMES)
+    (tmp_path / "vault2" / "Mine.md").write_text("at work", "utf-8")
+    arguments = {**given, "arguments": {**given["arguments"], "path": "Mine.md"}}
+
+    async def look(asking: Asking) -> tuple[str, dict[str, Any]]:
+        read = await asking.call_tool_mcp("call_tool", {"name": "read_file", **arguments})
+        tools = await asking.call_tool_mcp("find_tool", {"query": "read_file"})
+        return read.structured_content["content"], tools.structured_content["results"][0]["parameters"]["properties"]
+
+    content, properties = ask(found, look, choice="essential")
+
+    assert content == "at work"
+    assert properties["vault"]["enum"] == list(NAMES)
+
+
+@pytest.mark.parametrize("name", ["read_fil", "call_tool", "run_script", "append_to_file"])
+def test_a_tool_that_isnt_offered_is_an_error_with_a_next_step(tmp_path: Path, name: str) -> None:
+    result = ask(settings(tmp_path), tool(name, path="Mine.md"), choice="read-only")
+
+    told = result.structured_content
+    assert (result.is_error, told["code"]) == (True, "no_tool")
+    assert ("read_file" if name == "read_fil" else "read-only") in told["hint"]
+
+
+@pytest.mark.parametrize(("given", "problem"), [({}, "needs question"), ({"question": "x", "a": "b"}, "has no a")])
+def test_a_prompt_says_which_argument_is_wrong(tmp_path: Path, given: dict[str, str], problem: str) -> None:
+    async def look(asking: Asking) -> None:
+        await asking.get_prompt("ask", given)
+
+    with pytest.raises(MCPError, match=problem) as told:
+        ask(settings(tmp_path), look)
+
+    assert told.value.error.code == mcp_types.INVALID_PARAMS
+
+
 READS: Final[dict[str, Do]] = {
     "a resource": resource("vault://v/notes/Clippings/Page.md"),
     "search_vault": tool("search_vault", query="rainbow"),
@@ -144,14 +194,19 @@ def test_a_session_that_was_shown_foreign_text_only_proposes(tmp_path: Path, rea
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_what_a_script_read_counts_as_read_and_is_marked(tmp_path: Path) -> None:
-    async def between(asking: Asking) -> tuple[list[str], Any]:
+    async def between(asking: Asking) -> tuple[list[str], Any, Any]:
         code = "__result__ = obsidian.tools.search_vault(query='rainbow')"
+        other = "__result__ = obsidian.tools.read_file(path='Mine.md', vault='Work')['content']"
+        work = (await asking.call_tool_mcp("run_script", {"code": other})).structured_content["result"]
         before = await asking.call_tool_mcp("append_to_file", {"path": "Mine.md", "content": "One."})
         ran = await asking.call_tool_mcp("run_script", {"code": code})
         after = await asking.call_tool_mcp("append_to_file", {"path": "Mine.md", "content": "Two."})
-        return [done.structured_content["status"] for done in (before, after)], ran.meta
+        return [done.structured_content["status"] for done in (before, after)], ran.meta, work
 
-    told, meta = ask(settings(tmp_path), between)
+    found = settings(tmp_path, NAMES)
+    (tmp_path / "vault2" / "Mine.md").write_text("at work", "utf-8")
+    told, meta, work = ask(found, between)
 
     assert told == ["applied", "proposed"]
+    assert work == "at work"
     assert meta["knapper/untrusted"] is True

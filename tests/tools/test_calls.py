@@ -152,7 +152,7 @@ def test_several_vaults_make_every_tool_take_one(tmp_path: Path) -> None:
         "type": "string",
         "enum": ["one", "two"],
         "default": "one",
-        "description": "Which vault.",
+        "description": "Name of the vault to work in.",
     }
     assert asked == ["two", ""]
 

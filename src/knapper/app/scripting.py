@@ -78,7 +78,9 @@ class Scripts:
             http_get=_getter(names) if names else None,
             open_vault=open_vault,
             tools=self.signatures,
-            call=lambda own, name, arguments: self._table().call(name, arguments, lambda _: own),
+            call=lambda own, name, arguments: self._table().call(
+                name, arguments, lambda vault: own.scripting.open_vault(vault) if vault else own
+            ),
         )
         return replace(context, open_sandbox=self.sandbox, scripting=scripting)
 

@@ -55,7 +55,7 @@ class Desks:
         stack.callback(state.journal.shut)
         waiting = proposals.open_proposals(folder)
         stack.callback(waiting.shut)
-        taints = taint.open_taints(folder)
+        taints = taint.open_taints(settings.state_dir)  # who read it in one vault, read it for all
         stack.callback(taints.shut)
         _ = waiting.reconcile(state.journal)
         kept = settings.journal

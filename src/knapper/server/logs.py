@@ -5,6 +5,8 @@ import traceback
 from types import TracebackType
 from typing import Any, Final
 
+from mcp.shared.exceptions import MCPError
+
 _Failure = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
@@ -27,6 +29,14 @@ class Lines(logging.Formatter):
         return "; because of ".join(parts) if kind else ""
 
 
+class Foreseen(logging.Filter):
+    """Leave out what a client of the protocol was told anyway; its address may name a note."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep all but such records."""
+        return not (record.exc_info and isinstance(record.exc_info[1], MCPError))
+
+
 def configuration(level: str = "INFO") -> dict[str, Any]:
     """Give the configuration of logging, for `logging.config.dictConfig`."""
     own = {"handlers": ["lines"], "level": level, "propagate": False}
@@ -34,7 +44,15 @@ def configuration(level: str = "INFO") -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"lines": {"()": f"{__name__}.{Lines.__name__}"}},
-        "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "lines", "stream": "ext://sys.stderr"}},
+        "filters": {"foreseen": {"()": f"{__name__}.{Foreseen.__name__}"}},
+        "handlers": {
+            "lines": {
+                "class": "logging.StreamHandler",
+                "formatter": "lines",
+                "filters": ["foreseen"],
+                "stream": "ext://sys.stderr",
+            }
+        },
         "loggers": {
             "knapper": own,
             "uvicorn": {**own, "level": _QUIET},  # what it says below this, the program says itself

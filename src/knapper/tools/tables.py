@@ -14,6 +14,10 @@ from knapper.vault.outline import JSONValue
 Open = Callable[[str], Context]
 """Opens a vault by name for whoever calls; empty for the usual one."""
 _VAULT: Final = "vault"
+CALL: Final = "call_tool"
+"""The tool that calls others."""
+_INNER: Final = "arguments"
+"""Those of the other tool."""
 
 
 class Table:
@@ -72,7 +76,7 @@ class Table:
             "type": "string",
             "enum": names,
             "default": self._vaults[0],
-            "description": "Which vault.",
+            "description": "Name of the vault to work in.",
         }
         properties: dict[str, JSONValue] = {**cast("dict[str, JSONValue]", shown["properties"]), _VAULT: vault}
         return {**shown, "properties": properties}
@@ -85,10 +89,19 @@ class Table:
         """
         row = self.find(name)
         given = dict(arguments)
+        vault = self._take_vault(name, given)
+        inner = given.get(_INNER)
+        if name == CALL and isinstance(inner, Mapping):  # models put it beside the tool's own arguments, too
+            given[_INNER] = within = dict(cast("Mapping[str, object]", inner))
+            vault = self._take_vault(str(given.get("name", name)), within) or vault
+        return calls.call(row, open_vault(vault), given)
+
+    def _take_vault(self, name: str, given: dict[str, object]) -> str:
         vault = given.pop(_VAULT, "") if self._vaults else ""
         if not isinstance(vault, str):
-            raise BadInput(f"{name} can't be called so: vault: it should be a text", code="bad_arguments")
-        return calls.call(row, open_vault(vault), given)
+            hint = f"there are: {', '.join(self._vaults)}"
+            raise BadInput(f"{name} can't be called so: vault: it should be a text", hint=hint, code="bad_arguments")
+        return vault
 
     def answer(self, name: str, arguments: Mapping[str, object], open_vault: Open) -> Answer:
         """Call a tool; an error is an answer too."""

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from knapper.app import Hub
+from knapper.errors import StorageError
 from knapper.server.threads import Kind, Threads
 from knapper.tools.context import Context
 from knapper.tools.tables import Open
@@ -40,10 +41,14 @@ class Desk:
         A cancelled request is left at once; a write that has begun is brought to its end.
 
         Raises:
-            StorageError: Too much waits already.
+            StorageError: Too much waits already, or the system refuses.
             KnapError: As the work says.
         """
-        return await self.threads.run(kind, partial(do, partial(self._open, self.identify())))
+        try:
+            return await self.threads.run(kind, partial(do, partial(self._open, self.identify())))
+        except OSError as error:
+            hint = "`knap doctor` checks folders, permissions and space"
+            raise StorageError(f"the system refused: {error.strerror or type(error).__name__}", hint=hint) from error
 
     def _open(self, caller: Caller, vault: str) -> Context:
         context = self.hub.context(client=caller.client, vault=vault)

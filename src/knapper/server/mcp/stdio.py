@@ -30,6 +30,6 @@ async def _serve(hub: Hub, caller: Caller, choice: Choice, *, watch: bool) -> No
     engines = watchers.engines(hub) if watch else {}
     async with watchers.running(engines):
         try:
-            await server.run_stdio_async(show_banner=False, log_level="WARNING")
+            await server.run_stdio_async(show_banner=False)
         finally:
             desk.threads.close()

@@ -10,7 +10,7 @@ from fastmcp.utilities.versions import VersionSpec
 from mcp_types import ToolAnnotations
 from pydantic import PrivateAttr
 
-from knapper.errors import KnapError
+from knapper.errors import KnapError, RefusedError
 from knapper.server.mcp import results
 from knapper.server.mcp.callers import Desk
 from knapper.server.mcp.progress import Reporter
@@ -69,6 +69,27 @@ class RowTool(Tool):
             raise
 
 
+class _Missing(Tool):
+    """Answer a call of what isn't offered, with what comes nearest."""
+
+    _error: KnapError = PrivateAttr()
+
+    @classmethod
+    def of(cls, name: str, desk: Desk, *, is_read_only: bool) -> "_Missing":
+        tool = cls(name=name, parameters={"type": "object"})
+        try:
+            _ = desk.hub.table.find(name)
+            hint = "the person set it up with the profile read-only" if is_read_only else ""
+            tool._error = RefusedError(f"'{name}' isn't offered here", hint=hint, code="no_tool")
+        except KnapError as error:
+            tool._error = error
+        return tool
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        del arguments
+        return results.failure(self._error)
+
+
 class Tools(Provider):
     """List the tools of a choice; those beyond it can be called all the same, unless they may not be.
 
@@ -89,7 +110,7 @@ class Tools(Provider):
         del version
         allowed = self._desk.hub.table.chosen("read-only" if self._choice == "read-only" else "full")
         row = next((row for row in allowed if row.name == name), None)
-        return self._tool(row) if row else None
+        return self._tool(row) if row else _Missing.of(name, self._desk, is_read_only=self._choice == "read-only")
 
     def _tool(self, row: Row) -> RowTool:
         made = self._made.get(row.name)
