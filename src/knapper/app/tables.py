@@ -18,7 +18,7 @@ def whole(vaults: Sequence[str] = (), offers: Offers | None = None) -> Table:
         offers: Who does what the agents' tools are asked for; None where there is no model.
     """
     rows = (*table.ROWS, *scripts.ROWS, *(offers or Offers()).rows())
-    finder = Finder(Table(rows))
+    finder = Finder(Table(rows, vaults))
     found = (
         Row(function=finder.find_tool, profile="essential"),
         Row(function=finder.call_tool, effect="destructive", profile="essential", open_world=True, asked=False),

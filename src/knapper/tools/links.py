@@ -6,7 +6,7 @@ from typing import Annotated
 from knapper.errors import BadInput
 from knapper.index.filters import Filter
 from knapper.index.graph import Edge
-from knapper.tools import answers, checks, search
+from knapper.tools import answers, checks, foreign, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.found import Paths
@@ -50,13 +50,15 @@ def find_backlinks(
         edges = [edge for edge in wanted if _key(edge.target) == name]
     shown = {source: context.sees(source) for source in {edge.source for edge in edges}}
     seen = [edge for edge in edges if edge.source != edge.path and shown[edge.source]]
-    page = answers.page(sorted({edge.source for edge in seen}), limit, offset)
+    sources = sorted({edge.source for edge in seen})
+    listed = set(sources[offset : offset + limit])
+    kept = sorted((edge for edge in seen if edge.source in listed), key=lambda edge: (edge.source, edge.line))
     found: list[JSONValue] = [*targets]
     return {
-        **page,
+        **answers.page(sources, limit, offset),
         "exists": bool(targets),
         "notes_of_that_name": found,
-        "links": _of(context, seen, page["results"]),
+        "links": shapes(context, kept),
         **search.missing(freshness),
     }
 
@@ -87,7 +89,7 @@ def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int 
     keys = sorted(spelled)
     shown = answers.page([spelled[key] for key in keys], limit, offset)
     wanted = set(keys[offset : offset + limit])
-    found: list[JSONValue] = [shape(context, edge) for edge in edges if paths.key(edge.target) in wanted]
+    found = shapes(context, [edge for edge in edges if paths.key(edge.target) in wanted])
     return {"path": source, **shown, "links": found, **search.missing(freshness)}
 
 
@@ -104,8 +106,7 @@ def broken_links(context: Context, path: str = "", limit: int = _LIMIT, offset: 
     below = checks.text("path", path).strip("/")
     freshness = context.freshen(meaning=False)
     rows = context.index.catalog.broken(context.restrict(Filter()), below)
-    edges = context.index.graph.edges(rows[offset : offset + limit])
-    found: list[JSONValue] = [shape(context, edge) for edge in edges]
+    found = shapes(context, context.index.graph.edges(rows[offset : offset + limit]))
     return {**answers.stretch(found, len(rows), limit, offset), **search.missing(freshness)}
 
 
@@ -121,6 +122,17 @@ def orphans(context: Context, limit: int = _LIMIT, offset: int = 0) -> Annotated
     freshness = context.freshen(meaning=False)
     rows: list[JSONValue] = [*context.index.catalog.alone(context.restrict(Filter()))]
     return {**answers.page(rows, limit, offset), **search.missing(freshness)}
+
+
+def shapes(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
+    """Give links as every surface shows them; what others wrote in them counts as read."""
+    _ = foreign.found(context, (edge.source for edge in edges if _tells(edge)))
+    return [shape(context, edge) for edge in edges]
+
+
+def _tells(edge: Edge) -> bool:
+    """Tell whether a link shows words of its own, and not only the name of a note that is there."""
+    return edge.path is None or bool(edge.headings or edge.block or edge.alias)
 
 
 def shape(context: Context, edge: Edge) -> dict[str, JSONValue]:
@@ -160,9 +172,3 @@ def _bare(note_name: str) -> str:
 
 def _key(name: str) -> str:
     return paths.key(name).removesuffix(_NOTE)
-
-
-def _of(context: Context, edges: Sequence[Edge], shown: JSONValue) -> list[JSONValue]:
-    wanted = set(map(str, shown)) if isinstance(shown, list) else set[str]()
-    kept = sorted((edge for edge in edges if edge.source in wanted), key=lambda edge: (edge.source, edge.line))
-    return [shape(context, edge) for edge in kept]

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from knapper.errors import BadInput
 from knapper.index.graph import Lookup
-from knapper.tools import answers, checks, search
+from knapper.tools import answers, checks, foreign, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.linked import Neighbors, Reach
@@ -53,6 +53,8 @@ def get_links(
         for each, title in titles
     ]
     unresolved: list[JSONValue] = [*walk.unresolved(source)] if direction != "in" else []
+    if unresolved:
+        _ = foreign.found(context, [source])  # words of whoever wrote the note
     page = answers.stretch(rows, len(found), limit, offset)
     return {"path": source, **page, "unresolved": unresolved, **search.missing(freshness)}
 
