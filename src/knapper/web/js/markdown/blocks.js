@@ -155,7 +155,7 @@ class Reader {
     const head = cells(row);
     const align = cells(under).map((one) => (one.endsWith(":") ? (one.startsWith(":") ? "center" : "end") : "start"));
     if (head.length !== align.length) return false;
-    const rows = this.rows.slice(this.at + 2, stop).map((one) => cells(one).slice(0, head.length));
+    const rows = this.rows.slice(this.at + 2, stop).map(cells);
     return this.push({ kind: "table", head, align, rows }, stop);
   }
 
@@ -179,7 +179,8 @@ class Reader {
   }
 
   push(block, stop) {
-    this.blocks.push({ ...block, first: this.line + this.at, last: this.line + stop - 1 });
+    const last = this.line + Math.min(stop, this.rows.length) - 1; // a fence may be open at the end
+    this.blocks.push({ ...block, first: this.line + this.at, last });
     this.at = stop;
     return true;
   }

@@ -110,7 +110,7 @@ class View {
 
   table(block) {
     const cell = (tag) => (text, at) =>
-      el(tag, { class: `align-${block.align[at]}`, scope: tag === "th" ? "col" : null }, this.inline(text));
+      el(tag, { class: `align-${block.align[at] ?? "start"}`, scope: tag === "th" ? "col" : null }, this.inline(text));
     const head = el("thead", {}, el("tr", {}, block.head.map(cell("th"))));
     const body = el(
       "tbody",
