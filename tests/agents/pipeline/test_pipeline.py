@@ -1,0 +1,326 @@
+"""Several agents in a row: switches, accounting, events, the orchestrator, history, and stopping."""
+
+import asyncio
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from knapper.agents.pipeline import histories, requests
+from knapper.agents.pipeline.answering import Answering
+from knapper.agents.pipeline.events import Outcome, PipelineEvent
+from knapper.agents.pipeline.orchestrator import OrchestratorSettings
+from knapper.agents.pipeline.pipeline import Run
+from knapper.agents.pipeline.records import ChatMessage, EditFailure, EditResults
+from knapper.agents.pipeline.requests import Request
+from knapper.agents.pipeline.runs import PausedRun, open_runs
+from knapper.agents.presets import AgentToggles, Preset, open_presets
+from knapper.agents.scopes import ContextScopeConfig, EditRules
+from knapper.agents.sessions.records import Exchange
+from knapper.agents.sessions.store import open_store
+from knapper.agents.task import prior
+from knapper.agents.task.replies import EditInstruction
+from knapper.agents.usage import Limits, open_meter
+from knapper.errors import BadInput, NotFound
+from tests.agents import runs, scripts
+from tests.agents.scripted import NOW, Call
+from tests.agents.scripts import Cast
+from tests.tools import opened
+
+NOTES = {
+    "Garden.md": "# Garden\n\nThe fence is green. See [[Plants]].\n",
+    "Plants.md": "# Plants\n\nRoses and [[Soil]].\n",
+    "Soil.md": "# Soil\n\nLoam.\n",
+}
+ORDER = '{"next": "%s", "focus": "%s", "reason": "because"}'
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> opened.Opener:
+    return opened.vault(tmp_path, NOTES)
+
+
+def test_the_task_alone_is_the_default_and_at_least_one_agent_works() -> None:
+    assert AgentToggles() == AgentToggles(scout=False, web=False, task=True)
+    with pytest.raises(BadInput):
+        _ = AgentToggles(task=False)
+
+
+def test_the_switches_are_kept(tmp_path: Path) -> None:
+    kept = open_presets(tmp_path)
+    usual = AgentToggles()
+
+    assert kept.toggles(usual) == usual
+    kept.set_toggles(AgentToggles(scout=True, task=False))
+    kept.shut()
+    again = open_presets(tmp_path)
+
+    assert again.toggles(usual) == AgentToggles(scout=True, task=False)
+    again.shut()
+
+
+def test_presets_are_kept_whole_by_name(tmp_path: Path) -> None:
+    one = Preset(
+        name="Work Notes",
+        scope=ContextScopeConfig(link_depth=3, include_same_folder=True, excluded_folders=("Private",)),
+        rules=EditRules(editable="linked", can=frozenset({"add"})),
+        added=("Garden.md",),
+        toggles=AgentToggles(scout=True, web=True, task=False),
+    )
+    kept = open_presets(tmp_path)
+    kept.save(one)
+
+    assert kept.find(" work  notes ") == one
+    assert kept.list() == [one]
+    kept.delete("WORK NOTES")
+    with pytest.raises(NotFound, match="Work"):
+        kept.delete("Work Notes")
+    with pytest.raises(BadInput):
+        kept.save(Preset(name=" "))
+    kept.shut()
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("chat_history_length", 0, 100), ("token_limit", 3_000, None)])
+def test_settings_of_a_request_have_their_ranges(name: str, least: int, most: int | None) -> None:
+    assert (Request(task="x").chat_history_length, Request(task="x").token_limit) == (10, 16_000)
+    for wrong in (least - 1, *([most + 1] if most else [])):
+        with pytest.raises(BadInput):
+            _ = requests.of({**Request(task="x").as_dict(), name: wrong})
+
+
+def test_a_request_is_kept_whole() -> None:
+    one = Request(
+        task="x",
+        current="Garden.md",
+        toggles=AgentToggles(web=True),
+        scope=ContextScopeConfig(link_depth=1),
+        rules=EditRules(editable="current", can=frozenset({"create"})),
+        added=("Soil.md",),
+        orchestrate=True,
+        session_id="s",
+    )
+
+    assert requests.of(one.as_dict()) == one
+
+
+def test_tokens_are_counted_by_phase_and_the_outcome_has_all(vault: opened.Opener) -> None:
+    cast = Cast({"scout": [[scripts.select("Plants.md")]], "task": [scripts.task("Roses.")]})
+
+    ended = runs.do(vault, cast, toggles=AgentToggles(scout=True))
+
+    counts = ended.run.pipeline.token_accounting
+    assert counts.scout_tokens > 0
+    assert counts.task_tokens > 0
+    assert counts.web_tokens == 0
+    assert counts.total_tokens == counts.scout_tokens + counts.task_tokens
+    assert ended.run.pipeline.scout is not None
+    assert ended.run.pipeline.scout.tokens_used == counts.scout_tokens
+    assert ended.outcome.usage["total_tokens"] == counts.total_tokens
+
+
+def test_the_task_is_told_why_each_note_is_there(vault: opened.Opener) -> None:
+    first = [Call("search_keyword", {"query": "roses"})]
+    cast = Cast({"scout": [first, [scripts.select("Plants.md")]], "task": [scripts.task("Roses.")]})
+
+    _ = runs.do(vault, cast, "what grows?", toggles=AgentToggles(scout=True))
+
+    assert "## Prior agent context" in cast.system("task")
+    assert "- confidence: done" in cast.system("task")
+    assert '"Plants.md": keyword in content' in cast.system("task")
+    assert "why: keyword in content" in cast.prompts("task")
+
+
+def test_events_tell_how_far_the_run_is(vault: opened.Opener) -> None:
+    cast = Cast({"scout": [[scripts.select("Plants.md")]], "task": [scripts.task("Roses.")]})
+
+    ended = runs.do(vault, cast, toggles=AgentToggles(scout=True))
+
+    told = [(one["phase"], one["state"]) for event in ended.of("progress") for one in [event.as_dict()]]
+    assert told == [
+        *(("scout", "started"), ("scout", "ended")),
+        *(("task", "started"), ("task", "going_on"), ("task", "ended")),
+    ]
+    assert [event.kind for event in ended.events if event.kind in {"selection", "context"}] == ["selection", "context"]
+
+
+def test_the_orchestrator_sends_whom_it_needs_and_may_go_round_again(vault: opened.Opener) -> None:
+    cast = Cast(
+        {
+            "orchestrator": [
+                [ORDER % ("scout", "plants")],
+                [ORDER % ("web", "prices")],
+                [ORDER % ("scout", "soil")],
+                [ORDER % ("task", "")],
+            ],
+            "scout": [[scripts.select("Plants.md")], [scripts.select("Plants.md", "Soil.md")]],
+            "web": [["never"]],
+            "task": [scripts.task("Done.")],
+        }
+    )
+
+    ended = runs.do(vault, cast, toggles=AgentToggles(scout=True, web=True), orchestrate=True)
+
+    assert [step.phase for step in ended.run.frozen.steps] == ["scout", "web", "scout"]
+    assert "Look for this now: soil" in cast.prompts("scout", 1)
+    assert ended.paths == ["Plants.md", "Soil.md"]
+    assert ended.run.pipeline.token_accounting.orchestrator_tokens > 0
+
+
+@pytest.mark.parametrize("said", ["no idea", '{"next": "web"}', '{"next": "rm"}', "[]", '{"next": "scout"'])
+def test_where_the_orchestrator_says_nothing_of_use_the_usual_order_holds(vault: opened.Opener, said: str) -> None:
+    cast = Cast({"orchestrator": [[said]], "scout": [[scripts.select("Plants.md")]], "task": [scripts.task("Done.")]})
+
+    ended = runs.do(vault, cast, toggles=AgentToggles(scout=True), orchestrate=True)
+
+    assert [step.phase for step in ended.run.frozen.steps] == ["scout"]
+    assert ended.outcome.state == "complete"
+
+
+def test_the_budget_of_the_orchestrator_ends_gathering(vault: opened.Opener) -> None:
+    turns = [[ORDER % ("scout", "a")], [ORDER % ("web", "b")]] * 5
+    cast = Cast({"orchestrator": turns, "scout": [[scripts.select("Plants.md")]], "task": [scripts.task("Done.")]})
+    both = AgentToggles(scout=True, web=True)
+
+    few = runs.do(vault, cast, toggles=both, orchestrate=True, agents_orchestrator=OrchestratorSettings(steps=3))
+    poor = runs.do(vault, cast, toggles=both, orchestrate=True, agents_orchestrator=OrchestratorSettings(tokens=1))
+
+    assert len(few.run.frozen.steps) == 3
+    assert len(poor.run.frozen.steps) == 1
+    assert {few.outcome.state, poor.outcome.state} == {"complete"}
+    for wrong in (0, 9):
+        with pytest.raises(BadInput):
+            _ = OrchestratorSettings(steps=wrong)
+
+
+def test_stopping_while_the_task_is_done_keeps_what_was_found(vault: opened.Opener) -> None:
+    def stop(_: object) -> list[str]:
+        raise asyncio.CancelledError
+
+    cast = Cast({"scout": [[scripts.select("Soil.md")]], "task": [stop]})
+    with runs.context(vault) as context:
+        made = Run(runs.agents(cast), context, Request(task="x", toggles=AgentToggles(scout=True)))
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(made.run(lambda _: None))
+        outcome = made.outcome()
+
+    assert outcome.state == "cancelled"
+    assert "[[Soil.md]]" in outcome.answer
+
+
+def test_a_model_that_fails_ends_the_run_with_its_error(vault: opened.Opener) -> None:
+    def fail(_: object) -> list[str]:
+        from pydantic_ai.exceptions import ModelHTTPError  # noqa: PLC0415
+
+        raise ModelHTTPError(status_code=503, model_name="scripted")
+
+    ended = runs.do(vault, Cast({"task": [fail]}), current="Garden.md")
+
+    assert ended.outcome.state == "failed"
+    assert ended.outcome.error is not None
+    assert ended.of("error")
+
+
+def exchange(number: int, **outcome: object) -> Exchange:
+    return Exchange(
+        number=number,
+        at=NOW,
+        question=f"question {number}",
+        file="Garden.md",
+        outcome={"answer": f"answer {number}", **outcome},  # pyright: ignore[reportArgumentType]
+        messages="[]",
+    )
+
+
+def test_history_is_counted_in_messages() -> None:
+    turns = [exchange(number) for number in range(1, 8)]
+
+    assert histories.messages(turns, 0) == []
+    assert [one.content for one in histories.messages(turns, 3)] == ["answer 6", "question 7", "answer 7"]
+    assert len(histories.messages(turns, 10)) == 10
+    assert len(histories.messages(turns, 100)) == 14
+
+
+def test_a_message_keeps_the_open_note_its_edits_and_their_results() -> None:
+    edit = {"file": "Garden.md", "position": "end", "content": "x"}
+    failure = {"file": "No.md", "error": "not there", "code": "not_found", "position": "end"}
+    results = {"success": 1, "failed": 1, "failures": [failure]}
+    turn = exchange(1, proposed_edits=[edit], edit_results=results, proposals=["p1"])
+
+    asked, answered = histories.messages([turn], 2, lambda name: f"{name} was accepted")
+
+    assert (asked.role, asked.active_file) == ("user", "Garden.md")
+    assert list(answered.proposed_edits) == [EditInstruction(file="Garden.md", position="end", content="x")]
+    assert answered.edit_results == EditResults(
+        success=1, failures=(EditFailure(file="No.md", error="not there", code="not_found", position="end"),)
+    )
+    assert answered.fate == "p1 was accepted"
+    assert answered.as_dict()["edit_results"] == results
+
+
+def test_the_model_hears_its_edits_and_what_became_of_them() -> None:
+    edit = EditInstruction(file="Garden.md", position="end", content="x")
+    results = EditResults(success=0, failures=(EditFailure(file="Garden.md", error="too late", position="end"),))
+    answered = ChatMessage(
+        id="1", role="assistant", content="Did it.", timestamp=NOW, proposed_edits=(edit,), edit_results=results
+    )
+
+    told = str(prior.messages([answered]))
+
+    assert '"position": "end"' in told
+    assert "too late" in told
+
+
+def answering(folder: Path, cast: Cast, **more: object) -> Answering:
+    return Answering(
+        agents=runs.agents(cast),
+        runs=open_runs(folder, lambda: NOW),
+        store=open_store(folder, lambda: NOW),
+        folder=folder,
+        now=lambda: NOW,
+        **more,  # pyright: ignore[reportArgumentType]
+    )
+
+
+def test_a_turn_is_kept_and_paid_for(vault: opened.Opener, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    cast = Cast({"task": [scripts.task("Roses.")]})
+    made = answering(own, cast, meter=open_meter(own, Limits(), lambda: NOW))
+    session = made.store.begin(file="Plants.md")
+    events: list[PipelineEvent] = []
+
+    with runs.context(vault) as context:
+        request = Request(task="what?", current="Plants.md", session_id=session.id)
+        outcome = asyncio.run(made.ask(request, context, events.append))
+
+    (turn,) = made.store.turns(session.id)
+    assert (turn.question, turn.file, turn.outcome["answer"]) == ("what?", "Plants.md", "Roses.")
+    assert events[-1] is outcome
+    assert isinstance(events[-1], Outcome)
+    assert made.meter is not None
+    assert made.meter.of_run(request.run_id).tokens == outcome.usage["total_tokens"]
+
+
+def test_waiting_runs_are_taken_once_and_only_by_whom_they_may(tmp_path: Path) -> None:
+    kept = open_runs(tmp_path, lambda: NOW)
+    for name, client in (("r1", "mcp"), ("r2", "http")):
+        kept.pause(PausedRun(id=name, client=client, at=NOW, question={"question": "?"}, request={}, state={}))
+
+    assert [one.id for one in kept.list("mcp")] == ["r1"]
+    with pytest.raises(NotFound):
+        _ = kept.take("r1", "http")
+    assert kept.take("r1", "mcp").question == {"question": "?"}
+    with pytest.raises(NotFound):
+        _ = kept.take("r1", "mcp")
+    assert kept.take("r2").client == "http"
+    kept.shut()
+
+
+def test_runs_that_waited_for_too_long_go(tmp_path: Path) -> None:
+    kept = open_runs(tmp_path, lambda: NOW)
+    old = NOW - dt.timedelta(days=31)
+    kept.pause(PausedRun(id="old", client="mcp", at=old, question={}, request={}, state={}))
+    kept.pause(PausedRun(id="new", client="mcp", at=NOW, question={}, request={}, state={}))
+
+    assert [one.id for one in kept.list()] == ["new"]
+    kept.shut()
