@@ -69,10 +69,8 @@ class Brain:
         return [kind for kind, asked in self.asked if asked == task]
 
     async def _reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        kind = next(name for start, name in _KINDS.items() if (info.instructions or "").startswith(start))
         prompt = _prompt(messages)
-        found = _TASK.match(prompt)
-        task = found.group(1) if found else ""
+        kind, task = what(info.instructions or "", prompt)
         self.asked.append((kind, task))
         self.prompts[kind, task] = prompt
         self.at_once += 1
@@ -83,15 +81,22 @@ class Brain:
                 self.before(kind, task)
         finally:
             self.at_once -= 1
-        return ModelResponse(parts=[TextPart(content=self._said(kind, task))], usage=self.usage)
+        return ModelResponse(parts=[TextPart(content=self.said(kind, task))], usage=self.usage)
 
-    def _said(self, kind: str, task: str) -> str:
+    def said(self, kind: str, task: str) -> str:
         if kind == "judge":
             split = "true" if task in self.plans else "false"
             return f'{{"split": {split}, "why": "so it is", "strategy": "analysis"}}'
         if kind == "plan":
             return plan(self.plans[task])
         return self.answers.get(f"{kind} {task}", self.answers.get(task, f"{kind} of {task}."))
+
+
+def what(instructions: str, prompt: str) -> tuple[str, str]:
+    """Tell what is asked for: its kind, and its task."""
+    kind = next(name for start, name in _KINDS.items() if instructions.startswith(start))
+    found = _TASK.match(prompt)
+    return kind, found.group(1) if found else ""
 
 
 def plan(parts: Sequence[Part]) -> str:

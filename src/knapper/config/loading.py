@@ -9,7 +9,7 @@ import platformdirs
 from knapper.config import clients, environment, files, layers, values, vaults
 from knapper.config.files import Document
 from knapper.config.layers import Found, Sources
-from knapper.config.sections import agents, audio, model, scripts, server, web
+from knapper.config.sections import agents, audio, model, runs, scripts, server, web
 from knapper.config.setting import count, text
 from knapper.config.settings import Embeddings, Journal, Origin, Search, Settings, Vault
 from knapper.config.table import CONFIG_ENV, SETTINGS
@@ -106,6 +106,7 @@ def _settings(sources: Sources, where: Path) -> Settings:
         web=web.read(said),
         scripts=scripts.read(said),
         agents=agents.read(said),
+        runs=runs.read(said),
         proposal_days=count(said, "proposals.expire_days"),
         journal=Journal(max_mb=count(said, "journal.max_mb"), max_age_days=count(said, "journal.max_age_days")),
         commits_to_git=text(said, "git.commit") == "yes",

@@ -7,6 +7,7 @@ from typing import Literal
 from knapper.config.sections.agents import Agents
 from knapper.config.sections.audio import Audio
 from knapper.config.sections.model import Model
+from knapper.config.sections.runs import Runs
 from knapper.config.sections.scripts import Scripts
 from knapper.config.sections.server import Server
 from knapper.config.sections.web import Web
@@ -105,6 +106,7 @@ class Settings:
     web: Web = field(default_factory=Web)
     scripts: Scripts = field(default_factory=Scripts)
     agents: Agents = field(default_factory=Agents)
+    runs: Runs = field(default_factory=Runs)
     proposal_days: int = 30
     """How long a proposal waits."""
     journal: Journal = Journal()

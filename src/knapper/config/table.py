@@ -1,6 +1,6 @@
 """List every setting."""
 
-from knapper.config.sections import agents, audio, model, scripts, server, web
+from knapper.config.sections import agents, audio, model, runs, scripts, server, web
 from knapper.config.setting import Setting
 
 SETTINGS = (
@@ -53,6 +53,7 @@ SETTINGS = (
     *audio.SETTINGS,
     *web.SETTINGS,
     *agents.SETTINGS,
+    *runs.SETTINGS,
     *scripts.SETTINGS,
     Setting(
         name="proposals.expire_days",

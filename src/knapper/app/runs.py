@@ -1,0 +1,161 @@
+"""Make what runs work with: the model, the notes with a sandbox, and where all is kept, as the configuration says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from knapper.agents import models, usage
+from knapper.agents.models import Patience
+from knapper.agents.prompting import Prompts
+from knapper.agents.run import store
+from knapper.agents.run.engine import Engine
+from knapper.agents.run.finding import Finding
+from knapper.agents.run.records import Limits
+from knapper.agents.run.runs import Runs
+from knapper.agents.run.strategies import Strategies
+from knapper.agents.run.wording import Wording
+from knapper.app import model_choice
+from knapper.app.chats import CLIENT, now
+from knapper.app.scripting import Scripts
+from knapper.changes.writer import Asked
+from knapper.codemode import checkpoints
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from knapper.agents.run.engine import AskPerson
+    from knapper.agents.run.store import Store
+    from knapper.agents.usage import Meter
+    from knapper.app.hub import Hub
+    from knapper.codemode.checkpoints import Checkpoints
+    from knapper.config import Settings
+    from knapper.tools.context import Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRuns:
+    """Hold the runs of one vault, and open what carries them out."""
+
+    runs: Runs
+    store: Store
+    meter: Meter
+    checkpoints: Checkpoints
+    scripts: Scripts = field(repr=False)
+    hub: Hub = field(repr=False)
+    vault: str
+
+    def engine(
+        self,
+        model: str = "",
+        *,
+        person: AskPerson | None = None,
+        roots: Sequence[str] = (),
+        hosts: Sequence[str] = (),
+    ) -> Engine:
+        """Open a model, and what it works with; nothing is sent yet.
+
+        Args:
+            model: Its name; empty for the configured one.
+            person: Asks a person; None where nobody is there.
+            roots: Folders that scripts may read, beyond those of the configuration.
+            hosts: Hosts that they may get pages from, beyond those of the configuration.
+
+        Raises:
+            SetupError: There is no such model, or no key for it.
+        """
+        settings = self.hub.settings
+        own = settings.model
+        wanted = model_choice.wanted(settings, model)
+        patience = Patience(timeout_s=own.timeout_s, retries=own.retries)
+        beside = settings.config_file.parent
+        return Engine(
+            model=models.open_model(wanted, model_choice.keys(settings).find, patience),
+            name=str(wanted[0]),
+            store=self.store,
+            folder=self.runs.folder,
+            context_of=lambda run: self._context(run, roots, hosts),
+            retrieve=Finding(checkpoints=self.checkpoints),
+            words=Wording(folder=beside / "prompts"),
+            strategies=strategies(settings),
+            prompts=Prompts(folder=beside / "prompts"),
+            meter=self.meter,
+            person=person,
+            context_tokens=own.context_tokens,
+        )
+
+    def is_ready(self) -> bool:
+        """Tell whether the sandbox can run scripts at once, or has to be prepared first."""
+        return self.scripts.sandbox().code.is_ready()
+
+    def close(self) -> None:
+        """Close what is open; the hub stays open."""
+        self.scripts.close()
+        self.checkpoints.shut()
+        self.meter.shut()
+        self.store.shut()
+
+    def __enter__(self) -> Self:
+        """Use the runs in a block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close them."""
+        self.close()
+
+    def _context(self, run: str, roots: Sequence[str], hosts: Sequence[str]) -> Context:
+        def opened(vault: str) -> Context:
+            return self.hub.context(client=CLIENT, vault=vault, asked=Asked(run=run))
+
+        if not roots and not hosts:
+            return opened(self.vault)  # with the hub's own sandbox
+        return self.scripts.allowed(opened(self.vault), opened, roots=roots, hosts=hosts)
+
+
+def open_runs(hub: Hub, vault: str = "") -> TaskRuns:
+    """Open the runs of a vault.
+
+    Args:
+        hub: Holds the vaults; it stays open as long as the runs are used.
+        vault: The vault's name; empty for the first.
+
+    Raises:
+        NotFound: There is no such vault.
+        StorageError: The runs can't be opened.
+    """
+    opened = hub.open(vault)
+    folder = opened.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    own = hub.settings.model
+    allowed = usage.Limits(run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents)
+    kept = store.open_store(folder)
+    return TaskRuns(
+        runs=Runs(store=kept, folder=folder),
+        store=kept,
+        meter=usage.open_meter(folder, allowed, now),
+        checkpoints=checkpoints.open_checkpoints(folder, now),
+        scripts=Scripts(hub.settings, lambda: hub.table),
+        hub=hub,
+        vault=opened.vault.name,
+    )
+
+
+def limits(settings: Settings) -> Limits:
+    """Give what the configuration lets a run take."""
+    own = settings.runs
+    return Limits(
+        depth=own.depth,
+        nodes=own.nodes,
+        seconds=own.minutes * 60.0,
+        tokens=own.tokens,
+        cents=own.cents,
+        parallel=own.parallel,
+    )
+
+
+def strategies(settings: Settings) -> Strategies:
+    """Find the strategies: the person's own lie in the folder ``strategies`` beside the configuration file."""
+    return Strategies(folder=settings.config_file.parent / "strategies")

@@ -1,0 +1,70 @@
+"""A brain on loopback, for runs in other processes; it speaks OpenAI's protocol and remembers what it was asked."""
+
+import json
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.agents.run_world import Brain, what
+
+
+@dataclass
+class Served:
+    brain: Brain
+    address: str = ""
+    asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    wait_s: float = 0
+    over: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def model(self) -> str:
+        return f"tiny@{self.address}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    served: Served
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        del format, args
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        messages = request["messages"]
+        prompt = next(str(one["content"]) for one in messages if one["role"] == "user")
+        kind, task = what(str(messages[0]["content"]), prompt)
+        self.served.asked.append((kind, task))
+        self.served.over.wait(self.served.wait_s)
+        message = {"role": "assistant", "content": self.served.brain.said(kind, task)}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+        whole = {"id": "x", "object": "chat.completion", "created": 1, "model": "tiny"}
+        body = json.dumps({**whole, "choices": [choice], "usage": usage}).encode()
+        try:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:
+            return
+
+
+@contextmanager
+def serving(brain: Brain, *, wait_s: float = 0) -> Generator[Served]:
+    """Serve a brain."""
+    served = Served(brain=brain, wait_s=wait_s)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Own", (Handler,), {"served": served}))
+    server.daemon_threads = True
+    served.address = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield served
+    finally:
+        served.over.set()
+        server.shutdown()
+        server.server_close()
+        thread.join(5)

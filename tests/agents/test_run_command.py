@@ -1,0 +1,192 @@
+"""`knap run` with a model on loopback."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knapper.cli import main
+from knapper.cli.codes import ExitCode
+from tests.agents import run_server
+from tests.agents.run_server import Served
+from tests.agents.run_world import Brain, Part
+
+PLAN = {"T all": [Part("Alpha grows?"), Part("Beta stays?", needs=["Alpha grows?"])]}
+NOTES = {"A.md": "# A\n\nAlpha grows tall.\n", "B.md": "# B\n\nBeta stays small.\n"}
+
+
+@pytest.fixture
+def vault(tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "vault"
+    root.mkdir()
+    for name, text in NOTES.items():
+        (root / name).write_text(text, encoding="utf-8")
+    monkeypatch.setenv("VAULT_PATH", str(root))
+    monkeypatch.setenv("KNAP_EMBEDDINGS", "none")
+    monkeypatch.setenv("KNAP_RUNS_CODE_MODE", "off")
+    monkeypatch.chdir(own_home)
+    return root
+
+
+def knap(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    code = main.run(["run", *args])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def told(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
+    return json.loads(knap(capsys, *args, "--json")[1])
+
+
+def begun(capsys: pytest.CaptureFixture[str], server: Served, *more: str) -> str:
+    return str(told(capsys, "T", "all", "--model", server.model, *more)["id"])
+
+
+def test_a_task_is_carried_out_and_each_step_is_shown(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    brain = Brain(plans=PLAN, answers={"Alpha grows?": "Tall. [[A]] (lines 3-3)"})
+    with run_server.serving(brain) as server:
+        code, out, err = knap(capsys, "T all", "--model", server.model)
+
+    assert code == ExitCode.OK
+    assert out == "join of T all.\n"
+    assert re.search(r"✓ 1  Alpha grows\?  score \d.\d\d, 1 citation, 15 tokens", err)
+    assert "… root  joining: T all" in err
+    assert "complete, 3 nodes, 50 + 25 tokens" in err
+    assert vault.is_dir()
+
+
+@pytest.mark.usefixtures("vault")
+def test_the_exit_code_says_how_a_run_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    halves = {"Halves": [Part("Alpha tall?"), Part("Beta small?")]}
+    with run_server.serving(Brain(plans={**PLAN, **halves}, answers={"Beta small?": " "})) as server:
+        whole = knap(capsys, "T all", "--model", server.model)
+        half = knap(capsys, "Halves", "--model", server.model)
+        server.brain.answers["Nothing"] = " "
+        none = knap(capsys, "Nothing", "--model", server.model, "--nodes", "1")
+
+    assert whole[0] == ExitCode.OK
+    assert half[0] == ExitCode.PARTIAL
+    assert "**Beta small?**: the model said nothing" in half[1]
+    assert none[0] == ExitCode.FAILED
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_run_can_be_looked_at_from_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    with run_server.serving(Brain(plans=PLAN)) as server:
+        run_id = begun(capsys, server)
+        listed = knap(capsys, "list")
+        status = told(capsys, "status", run_id)
+        tree = knap(capsys, "trace", "tree", run_id)[1]
+        node = told(capsys, "trace", "node", run_id, "2")
+        shown = knap(capsys, "trace", "node", run_id[:12], "1")[1]
+
+    assert run_id in listed[1]
+    assert (status["state"], status["answer"], status["node_count"]) == ("complete", "join of T all.", 3)
+    assert [line.split()[1] for line in tree.splitlines()] == ["root", "1", "2"]
+    assert node["hard"] == ["1"]
+    assert node["retrieval"]["sources"]
+    assert "answer of Alpha grows?." in shown
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_run_that_is_done_goes_on_without_a_word_to_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    with run_server.serving(Brain(plans=PLAN)) as server:
+        run_id = begun(capsys, server)
+        server.asked.clear()
+        code, out, _ = knap(capsys, "resume", run_id)
+
+    assert code == ExitCode.OK
+    assert out == "join of T all.\n"
+    assert server.asked == []
+
+
+def test_replay_asks_again_where_a_note_has_changed(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with run_server.serving(Brain(plans={"T all": [Part("Alpha tall?"), Part("Beta small?")]})) as server:
+        run_id = begun(capsys, server)
+        (vault / "B.md").write_text("# B\n\nBeta has grown.\n", encoding="utf-8")
+        server.asked.clear()
+        _ = knap(capsys, "resume", run_id, "--replay", "stale")
+
+    assert server.asked == [("answer", "Beta small?")]
+
+
+def test_an_answer_becomes_a_note_by_a_proposal_and_undo_takes_it_back(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with run_server.serving(Brain(plans=PLAN)) as server:
+        run_id = begun(capsys, server)
+    proposed = told(capsys, "export", run_id, "Runs/Answer.md")
+    before = (vault / "Runs").exists()
+
+    accepted = main.run(["edits", "accept", str(proposed["proposal_id"]), "--yes"])
+    text = (vault / "Runs/Answer.md").read_text(encoding="utf-8")
+    undone = main.run(["undo", "--run", run_id])
+
+    assert (proposed["status"], before) == ("proposed", False)
+    assert (accepted, undone) == (0, 0)
+    assert f"run: {run_id}" in text
+    assert "join of T all." in text
+    assert not (vault / "Runs/Answer.md").exists()
+
+
+@pytest.mark.usefixtures("vault")
+def test_in_a_folder_each_part_becomes_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    with run_server.serving(Brain(plans=PLAN)) as server:
+        run_id = begun(capsys, server)
+    proposed = told(capsys, "export", run_id, "Runs/T")
+
+    paths = {file["path"] for file in proposed["files"]}
+    assert paths == {"Runs/T/Answer.md", "Runs/T/1 Alpha grows.md", "Runs/T/2 Beta stays.md"}
+
+
+@pytest.mark.usefixtures("vault")
+def test_strategies_are_listed_with_ones_own_which_win(own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = own_home / "strategies"
+    folder.mkdir()
+    (folder / "cooking.md").write_text("# Cooking\n\nMaking dinner.\n\n## Skeleton\n\n- Shopping\n", encoding="utf-8")
+    (folder / "research.md").write_text("Mine.\n", encoding="utf-8")
+    with run_server.serving(Brain(plans=PLAN)) as server:
+        code, _, _ = knap(capsys, "T all", "--strategy", "cooking", "--model", server.model)
+    rows = told(capsys, "strategies")["results"]
+
+    assert code == ExitCode.OK
+    assert [row["name"] for row in rows] == ["software", "research", "analysis", "planning", "cooking"]
+    assert (rows[1]["summary"], rows[1]["own"]) == ("Mine.", True)
+
+
+@pytest.mark.usefixtures("vault")
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (("status", "nothing"), ExitCode.USAGE, "no run 'nothing'"),
+        (("T", "--strategy", "x", "--model", "tiny@http://127.0.0.1:9/v1"), ExitCode.USAGE, "no strategy 'x'"),
+        (("T", "--depth", "99", "--model", "tiny@http://127.0.0.1:9/v1"), ExitCode.USAGE, "depth is 99"),
+        (("T",), ExitCode.SETUP, "no model is set"),
+    ],
+)
+def test_what_can_not_be_done_is_told(
+    args: tuple[str, ...], code: ExitCode, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, _, err = knap(capsys, *args)
+
+    assert found == code
+    assert message in err
+
+
+@pytest.mark.usefixtures("vault")
+def test_options_of_all_commands_may_stand_before_a_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(knap(capsys, "--json", "list")[1])["total"] == 0
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_run_that_does_not_go_on_can_not_be_cancelled(capsys: pytest.CaptureFixture[str]) -> None:
+    with run_server.serving(Brain(plans=PLAN)) as server:
+        run_id = begun(capsys, server)
+
+    code, out, _ = knap(capsys, "cancel", run_id)
+
+    assert code == ExitCode.NOTHING
+    assert "doesn't go on: complete" in out
+    assert knap(capsys, "delete", run_id)[0] == ExitCode.OK
