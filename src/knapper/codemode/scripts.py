@@ -39,7 +39,7 @@ def run_script(
 
     Args:
         context: The vault, as the client sees it.
-        code: Python.
+        code: The script, in Python 3; it sets ``__result__``.
         profile: What else it may read, where the owner allows any: local for files, extended for files and pages.
         timeout_s: How long it may take, in seconds; never longer than the owner allows.
 

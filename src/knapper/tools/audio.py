@@ -26,7 +26,7 @@ def transcribe_audio(context: Context, path: str) -> Annotated[Answer, shapes.Tr
 
     Args:
         context: The vault, as the client sees it.
-        path: Of the note, relative to the vault, or absolute and inside it.
+        path: Path of the note, relative to the vault, or absolute and inside it.
 
     Returns:
         ``results``, each with ``file`` and ``transcript``, and where they are known speakers and times; ``errors`` for

@@ -25,9 +25,9 @@ def create_file(
 
     Args:
         context: The vault, as the client sees it.
-        path: Of the new note; one without ending gets ``.md``.
-        content: Its text, as it is to stand there.
-        frontmatter: Its properties: an object, or one as JSON text.
+        path: Path of the new note; without an ending it gets ``.md``.
+        content: The note's text, without frontmatter.
+        frontmatter: The note's properties: an object, or an object as JSON text.
 
     Raises:
         BadInput: The properties aren't an object, or the path can't be a file's.
@@ -42,9 +42,9 @@ def write_file(context: Context, path: str, content: str, expected_hash: str) ->
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there.
+        path: Path of an existing note.
         content: The new text.
-        expected_hash: Of the note that is replaced, as reading it told.
+        expected_hash: The ``hash`` that read_file told of the note that is replaced.
 
     Raises:
         ConflictError: The note has another hash by now.
@@ -60,7 +60,7 @@ def append_to_file(context: Context, path: str, content: str, expected_hash: str
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there.
+        path: Path of an existing note.
         content: What comes after its last line.
         expected_hash: The note's hash as it was read; empty for whatever it holds now.
 
@@ -77,7 +77,7 @@ def prepend_to_file(context: Context, path: str, content: str, expected_hash: st
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there.
+        path: Path of an existing note.
         content: What comes before its text.
         expected_hash: The note's hash as it was read; empty for whatever it holds now.
 
@@ -94,7 +94,7 @@ def edit_file(
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there.
+        path: Path of an existing note.
         old_text: As it stands there; a match that differs only in quotes, dashes or white space is taken, and reported.
         new_text: What comes in its place; empty to delete it.
         count: How many times the old text stands there; all of them are replaced.
@@ -115,9 +115,9 @@ def edit_at(
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there; with the position ``create``, of a new one.
+        path: Path of an existing note; with the position ``create``, of a new one.
         position: ``start``, ``end``, ``after:## Heading``, ``insert:N``, ``replace:N-M``, ``delete:N-M`` or ``create``.
-        content: The lines.
+        content: The lines that come there; empty for ``delete``.
         expected_hash: The hash of the note that lines were counted in; empty for whatever it holds now.
 
     Raises:
@@ -132,7 +132,7 @@ def delete_file(context: Context, path: str, expected_hash: str = "") -> Annotat
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note or any other file.
+        path: Path of a note or any other file.
         expected_hash: The note's hash as it was read; empty for whatever it holds now.
 
     Raises:

@@ -19,7 +19,7 @@ def move_file(context: Context, source: str, destination: str) -> Annotated[Answ
 
     Args:
         context: The vault, as the client sees it.
-        source: Where it is.
+        source: Path of the file or folder as it is now.
         destination: Where it goes; ``Folder/`` keeps the name, and missing folders are made.
 
     Returns:
@@ -41,7 +41,7 @@ def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> An
 
     Args:
         context: The vault, as the client sees it.
-        moves: Objects with ``source`` and ``destination``, as for `move_file`.
+        moves: Objects with ``source``, the path now, and ``destination``, the new one; ``Folder/`` keeps the name.
 
     Raises:
         BadInput: An item isn't such an object.

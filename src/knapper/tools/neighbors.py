@@ -27,7 +27,7 @@ def get_links(
 
     Args:
         context: The vault, as the client sees it.
-        path: The note.
+        path: Path of the note.
         direction: ``out`` for where its links lead, ``in`` for what links to it, ``both``.
         limit: How many at most.
         offset: How many are left out at the beginning.
@@ -71,7 +71,7 @@ def get_links_recursive(
 
     Args:
         context: The vault, as the client sees it.
-        path: The note to begin at.
+        path: Path of the note to begin at.
         depth: Steps, 1 to 3.
         direction: Follow links ``out``, ``in`` (to what links here), or ``both`` ways.
         exclude_folders: Walls: notes below these are neither listed nor passed through.

@@ -94,7 +94,7 @@ def remove_preference(context: Context, line_number: int, expected_hash: str = "
 
     Args:
         context: The vault, as the client sees it.
-        line_number: From 1.
+        line_number: The number that list_preferences told, from 1.
         expected_hash: The hash that list_preferences told; empty for whatever the note holds now.
 
     Raises:

@@ -40,9 +40,9 @@ def update_frontmatter(
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there.
+        path: Path of an existing note.
         field: The property's name.
-        value: What it gets: numbers, booleans, lists, objects and null as just that; text takes the type that the
+        value: What the property gets: numbers, booleans, lists, objects and null as that; text takes the type that the
             property has, else stays text. The new name for ``rename``.
         operation: ``set`` if it isn't given. ``append`` makes the list where there is none, and leaves out what it
             holds already.
@@ -66,10 +66,12 @@ def batch_update_frontmatter(
 
     Args:
         context: The vault, as the client sees it.
-        paths: Of notes that are there; the same one twice counts once.
+        paths: Paths of existing notes; the same one twice counts once.
         field: The property's name.
-        value: As for `update_frontmatter`.
-        operation: As there.
+        value: What the property gets: numbers, booleans, lists, objects and null as that; text takes the type that the
+            property has, else stays text. The new name for ``rename``.
+        operation: ``set`` if it isn't given. ``append`` makes the list where there is none, and leaves out what it
+            holds already.
 
     Returns:
         ``files`` that change, ``failures`` with path, error, code and hint.

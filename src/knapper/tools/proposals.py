@@ -47,7 +47,7 @@ def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, propo
 
     Args:
         context: The vault, as the client sees it.
-        proposal_id: Which.
+        proposal_id: Id of the proposal, as list_proposals tells it.
 
     Returns:
         ``digest``, which accepting asks for, and ``files`` with ``hunks``.
@@ -67,10 +67,10 @@ def accept_proposal(
 
     Args:
         context: The vault, as the client sees it.
-        proposal_id: Which.
-        digest: As showing it told, so that nothing is accepted that wasn't shown.
-        files: Paths; empty for all.
-        hunks: Ids such as ``2.1``; empty for all.
+        proposal_id: Id of the proposal, as list_proposals tells it.
+        digest: The ``digest`` that show_proposal told: nothing is accepted that wasn't shown.
+        files: Paths of the files that are meant; empty for all.
+        hunks: Ids of the hunks that are meant, such as ``2.1``; empty for all.
 
     Raises:
         NotFound: There is no such proposal, file or hunk.
@@ -89,10 +89,10 @@ def reject_proposal(
 
     Args:
         context: The vault, as the client sees it.
-        proposal_id: Which.
+        proposal_id: Id of the proposal, as list_proposals tells it.
         reason: Why; may be empty.
-        files: Paths; empty for all.
-        hunks: Ids such as ``2.1``; empty for all.
+        files: Paths of the files that are meant; empty for all.
+        hunks: Ids of the hunks that are meant, such as ``2.1``; empty for all.
 
     Raises:
         NotFound: There is no such proposal, file or hunk.
@@ -119,10 +119,10 @@ def edit_proposal(
 
     Args:
         context: The vault, as the client sees it.
-        proposal_id: Which.
-        digest: As showing it told.
-        hunk: Its id, such as ``2.1``.
-        new_text: The lines.
+        proposal_id: Id of the proposal, as list_proposals tells it.
+        digest: The ``digest`` that show_proposal told.
+        hunk: Id of the hunk, such as ``2.1``.
+        new_text: The lines that come in the place of the hunk's new ones.
 
     Raises:
         NotFound: There is no such proposal or hunk.

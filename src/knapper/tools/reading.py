@@ -99,10 +99,11 @@ def fetch_note(context: Context, path: str, offset: int = 0, length: int = WHOLE
         context: The vault, as the client sees it.
         path: Relative to the vault, or absolute and inside it.
         offset: Characters that are left out at the beginning.
-        length: Characters at most.
+        length: Characters at most, 1 to 1,000,000.
 
     Returns:
-        The same as `read_file`.
+        ``content`` as it stands in the file, ``hash`` of the whole file, ``truncated`` with ``next_offset`` where more
+        follows, ``total_chars``, ``start_line`` and ``end_line``; ``pending`` edits where the note holds some.
 
     Raises:
         KnapError: As for `read_file`.

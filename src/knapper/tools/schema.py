@@ -17,9 +17,13 @@ _ANY: Final = "#/$defs/JsonValue"
 _NAMES: Final = {"JSONValue": JsonValue}
 """Recursive types, by the name that annotations call them by."""
 _ASKED: Final[Mapping[str, tuple[type, object, str]]] = {
-    "reason": (str, "", "Why; kept with the change."),
-    "dry_run": (bool, False, "Only tell what would happen."),
+    "reason": (str, "", "Why this change is made; kept in the journal."),
+    "dry_run": (bool, False, "Tell what would happen, and change nothing."),
 }
+
+
+_WRITES: Final = "`status` says what became of it: applied; or proposed: `proposal_id` waits for a person's word."
+"""What every tool that writes answers beside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +113,10 @@ def description(row: Row) -> str:
     parts = [_text(doc.short_description), _text(doc.long_description)]
     if doc.returns is not None:
         told = [part for part in (doc.returns.type_name, doc.returns.description) if part]
-        parts.append(f"Returns {_text(': '.join(told))}")
+        text = _text(": ".join(told))
+        parts.append(f"Returns {text}" if text.startswith("`") else f"Returns: {text}")
+    if row.is_asked:
+        parts.append(_WRITES)
     return "\n\n".join(part for part in parts if part)
 
 

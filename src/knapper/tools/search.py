@@ -46,7 +46,7 @@ def search_vault(
         modified_to: Only notes saved on this day or before.
         created_from: Only notes made on this day or later.
         created_to: Only notes made on this day or before.
-        per_note: Passages of one note at most; 2 unless told.
+        per_note: Passages of one note at most; 2 if not given.
         include_log: Find what this program logged in daily notes, too.
         explain: Say where each score comes from.
 

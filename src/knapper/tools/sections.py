@@ -19,8 +19,8 @@ def replace_section(
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there.
-        heading: With its ``#`` signs, in any case; ``# Plan > ## Tasks`` where one stands several times.
+        path: Path of an existing note.
+        heading: With its ``#`` signs, such as ``## Tasks``; ``# Plan > ## Tasks`` where it stands several times.
         content: What comes in its place, with a heading or without.
         expected_hash: The note's hash as it was read; empty for whatever it holds now.
 
@@ -42,8 +42,8 @@ def append_to_section(
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there.
-        heading: With its ``#`` signs, in any case; ``# Plan > ## Tasks`` where one stands several times.
+        path: Path of an existing note.
+        heading: With its ``#`` signs, such as ``## Tasks``; ``# Plan > ## Tasks`` where it stands several times.
         content: What is appended.
         expected_hash: The note's hash as it was read; empty for whatever it holds now.
 
@@ -61,8 +61,8 @@ def rename_anchor(
 
     Args:
         context: The vault, as the client sees it.
-        path: Of a note that is there.
-        anchor: A heading as for `replace_section`, or a block's ``^id``.
+        path: Path of an existing note.
+        anchor: A heading with its ``#`` signs, such as ``## Tasks``, or a block's ``^id``.
         name: The new heading's text without ``#`` signs, or the new id.
         expected_hash: The note's hash as it was read; empty for whatever it holds now.
 

@@ -39,13 +39,13 @@ def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int 
 def rename_tag(context: Context, old: str, new: str, paths: Sequence[str] = ()) -> Annotated[Answer, Written]:
     """Rename a tag, and those nested below it, in text and properties.
 
-    All notes that have it are a target by query, and so a proposal.
+    Without paths it is always a proposal.
 
     Args:
         context: The vault, as the client sees it.
-        old: With ``#`` or without.
-        new: Likewise.
-        paths: Only in these notes; empty for all that have it.
+        old: The tag as it is, with ``#`` or without.
+        new: The new name, with ``#`` or without.
+        paths: Paths of the notes to change; empty for all that have the tag.
 
     Raises:
         NotFound: No note has the tag.

@@ -52,7 +52,7 @@ def fetch_page(context: Context, url: str, offset: int = 0, length: int = 8_000)
 
     Args:
         context: On whose behalf.
-        url: Its address, http or https.
+        url: Address of the page, http or https.
         offset: Where to begin, in characters; to read on, the last answer's next_offset.
         length: How many characters at most, 1 to 50,000.
 
