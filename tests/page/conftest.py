@@ -11,7 +11,7 @@ MISSING = "no Chromium is installed here, so the page isn't tested: apt-get inst
 WAIT_MS = 20_000
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     if program is None:
