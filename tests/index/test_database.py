@@ -17,7 +17,8 @@ def test_a_thread_that_has_ended_leaves_no_open_file(tmp_path: Path) -> None:
             thread = threading.Thread(target=look)
             thread.start()
             thread.join()
-        opened = [one for one in files.iterdir() if str(one.resolve()).startswith(str(tmp_path / "index.db"))] if files.exists() else []
+        own = str(tmp_path / "index.db")
+        opened = [one for one in files.iterdir() if str(one.resolve()).startswith(own)] if files.exists() else []
         still = database.reader().execute("SELECT count(*) FROM meta").fetchone()[0]
 
     assert len(opened) <= 8
