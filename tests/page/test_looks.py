@@ -66,6 +66,10 @@ def test_the_lists_open_and_close_on_a_phone(tmp_path: Path, browser: Browser) -
         menu = tab.get_by_role("button", name="Conversations and changes")
         menu.tap()
         expect(menu).to_have_attribute("aria-expanded", "true")
+        expect(new).to_be_focused()
+        tab.keyboard.press("Escape")
+        expect(menu).to_be_focused()
+        menu.tap()
         expect(tab.get_by_role("button", name="Rename “First”")).to_be_in_viewport()
         new.tap()
         expect(new).not_to_be_visible()
@@ -93,6 +97,29 @@ def test_the_page_is_used_by_keyboard_alone(tmp_path: Path, tab: Page) -> None:
 
         expect(tab.get_by_role("heading", name="Ask your notes")).to_be_visible()
         expect(tab.get_by_label("Message", exact=True)).to_be_focused()
+
+
+@pytest.mark.timeout(60)
+def test_on_a_phone_the_keyboard_stays_in_the_panel(tmp_path: Path, browser: Browser) -> None:
+    model = Model([[Call("search_vault", {"query": "watering"})], ["See [[Garden#Watering]]."]])
+    with (
+        sites.serving(tmp_path, model.open) as site,
+        browser.new_context(viewport={"width": 360, "height": 640}) as context,
+    ):
+        tab = context.new_page()
+        site.enter(tab)
+        say(tab, "When?")
+        answered(tab)
+        tab.get_by_role("button", name=re.compile("^Garden")).click()
+        expect(tab.get_by_role("button", name="As written")).to_be_visible()
+        for _ in range(12):
+            tab.keyboard.press("Tab")
+            assert tab.evaluate(
+                "['BODY', 'HTML'].includes(document.activeElement.tagName) || panel.contains(document.activeElement)"
+            )
+        tab.get_by_role("button", name="Close", exact=True).click()
+
+        expect(tab.get_by_role("button", name=re.compile("^Garden"))).to_be_focused()
 
 
 @pytest.mark.timeout(60)

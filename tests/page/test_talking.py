@@ -91,6 +91,26 @@ def test_a_passage_that_changed_since_is_said_to_have_changed(tmp_path: Path, ta
         expect(tab.get_by_role("complementary")).to_contain_text("The note was changed after this answer")
 
 
+def test_a_passage_far_down_a_long_note_is_shown(tmp_path: Path, tab: Page) -> None:
+    far = "\n## Far\n\nThe needle.\n\nA block. ^here\n\n[[#^here]]\n"
+    long = "# Long\n\n" + "A line of the beginning.\n" * 9_000 + far
+    model = Model([[Call("search_vault", {"query": "needle"})], ["See [[Long#Far]] (lines 9006-9006)."]])
+    with sites.serving(tmp_path, model.open, notes={"Long.md": long}) as site:
+        site.enter(tab)
+        say(tab, "Where?")
+        answered(tab)
+        tab.get_by_role("button", name=re.compile("^Long")).click()
+        expect(tab.locator(".meant")).to_have_text("The needle.")
+        expect(tab.get_by_text("a part of it is shown")).to_be_visible()
+        tab.get_by_role("button", name="As written").click()
+        expect(tab.locator("li.meant")).to_have_text("The needle.")
+        expect(tab.locator("li.meant")).to_have_attribute("value", "9006")
+        tab.get_by_role("button", name="As it reads").click()
+        tab.locator(".passage .cite").click()
+
+        expect(tab.locator(".meant")).to_have_text("A block. ^here")
+
+
 def test_stopping_ends_the_answer_and_keeps_what_there_is(tmp_path: Path, tab: Page) -> None:
     gate = Gate(words=("The beginning", " and the end."))
     with sites.serving(tmp_path, gate.open) as site:

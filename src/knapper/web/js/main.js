@@ -147,8 +147,11 @@ function frame({ conversation, sessions, proposals, standing }) {
 
 /** Show or hide the lists, where there is no room for them beside the conversation. */
 function drawer(isOpen) {
-  document.body.classList.toggle("with-drawer", isOpen);
+  const { classList } = document.body;
+  if (classList.contains("with-drawer") === isOpen) return;
+  classList.toggle("with-drawer", isOpen);
   byId("menu").setAttribute("aria-expanded", String(isOpen));
+  byId(isOpen ? "new" : "menu").focus({ preventScroll: true });
 }
 
 async function undo(id) {

@@ -17,10 +17,12 @@ const DEEPEST = 8;
 
 /**
  * @param {string} text
+ * @param {number} line The number of its first line; a text that begins further down has no properties.
  * @returns {Array<object>} Blocks: heading, paragraph, code, quote, list, table, rule, properties.
  */
-export function parse(text) {
+export function parse(text, line = 1) {
   const rows = text.replace(/^\uFEFF/, "").split(/\r\n|\r|\n/);
+  if (line > 1) return new Reader(rows, line, 0).run();
   const begin = rows[0]?.trimEnd() === "---" ? rows.findIndex((row, at) => at && /^(---|\.\.\.)\s*$/.test(row)) : -1;
   if (begin < 1) return new Reader(rows, 1, 0).run();
   const properties = { kind: "properties", text: rows.slice(1, begin).join("\n"), first: 1, last: begin + 1 };

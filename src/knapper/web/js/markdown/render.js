@@ -14,11 +14,12 @@ const HAS_SCHEME = /^[\s\u0000-\u0020]*[a-z][a-z0-9+.\s-]*:/i;
  * @param {string} text
  * @param {(link: {target: string, first?: number, last?: number}, number: number) => void} onOpen Opens a link into the
  *   vault; the number counts the text's wikilinks from 0.
+ * @param {number} line The number of the text's first line, in the note that it is of.
  * @returns {Array<HTMLElement>} Blocks; each has `data-first` and `data-last`, its lines.
  */
-export function render(text, onOpen) {
+export function render(text, onOpen, line = 1) {
   const view = new View(onOpen);
-  return parseBlocks(text).map((block) => view.block(block));
+  return parseBlocks(text, line).map((block) => view.block(block));
 }
 
 /** Take an address apart, if it is one of the web's; null for any other, such as a script's. */

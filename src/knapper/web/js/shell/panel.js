@@ -9,6 +9,8 @@ export class Panel {
     this.body = byId("panel-body");
     this.from = null;
     this.number = 0;
+    this.narrow = matchMedia("(max-width: 48rem)");
+    this.narrow.addEventListener("change", () => this.#cover());
     byId("panel-close").addEventListener("click", () => this.close());
     this.node.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.close();
@@ -26,7 +28,7 @@ export class Panel {
     fill(this.heading, title);
     fill(this.body, content);
     this.node.hidden = false;
-    document.body.classList.add("with-panel");
+    this.#cover();
     this.heading.focus({ preventScroll: true });
     this.body.scrollTop = 0;
     const number = ++this.number;
@@ -37,8 +39,14 @@ export class Panel {
     if (this.node.hidden) return;
     this.number++;
     this.node.hidden = true;
-    document.body.classList.remove("with-panel");
+    this.#cover();
     const back = this.from?.isConnected && this.from !== document.body ? this.from : byId("message");
     back.focus({ preventScroll: true });
+  }
+
+  /** Keep the keyboard out of what the panel covers. */
+  #cover() {
+    const isCovered = !this.node.hidden && this.narrow.matches;
+    for (const one of document.querySelectorAll(".skip, .top, #lists, #middle")) one.inert = isCovered;
   }
 }

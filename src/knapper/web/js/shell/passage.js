@@ -3,8 +3,9 @@
 import { button, el, fill } from "../dom.js";
 import { noteAddress } from "../api.js";
 import { render } from "../markdown/render.js";
+import * as places from "./places.js";
 
-const MOST_CHARS = 200_000;
+const MOST_CHARS = 1_000_000;
 
 export class Passages {
   /**
@@ -32,8 +33,9 @@ export class Passages {
 
   /** Open what a link names: by its path, or as the note that holds it resolves it. */
   async link(link, from = "") {
-    const [target, ...headings] = link.target.split("#");
-    const place = { first: link.first ?? 0, last: link.last ?? 0, heading: headings.at(-1) ?? "" };
+    const [named, block = ""] = link.target.split("^");
+    const [target, ...headings] = named.split("#");
+    const place = { first: link.first ?? 0, last: link.last ?? 0, heading: headings.at(-1) ?? "", block };
     const led = from ? await this.#leads(from, target) : "";
     const tries = [led || (target ? "" : from), target, `${target}.md`].filter(Boolean);
     return this.#open(target || from, tries, place);
@@ -61,15 +63,16 @@ export class Passages {
   }
 
   #show(note, given) {
-    const place = { ...given, ...(given.first ? {} : headed(note.content, given.heading)) };
-    const where = [note.path, place.heading.replace(/^#+\s*/, ""), lines(place)].filter(Boolean).join(" · ");
+    const place = { ...given, ...(given.first ? {} : places.find(note.content, given)) };
+    const part = places.around(note.content, place);
+    const where = [note.path, place.heading.replace(/^#+\s*/, ""), places.told(place)].filter(Boolean).join(" · ");
     const view = el("div", { class: "passage" });
     const read = button("As it reads", () => draw(true), { "aria-pressed": "true" });
     const source = button("As written", () => draw(false), { "aria-pressed": "false" });
     const draw = (isRead) => {
       read.setAttribute("aria-pressed", String(isRead));
       source.setAttribute("aria-pressed", String(!isRead));
-      fill(view, isRead ? this.#rendered(note, place) : written(note, place));
+      fill(view, isRead ? this.#rendered(note, part, place) : written(part, place));
       view.querySelector(".meant")?.scrollIntoView({ block: "center" });
     };
     const ask = button("Ask about this note", () => this.#ask(note.path));
@@ -78,7 +81,7 @@ export class Passages {
         ? notice("The note was changed after this answer; the lines may lie elsewhere now.")
         : null;
     const foreign = note.foreign ? notice("Others wrote this note.") : null;
-    const cut = note.truncated ? notice("This note is long; its beginning is shown.") : null;
+    const cut = part.isCut || note.truncated ? notice("This note is long; a part of it is shown.") : null;
     this.panel.show(
       short(note.path),
       el("p", { class: "quiet" }, where),
@@ -91,8 +94,8 @@ export class Passages {
     draw(true);
   }
 
-  #rendered(note, place) {
-    const blocks = render(note.content, (link) => this.link(link, note.path));
+  #rendered(note, part, place) {
+    const blocks = render(part.rows.join("\n"), (link) => this.link(link, note.path), part.line);
     const prose = el("div", { class: "prose" }, blocks);
     if (place.first) for (const node of innermost(prose, place)) node.classList.add("meant");
     return prose;
@@ -122,35 +125,12 @@ function innermost(prose, { first, last }) {
   return found.filter((node) => !found.some((other) => other !== node && node.contains(other)));
 }
 
-function written(note, { first, last }) {
-  const rows = note.content.split(/\r\n|\r|\n/);
+function written({ rows, line }, { first, last }) {
   const shown = rows.map((row, at) => {
-    const number = note.start_line + at;
-    const isMeant = first && number >= first && number <= last;
-    return el("li", { class: isMeant ? "meant" : null, value: number }, row || "\u200b");
+    const isMeant = first && line + at >= first && line + at <= last;
+    return el("li", { class: isMeant ? "meant" : null, value: line + at }, row || "\u200b");
   });
   return el("ol", { class: "source", tabindex: "0" }, shown);
-}
-
-/** Find the lines that a heading owns; none where the text has no such heading. */
-function headed(content, heading) {
-  const wanted = plain(heading);
-  if (!wanted) return { first: 0, last: 0 };
-  const rows = content.split(/\r\n|\r|\n/);
-  const level = (row) => /^ {0,3}(#{1,6})\s/.exec(row)?.[1].length ?? 0;
-  const begin = rows.findIndex((row) => level(row) && plain(row) === wanted);
-  if (begin < 0) return { first: 0, last: 0 };
-  const rest = rows.slice(begin + 1).findIndex((row) => level(row) && level(row) <= level(rows[begin]));
-  return { first: begin + 1, last: rest < 0 ? rows.length : begin + 1 + rest };
-}
-
-function plain(heading) {
-  return heading.replace(/^[\s#]+|[\s#]+$/g, "").toLowerCase();
-}
-
-function lines({ first, last }) {
-  if (!first) return "";
-  return last > first ? `lines ${first}–${last}` : `line ${first}`;
 }
 
 function notice(text) {
