@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from statistics import mean
 
+from bench import ir
 from bench.frame import Row, say
 from bench.judged import Collection, note_of
 from knapper.codemode.asking import Prompt, Reply
@@ -25,7 +26,7 @@ def passages(text):
     at, held = 0, ""
     for part in re.split(r"(?<=[.!?\\n])\\s+", text):
         place = text.find(part, at)
-        if held and place + len(part) - at > 600:
+        if held and place + len(part) - at > 400:
             yield at, held
             at, held = place, ""
         held = text[at:place + len(part)]
@@ -38,7 +39,7 @@ for task in TASKS:
     asked = [task] + [" ".join(spoken[at:at + 5]) for at in range(0, max(len(spoken) - 4, 1), 4)][:4]
     queries += asked
     for query in asked:
-        weight = 2 if query == task else 1
+        weight = 4 if query == task else 1
         for place, note in enumerate(obsidian.search(query, limit=15)):
             texts[note["path"]] = note["content"]
             ranks[task, note["path"]] += weight / (place + 5)
@@ -54,7 +55,7 @@ for task in TASKS:
         value = max(((sum(rarity.get(w, 0) for w in wanted & words(part + path)) / total, at, part)
                      for at, part in passages(text)), default=None)
         if value and (task, path) in ranks:
-            found.append((ranks[task, path] / best + 0.5 * value[0], path, value[1], value[2]))
+            found.append((ranks[task, path] / best + 0.25 * value[0], path, value[1], value[2]))
     lists.append(sorted(found, reverse=True))
 
 context, citations, used, taken = [], [], 0, set()
@@ -73,11 +74,12 @@ __result__ = {"context": "\\n\\n".join(context), "citations": citations,
 """
 
 
-def compare(collection: Collection, most: int) -> Iterator[Row]:
-    """Retrieve for single queries, and for tasks that join two of them."""
+def compare(collection: Collection, most: int, half: int = 1) -> Iterator[Row]:
+    """Retrieve for single queries of one half, and for tasks that join two of them."""
     say(f"{collection.name}: scripts")
     rng = random.Random(f"{collection.name} scripts")
-    ids = rng.sample(sorted(collection.queries), min(most, len(collection.queries)))
+    known = sorted(query for query in collection.queries if ir.half(query) == half)
+    ids = rng.sample(known, min(most, len(known)))
     pairs = [(one, rng.choice([other for other in ids if other != one])) for one in ids]
     for label, tasks in (("one question", [(one,) for one in ids]), ("two questions", pairs)):
         both = [_both(collection, task) for task in tasks]

@@ -359,6 +359,25 @@ def test_a_table_of_single_words_from_the_vault_is_grounded_but_not_the_tasks_ow
     assert grounding.grounded("- Roof: open\n- Larch roof", heard, "larch roof") == "Roof open"
 
 
+def test_a_cited_note_counts_by_what_the_context_shows_of_it(vocabulary: Vocabulary) -> None:
+    cited = {"A.md": NOTES["Costs.md"]}
+    whole = scored(vocabulary, cited)
+    nothing = scored(vocabulary, cited, context="Something else that the vault has said.")
+
+    assert whole.coverage > 0.4
+    assert (nothing.coverage, nothing.diversity) == (0, 0)
+
+
+def test_a_text_is_shown_where_it_is_cut_or_set_anew() -> None:
+    texts = ["# Fence\n\nThe larch fence stands on the northern border.", "Other words", ""]
+
+    assert grounding.shown(texts, "## A\nfence: the LARCH fence  stands on (the northern") == [
+        "Fence\nThe larch fence stands on the northern",
+        "",
+        "",
+    ]
+
+
 def test_nothing_heard_grounds_nothing() -> None:
     assert grounding.grounded("some words of a script", [], "task") == ""
     assert grounding.grounded("", ["words"], "task") == ""

@@ -44,6 +44,33 @@ def grounded(context: str, heard: Iterable[str], task: str) -> str:
     return "\n".join(" ".join(line) for line in kept if line)
 
 
+def shown(texts: Iterable[str], context: str) -> list[str]:
+    """Give what of some texts a context shows: words within four in a row that stand there, and short lines.
+
+    A script that cites a note and shows nothing of it has found nothing there.
+    """
+    said = _words(context)
+    known = frozenset(said)
+    runs = frozenset(zip(*(said[at:] for at in range(_RUN)), strict=False))
+    return [_shown(text, known, runs) for text in texts]
+
+
+def _shown(text: str, known: frozenset[str], runs: frozenset[Run]) -> str:
+    lines = [_WORD.findall(line) for line in text.split("\n")]
+    words = [(number, word) for number, line in enumerate(lines) for word in line]
+    folded = [word.casefold() for _, word in words]
+    seen = [False] * len(words)
+    for at in range(len(words) - _RUN + 1):
+        if tuple(folded[at : at + _RUN]) in runs:
+            seen[at : at + _RUN] = [True] * _RUN
+    short = [len(line) < _RUN and known.issuperset(word.casefold() for word in line) for line in lines]
+    kept: list[list[str]] = [[] for _ in lines]
+    for place, (number, word) in enumerate(words):
+        if seen[place] or short[number]:
+            kept[number].append(word)
+    return "\n".join(" ".join(line) for line in kept if line)
+
+
 def _compare(words: list[str], heard: Iterable[str]) -> tuple[set[str], list[bool]]:
     """Give the words that were heard at all, and of each place whether its words were heard in a row."""
     places: dict[Run, list[int]] = {}

@@ -7,9 +7,9 @@
   so a context can't score by repeating its task. Whether *one* place holds them is what the next part asks.
 * *Coverage* is the share of the task's aspects, of which the whole task is one, that have a cited hit, together with
   the share of the least characters and citations that is there. A cited hit is a note that the vault's own search
-  brings for the aspect, cited at a place that says it. It counts in full where it comes first and a stretch of the
-  cited text holds most of the aspect's weight; less where it says less, or comes later: by the logarithm of its place,
-  as in discounted cumulative gain.
+  brings for the aspect, cited at a place that says it and that the context shows. It counts in full where it comes
+  first and a stretch of the shown text holds most of the aspect's weight; less where it says less, or comes later: by
+  the logarithm of its place, as in discounted cumulative gain.
 * *Diversity* is how many distinct notes are cited (one is 0, two are half, and so on), times how far their texts are
   apart. Copies of one note are one note.
 * *Boilerplate* is the share of properties, navigation and repeated lines.
@@ -147,7 +147,8 @@ def score(
     names = " ".join(_name(place) for place in material.cited)
     said = vocabulary.stems([f"{spoken}\n{names}"])[0]
     most = max(_MOST_READ // max(len(material.cited), 1), _STRETCH)
-    notes = {place: _stretches(place, text[:most], vocabulary) for place, text in material.cited.items()}
+    seen = grounding.shown((text[:most] for text in material.cited.values()), material.context)
+    notes = {place: _stretches(place, text, vocabulary) for place, text in zip(material.cited, seen, strict=True)}
     degrees = [max((dealt_with(one, *note) for note in notes.items()), default=0.0) for one in wanted.aspects]
     brought = (min(len(spoken) / least.context_chars, 1.0), min(material.citations / least.citations, 1.0))
     parts = (
@@ -200,7 +201,9 @@ def diversity(texts: Sequence[frozenset[str]]) -> float:
 
 
 def _stretches(place: Place, text: str, vocabulary: Vocabulary) -> list[frozenset[str]]:
-    """Give the words of each stretch of a note's cited text, its name with each."""
+    """Give the words of each stretch of what is shown of a note, its name with each; none where nothing is."""
+    if not text:
+        return []
     starts = range(0, max(len(text) - _STRETCH // 2, 1), _STRETCH // 2)
     return vocabulary.stems([f"{_name(place)}\n{text[start : start + _STRETCH]}" for start in starts])
 
