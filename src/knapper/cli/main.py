@@ -48,6 +48,7 @@ COMMANDS: Final = (
     Row("edits", "knapper.cli.commands.edits", "Changes", "List, show, accept and reject what waits for your word."),
     Row("log", "knapper.cli.commands.log", "Changes", "List what was changed, by whom, and why."),
     Row("undo", "knapper.cli.commands.undo", "Changes", "Take changes back, byte for byte."),
+    Row("trust", "knapper.cli.commands.trust", "Changes", "Show who only proposes, and trust them again."),
     Row("serve", "knapper.cli.commands.serve", "Serve", "Serve vaults over HTTP and to MCP clients."),
     Row("token", "knapper.cli.commands.token", "Serve", "Tell where the server's token lies, and make new ones."),
     Row("mcp", "knapper.cli.commands.mcp", "Serve", "Serve the vault to MCP clients."),
@@ -59,6 +60,7 @@ COMMANDS: Final = (
     Row("models", "knapper.cli.commands.models", "Check", "Show which language models are set up, and answer."),
     Row("config", "knapper.cli.commands.config", "Check", "Show every setting and where it comes from."),
     Row("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
+    Row("bench", "knapper.cli.commands.bench", "Check", "Measure what a model does with tasks."),
 )
 """Every command; groups stand in the overview in the order in which they first come here."""
 

@@ -1,0 +1,132 @@
+"""Measure what a model does with tasks."""
+
+import asyncio
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+
+import click
+
+from knapper import app
+from knapper.cli import options, output, settings
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.config import Settings, Vault
+from knapper.errors import BadInput
+from knapper.tools.context import Context
+
+if TYPE_CHECKING:
+    from knapper.agents.pipeline.pipeline import Agents
+    from knapper.agents.suite.trials import Attempt, Bench, MakeModel
+    from knapper.vault.outline import JSONValue
+
+
+class Given(TypedDict):
+    """Hold the command's own options."""
+
+    model: str
+    scripted: str
+    repeat: int
+    only: tuple[str, ...]
+    list_only: bool
+
+
+@click.group("bench", context_settings=options.CONTEXT)
+def command() -> None:
+    """Measure what a model does."""
+
+
+@command.command(
+    "agent",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap bench agent", "the configured model, each task once"),
+        ("knap bench agent --model ollama:qwen3 --repeat 3", "this model, three times"),
+        ("knap bench agent --only tick-a-task --only open-a-note", "these tasks"),
+        ("knap bench agent --scripted perfect", "the suite itself, without a model"),
+    ),
+)
+@click.option("--model", default="", metavar="NAME", help="The model, such as ollama:qwen3.")
+@click.option("--scripted", type=click.Choice(["perfect", "careless"]), default=None, help="No model, but a script.")
+@click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="Tries of each task.")
+@click.option("--only", multiple=True, metavar="TASK", help="Only this task; repeatable.")
+@click.option("--list", "list_only", is_flag=True, help="List the tasks.")
+@options.shared
+@click.pass_obj
+def agent(said: Options, **own: Unpack[Given]) -> ExitCode:
+    """Try a model on tasks over a small made-up vault, and look at the vault afterwards.
+
+    Your own notes are neither read nor changed. A task passes where the right lines changed and nothing else, links and
+    properties are whole, and what is out of scope was left alone.
+    """
+    from knapper.agents.suite import trials  # noqa: PLC0415 - 2 s that `knap bench --help` needn't cost
+
+    if own["list_only"]:
+        for task in trials.TASKS:
+            output.write(said, f"{task.id}: {task.text}")
+        return ExitCode.OK
+    try:
+        tasks = trials.find(own["only"])
+    except KeyError as error:
+        raise BadInput(f"there is no task {error}", hint="`knap bench agent --list` lists them") from None
+    found = settings.read(said)
+    attempts: list[Attempt] = []
+    with _bench(found, own) as bench:
+        for task in tasks:
+            for _ in range(own["repeat"]):
+                with tempfile.TemporaryDirectory() as folder:
+                    attempts.append(asyncio.run(trials.attempt(bench, task, Path(folder).resolve())))
+                _tell(said, attempts[-1])
+    result = trials.summed(attempts)
+    if said.as_json:
+        output.write_json(result)
+    else:
+        output.write(said, _text(result))
+    return ExitCode.OK
+
+
+@contextlib.contextmanager
+def _bench(found: Settings, own: Given) -> Generator["Bench"]:
+    """Make what tasks are tried with; the suite's vault stands in the place of the person's."""
+    from knapper.agents.suite import models  # noqa: PLC0415 - as above
+    from knapper.agents.suite.trials import Bench  # noqa: PLC0415 - as above
+    from knapper.app import pipelines  # noqa: PLC0415 - as above
+
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place).resolve() / "vault"
+        root.mkdir()
+        named = dataclasses.replace(
+            found.model, name=own["model"] or found.model.name or "openai:none@http://localhost"
+        )
+        model = found.model if not own["scripted"] else named
+        there = dataclasses.replace(
+            found, choice=Vault(name="bench", path=root), vaults=(), state_dir=root.parent / "state", model=model
+        )
+        with app.open_hub(there, only=True) as hub, pipelines.open_pipelines(hub) as opened:
+            agents: Agents = opened.answering("" if own["scripted"] else own["model"]).agents
+            make: MakeModel = lambda _task, _root: agents.model  # noqa: E731 - one of three
+            if own["scripted"] == "perfect":
+                make = lambda task, _root: models.perfect(task)  # noqa: E731 - the second
+            elif own["scripted"] == "careless":
+                make = models.careless
+            yield Bench(agents=agents, make_model=make, open_vault=lambda r, s, c: _open(found, r, s, c))
+
+
+def _open(found: Settings, root: Path, state: Path, client: str) -> Context:
+    own = dataclasses.replace(found, choice=Vault(name="bench", path=root), vaults=(), clients=(), state_dir=state)
+    return app.open_vault(own, client=client)
+
+
+def _tell(said: Options, one: "Attempt") -> None:
+    output.note(said, output.plain(f"{'✓' if one.passed else '✗'} {one.task}  {'; '.join(one.problems)}".rstrip()))
+
+
+def _text(result: Mapping[str, "JSONValue"]) -> str:
+    rows = cast("list[Mapping[str, JSONValue]]", result["results"])
+    lines = [f"{row['task']:<32} {row['passed']}/{row['tries']}  {row['tokens']:>8} tokens" for row in rows]
+    rate = 100 * float(str(result["pass_rate"]))
+    total = f"passed {result['passed']} of {result['tries']} ({rate:.0f} %), {result['tokens']} tokens"
+    return "\n".join([*lines, "", f"{total}, {result['seconds']} s, {result['wrong_bytes']} wrong bytes"])

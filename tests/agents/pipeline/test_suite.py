@@ -1,0 +1,128 @@
+"""The suite of tasks: a perfect model passes all of it, and a careless one writes nothing wrong."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from knapper.agents.pipeline.events import Outcome
+from knapper.agents.suite import checks, trials, vault
+from knapper.agents.suite.checks import Check, World
+from knapper.agents.task import replies
+from knapper.cli import main
+from knapper.errors import BadInput
+
+GARDEN = "Projects/Garden.md"
+
+
+def ran(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    assert main.run(["bench", "agent", *words, "--json", "-q"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.slow
+def test_a_perfect_model_passes_all_of_at_least_thirty_tasks(capsys: pytest.CaptureFixture[str]) -> None:
+    told = ran(capsys, "--scripted", "perfect")
+
+    assert (told["passed"], told["wrong_bytes"]) == (told["tasks"], 0)
+    assert len(trials.TASKS) >= 30
+    assert told["tasks"] == len(trials.TASKS)
+
+
+@pytest.mark.slow
+def test_a_careless_model_puts_no_wrong_byte_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    told = ran(capsys, "--scripted", "careless")
+
+    assert told["wrong_bytes"] == 0
+    assert told["tasks"] == len(trials.TASKS)
+
+
+def test_tasks_are_tried_as_often_as_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    told = ran(capsys, "--scripted", "perfect", "--only", "tick-a-task", "--repeat", "2")
+
+    assert (told["tasks"], told["tries"], told["passed"], told["pass_rate"]) == (1, 2, 2, 1.0)
+
+
+def test_an_unknown_task_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["bench", "agent", "--only", "fly", "--scripted", "perfect"]) != 0
+    assert "there is no task 'fly'" in capsys.readouterr().err
+
+
+def test_the_tasks_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["bench", "agent", "--list"]) == 0
+    assert "tick-a-task: " in capsys.readouterr().out
+
+
+def world(after: Mapping[str, str | None], **outcome: object) -> World:
+    before = dict(vault.NOTES)
+    changed = {name: text for name, text in {**before, **after}.items() if text is not None}
+    told = Outcome(run_id="r", state="complete", answer="", pipeline={})
+    for name, value in outcome.items():
+        object.__setattr__(told, name, value)
+    return World(before=before, after=changed, outcome=told)
+
+
+@pytest.mark.parametrize(
+    ("check", "after"),
+    [
+        (checks.Only(), {"Ideas.md": "x"}),
+        (checks.Only(("Ideas.md",)), {"Ideas.md": "x", "Budget.md": None}),
+        (checks.Kept("Ideas.md"), {"Ideas.md": "# Ideas\n\n- a bench\n- a pond\n"}),
+        (checks.Kept("Meetings/2026-03-02.md"), {"Meetings/2026-03-02.md": "# Meeting 2 March\n"}),
+        (checks.Has("Ideas.md", "a pond", 1), {}),
+        (checks.Has("Ideas.md", "a lake"), {}),
+        (checks.Lacks("Ideas.md", "a pond"), {}),
+        (checks.Order("Ideas.md", "- a bench", "# Ideas"), {}),
+        (checks.Property(GARDEN, "status", "done"), {}),
+        (checks.Property(GARDEN, "priority", 2), {GARDEN: '---\npriority: "2"\n---\n'}),
+        (checks.Says(("green",)), {}),
+        (checks.Cites(GARDEN), {}),
+        (checks.Selected((GARDEN,)), {}),
+        (checks.Asks(), {}),
+        (checks.Refused(("Ideas.md",)), {"Ideas.md": "x"}),
+        (checks.Opened(GARDEN), {}),
+    ],
+)
+def test_every_check_can_fail(check: Check, after: Mapping[str, str | None]) -> None:
+    assert check.problem(world(after))
+
+
+def test_broken_links_are_found() -> None:
+    whole = world({})
+    broken = World(before=whole.before, after=whole.after, outcome=whole.outcome, broken=frozenset({("a", "b")}))
+
+    assert checks.LinksWhole().problem(broken)
+    assert not checks.LinksWhole().problem(whole)
+
+
+def test_replies_are_read_whatever_stands_around_them() -> None:
+
+    fence = (
+        '```json\n{"summary": "s", "edits": [{"file": "A.md", "position": "end", "content": "```py\\nx\\n```"}]}\n```'
+    )
+    mended = '{"summary": "s", "edits": [{"file": "A.md", "position": "end", "content": "x"},]}'
+
+    assert replies.parse(fence).edits[0].content == "```py\nx\n```"
+    assert replies.parse(mended).edits[0].content == "x"
+    assert replies.parse("It is green.").summary == "It is green."
+    assert replies.parse('Here: {"summary": "s", "edits": []} Bye.').summary == "s"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "",
+        '{"summary": "s", "edits": [{"file": "A.md", "position": "delete:1-9", "content": "',
+        '{"summary": "s", "edits": [{"file": "A.md", "position": "end"',
+        '{"summary": "s", "edits": "none"}',
+        '{"summary": "s", "edits": [{"file": "A.md"}]}',
+        '{"summary": "s", "edits": [{"file": "A.md", "position": "end", "content": 3}]}',
+        '{"summary": "s", "edits": [1]}',
+    ],
+)
+def test_what_can_not_be_read_for_sure_has_no_edits(broken: str) -> None:
+
+    with pytest.raises(BadInput) as raised:
+        _ = replies.parse(broken)
+
+    assert raised.value.code == "bad_reply"
