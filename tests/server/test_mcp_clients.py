@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from knapper.cli import main
 from knapper.errors import BadInput, SetupError, StorageError
 from knapper.server.mcp import clients, installing
 from knapper.server.mcp.clients import Machine, System
@@ -108,6 +109,37 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
 
     assert where.is_symlink()
     assert "knapper" in real.read_text("utf-8")
+
+
+def test_several_vaults_are_entered_without_choosing_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, where = tmp_path / "config.toml", tmp_path / "mcp.json"
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    config.write_text(f'[vaults.one]\npath = "{tmp_path}/one"\n[vaults.two]\npath = "{tmp_path}/two"\n', "utf-8")
+
+    code = main.run(["--config", str(config), "mcp", "install", "cursor", "--file", str(where)])
+
+    assert (code, capsys.readouterr().err) == (0, "")
+    line = json.loads(where.read_bytes())["mcpServers"]["knapper"]["args"]
+    assert "--vault" not in line
+    assert line[-2:] == ["--config", str(config)]
+
+
+def test_a_server_that_has_no_vault_isnt_entered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, where = tmp_path / "config.toml", tmp_path / "mcp.json"
+    config.write_text("", "utf-8")
+
+    code = main.run(["--config", str(config), "mcp", "install", "cursor", "--file", str(where)])
+
+    assert (code, where.exists()) == (3, False)
+    assert "no vault" in capsys.readouterr().err
+
+
+def test_a_persons_name_isnt_for_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main.run(["-v", str(tmp_path), "mcp", "--client", "cli"])
+
+    assert code == 2
+    assert "stands for a person" in capsys.readouterr().err
 
 
 def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:

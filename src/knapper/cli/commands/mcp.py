@@ -129,7 +129,7 @@ def _command(said: Options, profile: Choice) -> list[str]:
     line = [sys.executable, "-m", "knapper.cli", "mcp"]
     if said.vault:
         line += ["--vault", _vault(said.vault, chosen.vault.path)]
-    else:
+    elif not chosen.vaults:
         _ = chosen.vault  # so that a server that couldn't start isn't entered
     if said.config:
         line += ["--config", str(Path(said.config).absolute())]

@@ -1,0 +1,55 @@
+"""Show who only proposes because they have read other people's text, and trust them again."""
+
+from collections.abc import Sequence
+
+import click
+
+from knapper.changes.review.taint import Taint
+from knapper.cli import options, output, session
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.output import plain
+from knapper.errors import NotFound
+
+
+@click.command(
+    "trust",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(
+        ("knap trust", "who only proposes, since when, and what they had read"),
+        ("knap trust mcp", "trust that client again, in all its sessions"),
+    ),
+)
+@click.argument("client", default="", metavar="[CLIENT]")
+@options.shared
+@click.pass_obj
+def command(said: Options, client: str) -> ExitCode:
+    """Show who only proposes, and trust them again.
+
+    Whoever has read other people's text only proposes from then on. With a client's name it is trusted again: what it
+    wants is applied or proposed as your configuration says.
+    """
+    with session.vault(said) as context:
+        writer = context.writer
+        found = [one for one in writer.taints.entries() if client in {"", one.client}]
+        if client and not found:
+            known = ", ".join(dict.fromkeys(one.client for one in writer.taints.entries())) or "nobody"
+            raise NotFound(f"'{client}' isn't held to proposals", hint=f"who is: {known}", code="not_tainted")
+        if client:
+            for one in found:
+                _ = writer.taints.clear(one.client, one.run, by=writer.grants)
+    rows = [
+        {"client": one.client, "run": one.run, "since": one.at.isoformat(timespec="seconds"), "source": one.source}
+        for one in found
+    ]
+    answer = {"success": True, "results": rows, "total": len(rows), "trusted": bool(client)}
+    text = f"{client} is trusted again" if client else _listed(found)
+    return output.listing(said, answer, text, nothing="nobody has read other people's text")
+
+
+def _listed(found: Sequence[Taint]) -> str:
+    return "\n".join(
+        f"{one.client}{f' in {one.run}' if one.run else ''}  since {one.at.astimezone():%Y-%m-%d %H:%M}, "
+        f"of {plain(one.source)}"
+        for one in found
+    )
