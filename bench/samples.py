@@ -11,6 +11,7 @@ from bench import ir
 from bench.frame import Goal, Row, say
 from bench.judged import Collection, note_of
 from knapper.codemode import citing, direct, scoring
+from knapper.codemode.results import Written
 from knapper.codemode.scoring import Needs, Score, Weights
 from knapper.codemode.tasks import Options, Thresholds
 from knapper.codemode.trials import Trials
@@ -86,7 +87,7 @@ def _retrievals(
 
 
 def _score(trials: Trials, wanted: Needs, paths: Sequence[str]) -> Score:
-    citations = [citing.whole(trials.context, path, 0, _CHARS) for path in paths]
+    citations = citing.check(trials.open_vault, [Written(path=path, start=0, stop=_CHARS) for path in paths]).citations
     texts = [one.text for one in citations]
     parts = [f"## {one.path}\n{one.text}" for one in citations]
     return trials.score("\n\n".join(parts), texts, citations, wanted)
