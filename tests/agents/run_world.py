@@ -32,7 +32,9 @@ _KINDS = {
     "You do one": "answer",
     "You write the": "join",
     "You wrote": "repair",
+    "You write one": "script",
 }
+_SCRIPT_TASK = re.compile(r'source="task"[^>]*>\n"(.*?)"\n')
 _TASK = re.compile(r"\AThe task:\n\n(.*?)(?:\n\n|\Z)", re.DOTALL)
 
 
@@ -55,6 +57,8 @@ class Brain:
     answers: dict[str, str] = field(default_factory=dict[str, str])
     asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     prompts: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    scripts: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """Replies in turn for each task; the last one again and again."""
     usage: RequestUsage = field(default_factory=lambda: USAGE)
     before: Callable[[str, str], None] | None = None
     """Called before each reply; may raise."""
@@ -89,13 +93,16 @@ class Brain:
             return f'{{"split": {split}, "why": "so it is", "strategy": "analysis"}}'
         if kind == "plan":
             return plan(self.plans[task])
+        if kind == "script":
+            replies = self.scripts[task]
+            return replies[min(self.kinds(task).count("script"), len(replies)) - 1]
         return self.answers.get(f"{kind} {task}", self.answers.get(task, f"{kind} of {task}."))
 
 
 def what(instructions: str, prompt: str) -> tuple[str, str]:
     """Tell what is asked for: its kind, and its task."""
-    kind = next(name for start, name in _KINDS.items() if instructions.startswith(start))
-    found = _TASK.match(prompt)
+    kind = next((name for start, name in _KINDS.items() if instructions.startswith(start)), "unknown")
+    found = _SCRIPT_TASK.search(prompt) if kind == "script" else _TASK.match(prompt)
     return kind, found.group(1) if found else ""
 
 

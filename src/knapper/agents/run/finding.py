@@ -78,7 +78,7 @@ class Finding:
             found = retriever.retrieve(_task(need))
         if found.state == "stopped":
             raise RefusedError("the person left it out", code="skipped")
-        return _told(found)
+        return _told(found, need.context.vault)
 
     def _kept(self, need: Need) -> Checkpoints | None:
         """Give the questions, where somebody answers them or has done so."""
@@ -141,12 +141,12 @@ def _path(context: Context, named: str) -> str:
     return ""
 
 
-def _told(found: Retrieval) -> Found:
+def _told(found: Retrieval, own: str) -> Found:
     sources = [
-        Source(vault=one.vault, path=one.path, hash=one.hash, first=one.first_line, last=one.last_line)
+        Source(vault=_other(one.vault, own), path=one.path, hash=one.hash, first=one.first_line, last=one.last_line)
         for one in found.citations
     ]
-    reads = [Source(vault=one.vault, path=one.path, hash=one.hash) for one in found.reads]
+    reads = [Source(vault=_other(one.vault, own), path=one.path, hash=one.hash) for one in found.reads]
     tiers = {"script": "", "direct": "direct"}
     asks = found.state == "waiting" or NOBODY in found.notes
     attempts = tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in found.attempts)
@@ -164,3 +164,7 @@ def _told(found: Retrieval) -> Found:
         notes=found.notes,
         checkpoint=found.checkpoint,
     )
+
+
+def _other(vault: str, own: str) -> str:
+    return "" if vault == own else vault

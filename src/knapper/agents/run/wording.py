@@ -126,5 +126,8 @@ def _retrieved(found: Found | None, mark: str) -> str:
 
 
 def _source(source: Source) -> str:
+    """Write a place as it can be cited; one in another vault can only be named, since nothing there is checked."""
     path = untrusted.plain(source.path.removesuffix(".md"))
+    if source.vault:
+        return f"{path}, in the vault {untrusted.plain(source.vault)} (don't cite it with brackets)"
     return f"[[{path}]] (lines {source.first}-{source.last})" if source.first else f"[[{path}]]"

@@ -1,0 +1,189 @@
+"""Runs in Code Mode: scripts by the run's model, the tiers, a person's word, and what all of that costs."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from knapper.agents.run import runs
+from knapper.agents.run.events import Checkpoint
+from knapper.agents.run.finding import Finding
+from knapper.agents.run.records import Limits
+from knapper.changes.writer import Asked
+from knapper.codemode.checkpoints import Checkpoints, open_checkpoints
+from knapper.codemode.sandbox.pool import Sandbox
+from knapper.tools.context import Context
+from tests.agents import run_world
+from tests.agents.run_world import Brain, Part, World
+from tests.agents.scripted import NOW
+from tests.codemode.askers import fenced, searching
+
+FENCE = (
+    "# Fence\n\nWe decided on a green larch fence along the northern border. The neighbour pays half of the cost.\n\n"
+    + "The larch boards are twenty millimetres thick and stand on stone feet. " * 16
+)
+COSTS = (
+    "# Costs\n\nThe green larch fence costs two thousand euros; the neighbour pays half of the cost by transfer.\n\n"
+    + "Invoices of the carpenter are kept in the blue folder beside the desk. " * 16
+)
+NOTES = {"Fence.md": FENCE, "Costs.md": COSTS, "Work.md": "# Report\n\n" + "Deliveries were late. " * 40}
+TASK = "Which larch fence did we decide on, and what does the neighbour pay of its cost?"
+ABSENT = "Explain quaternion interpolation for spacecraft attitude control"
+GOOD = searching("larch fence neighbour cost")
+POOR = searching("deliveries")
+Make = Callable[[Brain], World]
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> Iterator[Checkpoints]:
+    made = open_checkpoints(tmp_path, lambda: NOW)
+    yield made
+    made.shut()
+
+
+@pytest.fixture
+def make(tmp_path: Path, sandbox: Sandbox, checkpoints: Checkpoints) -> Iterator[Make]:
+    made: list[World] = []
+
+    def one(brain: Brain) -> World:
+        world = run_world.world(tmp_path / str(len(made)), brain, NOTES)
+        made.append(world)
+        _ = world.context.index.refresh()
+
+        def context_of(run: str) -> Context:
+            return replace(world.context, asked=Asked(run=run), open_sandbox=lambda: sandbox)
+
+        finding = Finding(checkpoints=checkpoints)
+        world.engine = replace(world.engine, retrieve=finding, context_of=context_of)
+        return world
+
+    yield one
+    for world in made:
+        run_world.shut(world)
+
+
+def test_a_script_of_the_runs_model_finds_the_context(make: Make) -> None:
+    world = make(Brain(scripts={TASK: [GOOD]}, answers={TASK: "Green larch. [[Fence]] (lines 3-3)"}))
+
+    run = world.run(TASK)
+
+    node = world.node(run, "root")
+    assert run.state == "complete"
+    assert node.found is not None
+    assert (node.found.tier, len(node.found.attempts)) == ("", 1)
+    assert "obsidian.search" in node.found.script
+    assert node.found.score >= 0.45
+    assert {source.path for source in node.sources} == {"Fence.md", "Costs.md"}
+    assert "green larch fence" in world.brain.prompts["answer", TASK]
+    assert "[[Fence]] (lines 1-" in world.brain.prompts["answer", TASK]
+
+
+def test_scripts_are_counted_once_and_in_their_node(make: Make) -> None:
+    world = make(Brain(scripts={TASK: [POOR, GOOD]}))
+
+    run = world.run(TASK)
+
+    node = world.node(run, "root")
+    assert node.found is not None
+    assert node.found.tier == "A"
+    assert world.brain.kinds(TASK) == ["judge", "script", "script", "answer"]
+    assert node.spent.tokens == 400
+
+
+def test_a_run_has_at_most_five_scripts_written_anew(make: Make) -> None:
+    parts = [Part(f"{ABSENT} {number}") for number in range(7)]
+    scripts = {part.task: [POOR] for part in parts}
+    world = make(Brain(plans={"T": parts}, scripts=scripts))
+
+    run = world.run("T", Limits(parallel=1))
+
+    written = [world.brain.kinds(part.task).count("script") for part in parts]
+    assert sum(written) == 7 + 5
+    assert max(written) == 2
+    assert run.state == "complete"
+
+
+def test_what_is_left_of_these_outlasts_the_process(make: Make) -> None:
+    parts = [Part(f"{ABSENT} {number}") for number in range(6)]
+    world = make(Brain(plans={"T": parts}, scripts={part.task: [POOR] for part in parts}))
+    run = world.run("T", Limits(parallel=1))
+
+    _ = world.go_on(run.id, replay="6")
+
+    assert world.brain.kinds(parts[5].task).count("script") == 1
+
+
+def test_a_person_is_asked_once_and_what_they_name_is_used(make: Make, checkpoints: Checkpoints) -> None:
+    plan = {"T": [Part(ABSENT, impact="security"), Part(TASK)]}
+    world = make(Brain(plans=plan, scripts={ABSENT: [POOR], TASK: [GOOD]}))
+    points: list[Checkpoint] = []
+
+    async def person(point: Checkpoint) -> str:
+        points.append(point)
+        return "[[Costs]]"
+
+    world.engine = replace(world.engine, person=person)
+
+    run = world.run("T")
+
+    node = world.node(run, "1")
+    assert len(points) == 1
+    assert points[0].id
+    assert checkpoints.waiting(run.id) == ()
+    assert node.found is not None
+    assert [source.path for source in node.found.sources] == ["Costs.md"]
+    assert "two thousand euros" in world.brain.prompts["answer", ABSENT]
+
+
+def test_without_a_person_it_goes_on_and_says_so(make: Make, checkpoints: Checkpoints) -> None:
+    plan = {"T": [Part(ABSENT, impact="contract"), Part(TASK)]}
+    world = make(Brain(plans=plan, scripts={ABSENT: [POOR], TASK: [GOOD]}))
+
+    run = world.run("T")
+
+    node = world.node(run, "1")
+    assert run.state == "complete"
+    assert node.asking is not None
+    assert node.asking.unattended
+    assert checkpoints.waiting(run.id) == ()
+
+
+def test_of_little_importance_nobody_is_asked(make: Make) -> None:
+    world = make(Brain(plans={"T": [Part(ABSENT), Part(TASK)]}, scripts={ABSENT: [POOR], TASK: [GOOD]}))
+
+    run = world.run("T")
+
+    assert world.node(run, "1").asking is None
+
+
+def test_a_note_that_a_script_read_and_did_not_cite_makes_stale(make: Make) -> None:
+    script = fenced(
+        'text = obsidian.read_note("Fence.md") + obsidian.read_note("Costs.md")\n'
+        '__result__ = {"context": text, "citations": [{"vault": "main", "path": "Fence.md"}], "confidence": 0.9}'
+    )
+    world = make(Brain(scripts={TASK: [script]}))
+    run = world.run(TASK)
+    (world.vault.root / "Costs.md").write_text("# Costs\n\nNothing.\n", encoding="utf-8")
+
+    assert world.runs.stale(run.id, world.engine) == {"root": ["Costs.md"]}
+
+
+def test_a_model_is_asked_for_no_script_after_the_run_was_ended(make: Make) -> None:
+    world = make(Brain(scripts={TASK: [POOR]}, wait_s={TASK: 0.3}))
+    run = world.begin(TASK)
+
+    async def cancelled() -> int:
+        work = asyncio.create_task(runs.carry_out(world.engine, run.id, world.events.append))
+        while not world.brain.kinds(TASK).count("script"):  # noqa: ASYNC110 - a model is no event
+            await asyncio.sleep(0.01)
+        _ = work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            _ = await work
+        asked = len(world.brain.asked)
+        await asyncio.sleep(0.6)
+        return len(world.brain.asked) - asked
+
+    assert asyncio.run(cancelled()) == 0
+    assert world.runs.show(run.id).run.state == "cancelled"
