@@ -49,7 +49,6 @@ COMMANDS: Final = (
     Row("log", "knapper.cli.commands.log", "Changes", "List what was changed, by whom, and why."),
     Row("undo", "knapper.cli.commands.undo", "Changes", "Take changes back, byte for byte."),
     Row("trust", "knapper.cli.commands.trust", "Changes", "Show who only proposes, and trust them again."),
-    Row("trust", "knapper.cli.commands.trust", "Changes", "Show who only proposes, and trust them again."),
     Row("serve", "knapper.cli.commands.serve", "Serve", "Serve vaults over HTTP and to MCP clients."),
     Row("token", "knapper.cli.commands.token", "Serve", "Tell where the server's token lies, and make new ones."),
     Row("mcp", "knapper.cli.commands.mcp", "Serve", "Serve the vault to MCP clients."),
