@@ -14,7 +14,7 @@ from tests.tools import opened
 from tests.tools.opened import Opener
 
 NOTES = {
-    "Fence.md": "---\nstatus: fence\n---\n# Fence\n\nGrün ist die Lärche. The larch fence is green.\n\n## Cost\n\nLarch is dear.\n",
+    "Fence.md": "---\nstatus: fence\n---\n# Fence\n\nGrün. The larch fence is green.\n\n## Cost\n\nLarch is dear.\n",
     "Pond.md": "# Pond\n\nNewts live in the pond.\n",
     "Secret/Larch.md": "# Larch fence\n\nThe hidden larch fence.\n",
     "Properties.md": "---\nkind: turbine\n---\n",
@@ -116,7 +116,7 @@ def test_the_best_note_is_ranked_first(context: Context) -> None:
         ("Compare version 3.5 with 4.0. Say what breaks!", ("Compare version 3.5 with 4.0", "Say what breaks")),
         ("- first thing here\n- second thing here", ("- first thing here", "- second thing here")),
         (
-            "庭の北側に木の柵を建てる計画。費用は誰がどのように払うのか？",
+            "庭の北側に木の柵を建てる計画。費用は誰がどのように払うのか。",
             ("庭の北側に木の柵を建てる計画", "費用は誰がどのように払うのか"),
         ),
         ("One question", ("One question",)),
