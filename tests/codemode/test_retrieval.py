@@ -232,6 +232,14 @@ def test_a_model_that_fails_later_leaves_what_was_found_before(context: Context)
     assert found.usage.requests == 1
 
 
+def test_a_model_that_fails_while_it_mends_leaves_the_attempt_and_its_cost(context: Context) -> None:
+    found = retrieve(context, Scripted([fenced(BROKEN), RefusedError("too much")]))
+
+    assert [one.step for one in found.attempts] == ["script", "direct"]
+    assert found.usage == askers.COST
+    assert "Code Mode broke off: too much" in found.notes
+
+
 def test_where_scripts_cant_be_run_it_searches_and_says_so(context: Context) -> None:
     def none() -> Sandbox:
         raise SetupError("wasmtime isn't there")

@@ -115,7 +115,11 @@ class Retriever:
         error = first.attempts[0].error
         if not error:
             return first
-        second = self._trials.script(wanted, author.mend(wanted.text, draft.script, error), "mended", tier)
+        try:
+            mended = author.mend(wanted.text, draft.script, error)
+        except KnapError as failure:  # what was tried so far still has to be told
+            return replace(first, notes=(*first.notes, f"the script couldn't be mended: {failure.message}"))
+        second = self._trials.script(wanted, mended, "mended", tier)
         return replace(second, attempts=first.attempts + second.attempts, usage=first.usage + second.usage)
 
     def _broadened(self, wanted: Needs, tried: Sequence[Retrieval], contexts: Sequence[Context]) -> Retrieval:
