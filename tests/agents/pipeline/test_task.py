@@ -125,3 +125,52 @@ def test_with_no_note_open_the_current_scope_allows_no_edit(vault: opened.Opener
 
     assert ended.codes == ["outside_scope"]
     assert ended.run.request.toggles.scout
+
+
+def test_its_own_edit_that_waits_in_the_note_can_be_changed(vault: opened.Opener) -> None:
+    first = runs.do(
+        vault, Cast({"task": [scripts.task("Blue.", ("Garden.md", "replace:3", "It is blue."))]}), current="Garden.md"
+    )
+    proposal = str(first.outcome.proposals[0])
+    with runs.context(vault, "cli") as context:
+        _ = context.reviewer.draw(proposal)
+    drawn = vault.text("Garden.md")
+    lines = drawn.splitlines()
+    place = f"replace:{lines.index('```ai-edit') + 1}-{lines.index('#ai_edit') + 1}"
+
+    cast = Cast({"task": [scripts.task("Red.", ("Garden.md", place, "It is red."))]})
+    second = runs.do(vault, cast, current="Garden.md")
+
+    assert "an edit that waits for the person's word (replace" in cast.prompts("task")
+    assert second.outcome.proposals == [proposal]
+    assert any("drawn again" in str(notice) for notice in second.outcome.notices)
+    assert vault.text("Garden.md") == drawn
+    with runs.context(vault, "cli") as context:
+        _ = context.reviewer.accept(proposal, context.reviewer.refit(proposal).digest)
+    assert vault.text("Garden.md") == NOTES["Garden.md"].replace("The fence is green. See [[Plants]].", "It is red.")
+
+
+def test_cutting_into_an_edit_that_waits_is_refused(vault: opened.Opener) -> None:
+    first = runs.do(
+        vault, Cast({"task": [scripts.task("Blue.", ("Garden.md", "replace:3", "It is blue."))]}), current="Garden.md"
+    )
+    with runs.context(vault, "cli") as context:
+        _ = context.reviewer.draw(str(first.outcome.proposals[0]))
+    cast = Cast({"task": [scripts.task("Red.", ("Garden.md", "replace:4", "x"))]})
+
+    ended = runs.do(vault, cast, current="Garden.md")
+
+    assert ended.codes == ["block_touched"]
+
+
+def test_a_note_saved_meanwhile_is_not_written_over(vault: opened.Opener) -> None:
+    place = vault.root / "Garden.md"
+
+    def saved(_: object) -> scripts.Reply:
+        place.write_text("# Other\n\nSomebody else wrote this.\n", "utf-8")
+        return scripts.task("Tried.", ("Garden.md", "replace:3", "x"))
+
+    ended = runs.do(vault, Cast({"task": [saved]}), current="Garden.md")
+
+    assert ended.codes == ["stale"]
+    assert ended.outcome.proposals == []

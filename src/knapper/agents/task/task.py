@@ -26,6 +26,7 @@ from knapper.tools.context import Context
 from knapper.vault.paths import NotePath
 
 _LISTED: Final = 60
+_DRAWN: Final = "what waits was changed; its block in the note shows the earlier text until it is drawn again"
 _REASON: Final = 200
 
 
@@ -197,7 +198,7 @@ class TaskAgent:
             proposal=proposal,
             changed_blocks=changed,
             opened=tuple(edits.opened(checked)),
-            notices=(*notices, *left_out),
+            notices=(*notices, *left_out, *((_DRAWN,) if changed else ())),
         )
 
 
