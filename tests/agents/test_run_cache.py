@@ -356,6 +356,26 @@ def test_a_run_whose_process_ended_is_told_as_interrupted(make: Make) -> None:
     assert world.runs.runs()[0][0].state == "interrupted"
 
 
+def test_old_runs_are_forgotten(make: Make) -> None:
+    world = make(Brain())
+    _ = world.run("alpha")
+
+    assert world.engine.store.prune(1) == 0
+    assert world.engine.store.prune(-1) == 1
+    assert world.runs.runs() == ([], 0)
+
+
+def test_who_has_read_foreign_text_only_proposes_also_where_it_comes_from_the_cache(make: Make) -> None:
+    world = make(Brain())
+    world.write("F.md", "---\nsource: https://example.org/x\n---\n# F\n\nForeign words.\n")
+    first = world.run("foreign")
+    second = world.run("foreign")
+    third = world.run("alpha")
+
+    taints = world.context.writer.taints
+    assert [taints.is_tainted("somebody", run.id) for run in (first, second, third)] == [False, True, False]
+
+
 def test_a_run_can_be_forgotten_and_its_answers_stay_in_the_cache(make: Make) -> None:
     world = make(Brain())
     run = world.run("alpha")

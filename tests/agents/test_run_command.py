@@ -1,5 +1,7 @@
 """`knap run` with a model on loopback."""
 
+import asyncio
+import io
 import json
 import re
 from pathlib import Path
@@ -7,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from knapper.cli import main
+from knapper.agents.run.events import Checkpoint
+from knapper.cli import main, running
 from knapper.cli.codes import ExitCode
 from tests.agents import run_server
 from tests.agents.run_server import Served
@@ -173,6 +176,20 @@ def test_what_can_not_be_done_is_told(
 
     assert found == code
     assert message in err
+
+
+def test_a_person_answers_at_the_terminal_one_question_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("go on\nlook there\n"))
+    points = [Checkpoint(node_id=one, question=f"{one}?", options=("go on", "skip")) for one in ("a", "b")]
+
+    async def both() -> list[str]:
+        person = running.Person()
+        return list(await asyncio.gather(*(person(point) for point in points)))
+
+    assert asyncio.run(both()) == ["go on", "look there"]
+    assert "? a?\n  (go on, skip, or in your own words): " in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("vault")

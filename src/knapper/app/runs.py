@@ -132,6 +132,7 @@ def open_runs(hub: Hub, vault: str = "") -> TaskRuns:
     own = hub.settings.model
     allowed = usage.Limits(run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents)
     kept = store.open_store(folder)
+    _ = kept.prune(hub.settings.runs.days)
     return TaskRuns(
         runs=Runs(store=kept, folder=folder),
         store=kept,

@@ -17,6 +17,7 @@ from knapper.agents.run.retrieving import Retrieving, regenerated
 from knapper.agents.run.strategies import AUTO, USUAL, Strategy
 from knapper.agents.run.tree import Tree
 from knapper.errors import KnapError
+from knapper.tools import foreign
 
 _CUT: Final = "budget_spent"
 _OVER: Final = "the time was used up before it was done"
@@ -128,6 +129,7 @@ class Execution:
             return
         known = self._known(node)
         if known is not None:
+            await asyncio.to_thread(foreign.shown, self.context, [one.path for one in known.sources if not one.vault])
             self._take(node, known)
             return
         account = Account()

@@ -4,7 +4,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -112,6 +112,12 @@ class Store:
         """Forget a run; what it wrote stays, and can be undone."""
         with self._ledger.writing() as database:
             database.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+
+    def prune(self, max_days: float) -> int:
+        """Forget runs that nobody has touched for so long; tells how many."""
+        oldest = (datetime.now(UTC) - timedelta(days=max_days)).isoformat()
+        with self._ledger.writing() as database:
+            return database.execute("DELETE FROM runs WHERE updated < ?", (oldest,)).rowcount
 
     def ask_to_cancel(self, run_id: str, *, wanted: bool = True) -> None:
         """Note that a run is to end, for the process that carries it out."""

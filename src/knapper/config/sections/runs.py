@@ -73,6 +73,14 @@ SETTINGS = (
         least=1,
         most=64,
     ),
+    Setting(
+        name="runs.days",
+        doc="How long a run is kept after it was last worked on, in days.",
+        kind="count",
+        default=90,
+        least=1,
+        most=36_500,
+    ),
 )
 
 
@@ -88,6 +96,7 @@ class Runs:
     tokens: int = 1_000_000
     cents: int = 0
     parallel: int = 4
+    days: int = 90
 
 
 def read(values: Values) -> Runs:
@@ -101,4 +110,5 @@ def read(values: Values) -> Runs:
         tokens=count(values, "runs.tokens"),
         cents=count(values, "runs.cents"),
         parallel=count(values, "runs.parallel"),
+        days=count(values, "runs.days"),
     )
