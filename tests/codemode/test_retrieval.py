@@ -1,6 +1,7 @@
 """Hold retrieval to its tiers, thresholds and caps, with models that say what they are told to."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,6 +143,19 @@ def test_a_node_gets_one_more_script_and_a_run_five(context: Context) -> None:
     assert budget.used == 5
     assert [len(one.attempts) for one in found] == [3, 3, 3, 3, 3, 2, 2]
     assert any("5 scripts" in note for note in found[-1].notes)
+
+
+def test_nodes_side_by_side_share_what_a_run_has(context: Context) -> None:
+    model = Scripted([searching("deliveries")])
+    retriever = Retriever(context, ask=model)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda number: retriever.retrieve(Task(text=TASK, node=str(number))), range(8)))
+
+    assert [one.tier for one in found] == ["B"] * 8
+    assert len({one.context for one in found}) == 1
+    assert model.occasions.count("again") == retriever.regenerations.used == 5
+    retriever.close()
 
 
 def test_a_run_that_is_resumed_goes_on_counting(context: Context) -> None:
