@@ -187,6 +187,31 @@ def test_a_new_note_takes_properties_as_json_and_overwrites_nothing(vault: opene
     assert (again["code"], broken["code"], out["code"]) == ("exists", "invalid_json", "outside_vault")
 
 
+@pytest.mark.parametrize("path", [".obsidian/new.md", ".git/new.md", ".trash/new.md"])
+def test_nothing_is_made_in_or_moved_to_an_excluded_folder(vault: opened.Opener, context: Context, path: str) -> None:
+    made = call(context, "create_file", path=path, content="x")
+    moved = call(context, "move_file", source="Plain.md", destination=path)
+    batch = call(context, "batch_move_files", moves=[{"source": "Plain.md", "destination": path}])
+
+    assert [one["success"] for one in (made, moved, batch)] == [False, False, False]
+    assert not (vault.root / path).exists()
+    assert vault.text("Plain.md") == NOTES["Plain.md"]
+
+
+def test_appending_a_value_that_is_there_changes_nothing(vault: opened.Opener, context: Context) -> None:
+    call(context, "update_frontmatter", path="Note.md", field="tags", value="task", operation="append")
+
+    assert vault.text("Note.md") == NOTES["Note.md"]
+
+
+def test_an_interaction_is_logged_in_todays_note(vault: opened.Opener, context: Context) -> None:
+    given = {"task_description": "Ask", "query": "what?", "summary": "n/a", "full_response": "All of it."}
+    told = call(context, "log_interaction", **given)
+
+    assert told["path"] == f"Daily Notes/{context.now():%Y-%m-%d}.md"
+    assert "All of it." in vault.text(told["path"])
+
+
 def test_backlinks_ignore_case_and_aliases_and_come_sorted(context: Context) -> None:
     answer = call(context, "find_backlinks", note_name="NOTE", limit=1)
     none = call(context, "find_backlinks", note_name="Last")
