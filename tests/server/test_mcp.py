@@ -236,6 +236,7 @@ def test_nothing_but_the_protocol_comes_over_the_pipe(vault: opened.Opener) -> N
             "method": "tools/call",
             "params": {"name": "search_vault", "arguments": {"query": "rain"}},
         },
+        {"jsonrpc": "2.0", "id": 3, "method": "resources/read", "params": {"uri": "vault://vault/notes/Unheard.md"}},
     ]
     environment = {
         "KNAP_STATE_DIR": str(vault.state),
@@ -253,12 +254,16 @@ def test_nothing_but_the_protocol_comes_over_the_pipe(vault: opened.Opener) -> N
             server.stdin.write(json.dumps(message).encode() + b"\n")
             server.stdin.flush()
         answers: list[dict[str, Any]] = []
-        while not any(answer.get("id") == 2 for answer in answers):
+        while not {2, 3} <= {answer.get("id") for answer in answers}:
             answers.append(json.loads(server.stdout.readline()))
-        rest, _ = server.communicate(timeout=60)
+        rest, log = server.communicate(timeout=60)
+
+    told = {answer["id"]: answer for answer in answers if "id" in answer}
 
     assert answers[0]["result"]["serverInfo"]["name"] == "knapper"
-    assert answers[-1]["result"]["structuredContent"]["results"][0]["source"] == "Rain.md"
+    assert told[2]["result"]["structuredContent"]["results"][0]["source"] == "Rain.md"
+    assert told[3]["error"]["data"]["code"] == "not_found"
+    assert b"Unheard" not in log
     assert rest.strip() == b""
     assert server.returncode == 0
 
