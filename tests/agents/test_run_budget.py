@@ -173,6 +173,7 @@ def test_the_owners_limits_hold_for_runs_and_a_share_is_kept_of_them(make: Make)
 
     assert run.state == "partial"
     assert run.answer.startswith("join of T.")
+    assert run.order.limits.tokens == 0
     assert meter.of_run(run.id).tokens == sum(node.spent.tokens for node in world.runs.show(run.id).nodes)
     meter.shut()
 

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final, Literal
 
 from knapper.agents.run.records import Limits
-from knapper.agents.usage import Spent
+from knapper.agents.usage import Meter, Spent
 from knapper.errors import RefusedError
 
 Stage = Literal["work", "answer"]
@@ -100,6 +101,26 @@ class Budget:
 
     def _share(self, stage: Stage) -> float:
         return 1.0 if stage == "answer" else 1.0 - self.limits.kept
+
+
+def bounded(limits: Limits, meter: Meter | None, run: str) -> Limits:
+    """Lower a run's limit of tokens to what the owner's other limits leave, so that a share is kept of that, too.
+
+    Args:
+        limits: The run's own.
+        meter: Knows the others; None for none.
+        run: The run's id.
+    """
+    if meter is None:
+        return limits
+    try:
+        left = meter.allow(run).total_tokens_limit
+    except RefusedError:
+        return limits  # the first request says so
+    if left is None:
+        return limits
+    allowed = left + meter.of_run(run).tokens
+    return replace(limits, tokens=min(limits.tokens or allowed, allowed))
 
 
 def estimate(*texts: str) -> int:

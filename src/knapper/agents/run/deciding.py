@@ -37,7 +37,7 @@ async def decide(execution: Execution, node: Node) -> Node:
             raise
         return tree.change(node.id, split=False, why=f"it couldn't be planned: {error.message}")
     finally:
-        _ = tree.change(node.id, "deciding", spent=tree.get(node.id).spent + account.spent)
+        _ = tree.change(node.id, spent=tree.get(node.id).spent + account.spent)
     node = tree.get(node.id)
     if node.id == ROOT and execution.run.order.strategy == AUTO:
         execution.choose(planned.judgement.strategy)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from knapper.agents.run import answering, deciding, graph
+from knapper.agents.run import budget as budgets
 from knapper.agents.run.answering import Desk, Written
 from knapper.agents.run.asking import Account, Asker
 from knapper.agents.run.budget import Budget, Stage
@@ -41,7 +42,7 @@ class Execution:
         self._anew = anew
         self.engine = engine
         context = engine.context_of(run.id)
-        budget = Budget(run.order.limits, tree.spent, engine.clock)
+        budget = Budget(budgets.bounded(run.order.limits, engine.meter, run.id), tree.spent, engine.clock)
         self.asker = Asker(model=engine.model, name=engine.name, run=run.id, budget=budget, meter=engine.meter)
         self.cache = Cache(engine, run.order, context)
         self.context = context
@@ -138,7 +139,7 @@ class Execution:
                 written = await self._write(node, account, stage)
             finally:
                 spent = self.tree.get(node.id).spent + account.spent
-                node = self.tree.change(node.id, "answering", spent=spent)
+                node = self.tree.change(node.id, spent=spent)
                 self.tree.tell_usage()
         self._settle(node, written, self._inputs(node))
 

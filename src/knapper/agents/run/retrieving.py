@@ -57,8 +57,8 @@ class Retrieving:
         try:
             found = await self._ask(node, account)
         finally:
-            node = tree.change(node.id, "retrieving", spent=before + account.spent)
-        node = tree.change(node.id, "retrieving", found=found)
+            node = tree.change(node.id, spent=before + account.spent)
+        node = tree.change(node.id, found=found)
         await self._settle(tree, node)
         tree.tell_usage()
 
@@ -74,14 +74,14 @@ class Retrieving:
             tree.tell(point)
             asking = replace(asking, answer=(await self._engine.person(point)).strip())
         asking = replace(asking, unattended=not asking.answer)
-        node = tree.change(node.id, "retrieving", asking=asking)
+        node = tree.change(node.id, asking=asking)
         tree.tell(_told(node, asking))
         if asking.answer == SKIP:
             raise RefusedError(_SKIPPED, code="skipped")
         if asking.answer:
             await self._again(tree, node, asking.answer)
         notes = (*node.notes, _UNATTENDED) if asking.unattended else node.notes
-        _ = tree.change(node.id, "retrieving", asking=replace(asking, settled=True), notes=notes)
+        _ = tree.change(node.id, asking=replace(asking, settled=True), notes=notes)
 
     async def _again(self, tree: Tree, node: Node, word: str) -> None:
         """Look once more, with what the person said."""
@@ -90,9 +90,9 @@ class Retrieving:
         try:
             found = await self._ask(node, account, word)
         finally:
-            node = tree.change(node.id, "retrieving", spent=before + account.spent)
+            node = tree.change(node.id, spent=before + account.spent)
         if found.context.strip() or not node.found:
-            _ = tree.change(node.id, "retrieving", found=replace(found, tier="C"))
+            _ = tree.change(node.id, found=replace(found, tier="C"))
 
     async def _ask(self, node: Node, account: Account, word: str = "") -> Found:
         need = Need(

@@ -1,7 +1,6 @@
 """Look after the runs of one vault: begin, carry out, go on, replay, cancel, list and forget them."""
 
 import asyncio
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from knapper.agents.run.records import ENDED, ROOT, Limits, Node, Order, Run, Ru
 from knapper.agents.run.store import Store
 from knapper.agents.run.strategies import AUTO
 from knapper.agents.run.tree import Tree
-from knapper.errors import KnapError, NotFound
+from knapper.errors import NotFound
 from knapper.vault.outline import JSONValue
 
 STALE: Final = "stale"
@@ -142,7 +141,7 @@ async def carry_out(
     with locks.hold(engine.folder, run.id):
         order = replace(run.order, limits=limits or run.order.limits)
         resumed = run.state != "pending"
-        run = engine.store.save(replace(run, state="running", order=_bounded(engine, run, order), model=engine.name))
+        run = engine.store.save(replace(run, state="running", order=order, model=engine.name))
         engine.store.ask_to_cancel(run.id, wanted=False)
         tree = Tree(engine.store, run, engine.store.nodes(run.id), tell)
         anew = _forget(engine, run, tree, replay)
@@ -265,21 +264,6 @@ def _find(nodes: Sequence[Node], node_id: str) -> Node:
     if found is None:
         raise NotFound(f"the run has no node '{node_id[:40]}'", hint="`knap run trace tree` names them", code="no_node")
     return found
-
-
-def _bounded(engine: Engine, run: Run, order: Order) -> Order:
-    """Lower a run's limit of tokens to what the owner's other limits leave, so that a share is kept of that, too."""
-    if engine.meter is None:
-        return order
-    try:
-        left = engine.meter.allow(run.id).total_tokens_limit
-    except KnapError:
-        return order  # the first request says so
-    if left is None:
-        return order
-    spent = engine.meter.of_run(run.id).tokens
-    allowed = min(order.limits.tokens or left + spent, left + spent)
-    return replace(order, limits=dataclasses.replace(order.limits, tokens=allowed))
 
 
 def _sums(nodes: Sequence[Node]) -> dict[str, JSONValue]:

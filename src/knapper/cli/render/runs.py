@@ -87,7 +87,9 @@ def run(row: Row) -> str:
 def node(row: Row) -> str:
     """Write all that a node did."""
     lines = [node_line(row, 0), "", plain(str(row["task"])), ""]
-    lines += [f"split: {plain(str(row['why']))}"] if row["why"] else []
+    lines += (
+        [f"why it is {'split' if row['children'] else 'one piece'}: {plain(str(row['why']))}"] if row["why"] else []
+    )
     lines += _waits(row)
     found = cast("Row | None", row["retrieval"])
     if found is not None:
