@@ -36,10 +36,10 @@ def passages(text):
 texts, ranks, queries = {}, Counter(), []
 for task in TASKS:
     spoken = WORD.findall(task)
-    asked = [task] + [" ".join(spoken[at:at + 5]) for at in range(0, max(len(spoken) - 4, 1), 4)][:4]
+    asked = [task[:1500]] + [" ".join(spoken[at:at + 5]) for at in range(0, max(len(spoken) - 4, 1), 4)][:4]
     queries += asked
     for query in asked:
-        weight = 4 if query == task else 1
+        weight = 4 if query == asked[0] else 1
         for place, note in enumerate(obsidian.search(query, limit=15)):
             texts[note["path"]] = note["content"]
             ranks[task, note["path"]] += weight / (place + 5)
