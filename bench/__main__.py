@@ -19,6 +19,7 @@ NAMES = (
     "writes",
     "load",
     "tools",
+    "scouting",
     "mcp",
     "scripts",
     "retrieval",

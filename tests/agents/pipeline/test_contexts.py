@@ -274,5 +274,21 @@ def test_an_edit_that_waits_is_marked_with_its_lines(tmp_path: Path) -> None:
 
 
 def build(context: Context, path: str) -> str:
-    found, problems = gather.read(context, gather.select(context, Wanted(current=path)))
-    return unified.build(found, limit=3_000, mark="m", problems=problems).text
+    found = gather.read(context, gather.select(context, Wanted(current=path)), 3_000)
+    return unified.build(found.notes, limit=3_000, mark="m", problems=found.problems).text
+
+
+def test_notes_that_there_is_no_room_for_are_not_even_read(tmp_path: Path) -> None:
+    many = {f"Many/{number:03}.md": "word " * 1_000 for number in range(40)}
+    vault = opened.vault(tmp_path, {"Start.md": "# Start\n", **many})
+
+    with vault.open("agent") as context:
+        chosen = gather.select(context, Wanted(current="Start.md", added=tuple(many)))
+        found = gather.read(context, chosen, 3_000)
+        built = unified.build(found.notes, limit=3_000, mark="m", unread=found.unread)
+        whole = unified.build(gather.read(context, chosen, 1_000_000).notes, limit=3_000, mark="m")
+
+    assert len(found.notes) < 10
+    assert [one.note.path for one in built.notes] == [one.note.path for one in whole.notes]
+    assert built.removed == whole.removed
+    assert len(built.notes) + len(built.removed) == 41

@@ -1,6 +1,6 @@
 """Find the notes that go with the open one, and those that the person added."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,6 +17,8 @@ from knapper.vault.paths import NotePath
 
 MOST: Final = 2_000
 """Notes of one folder that are taken in."""
+_MOST_BYTES: Final = 8
+"""Bytes of text that one token stands for at most: four characters, of two bytes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +59,35 @@ def select(context: Context, wanted: Wanted) -> list[NoteSelectionMetadata]:
     return list(found.values())
 
 
-def read(context: Context, chosen: Iterable[NoteSelectionMetadata]) -> tuple[list[ContextNote], list[str]]:
-    """Read chosen notes; tells of those that can't be read, too.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Hold what was read of the notes that were chosen."""
+
+    notes: list[ContextNote]
+    """In the order in which they were chosen."""
+    problems: list[str]
+    """What can't be read, and why."""
+    unread: list[NoteSelectionMetadata]
+    """What there is no room for: all of it ranks after what was read."""
+
+
+def read(context: Context, chosen: Sequence[NoteSelectionMetadata], limit: int) -> Read:
+    """Read chosen notes, the most needed first, until there is surely no room for more.
 
     Whoever reads others' text only proposes from then on, as everywhere.
+
+    Args:
+        context: The vault, as the agent sees it.
+        chosen: Which notes.
+        limit: Tokens that there is room for.
     """
-    notes: list[ContextNote] = []
+    found: dict[NotePath, ContextNote] = {}
     problems: list[str] = []
-    for one in chosen:
+    room = limit * _MOST_BYTES
+    ranked = sorted(chosen, key=lambda one: one.rank)
+    for number, one in enumerate(ranked):
+        if room < 0:
+            return Read(notes=_in_order(found, chosen), problems=problems, unread=ranked[number:])
         try:
             note = context.view.read(one.path)
         except KnapError as error:
@@ -73,8 +96,9 @@ def read(context: Context, chosen: Iterable[NoteSelectionMetadata]) -> tuple[lis
         if walk.kind_of(note.path) == "attachment" and b"\0" in note.raw:
             problems.append(f"{note.path} isn't text")
             continue
-        notes.append(ContextNote(note=note, why=one, foreign=foreign.heard(context, note)))
-    return notes, problems
+        found[one.path] = ContextNote(note=note, why=one, foreign=foreign.heard(context, note))
+        room -= len(note.raw)
+    return Read(notes=_in_order(found, chosen), problems=problems, unread=[])
 
 
 def linked(context: Context, current: str) -> frozenset[NotePath]:
@@ -89,6 +113,10 @@ def beside(context: Context, current: NotePath, walls: Sequence[str] = ()) -> li
     where = context.restrict(Filter(directly_in=(paths.folder(current),), kinds=("note",)))
     found = context.index.catalog.find(Stretch(where=where, limit=MOST))
     return [entry.path for entry in found.entries if entry.path != current and not links.is_walled(entry.path, walls)]
+
+
+def _in_order(found: Mapping[NotePath, ContextNote], chosen: Sequence[NoteSelectionMetadata]) -> list[ContextNote]:
+    return [found[one.path] for one in chosen if one.path in found]
 
 
 def _scope(

@@ -38,6 +38,11 @@ class NoteSelectionMetadata:
         found = min((KEPT.index(one) for one in self.sources), default=KEPT.index("semantic"))
         return KEPT[found]
 
+    @property
+    def rank(self) -> tuple[int, int, float, NotePath]:
+        """Order notes by how easily they can be done without, the last first: by kind, then by depth and score."""
+        return KEPT.index(self.source), self.link_depth or 0, -(self.semantic_score or 0.0), self.path
+
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape it as every surface shows it."""
         sources: list[JSONValue] = [*self.sources]

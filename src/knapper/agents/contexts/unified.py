@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from knapper.agents import untrusted
-from knapper.agents.contexts.records import KEPT, ContextNote, NoteSelectionMetadata
+from knapper.agents.contexts.records import ContextNote, NoteSelectionMetadata
 from knapper.errors import BadInput
 from knapper.vault import notes, pending
 from knapper.vault.outline import JSONValue
@@ -46,7 +46,14 @@ class UnifiedContext:
         return {"notes": chosen, "removed": removed, "tokens": self.tokens, "notices": notices}
 
 
-def build(found: Sequence[ContextNote], *, limit: int, mark: str, problems: Sequence[str] = ()) -> UnifiedContext:
+def build(
+    found: Sequence[ContextNote],
+    *,
+    limit: int,
+    mark: str,
+    problems: Sequence[str] = (),
+    unread: Sequence[NoteSelectionMetadata] = (),
+) -> UnifiedContext:
     """Write notes as one text.
 
     Where it is too long, notes go: those that were added by hand first, then those found by exploring, of the same
@@ -58,6 +65,7 @@ def build(found: Sequence[ContextNote], *, limit: int, mark: str, problems: Sequ
         limit: Tokens at most, 3,000 or more.
         mark: That of the turn's blocks.
         problems: What couldn't be read.
+        unread: Notes that weren't read, as there is no room for them; they rank after all others.
 
     Raises:
         BadInput: The limit is too low.
@@ -65,13 +73,14 @@ def build(found: Sequence[ContextNote], *, limit: int, mark: str, problems: Sequ
     check_limit(limit)
     shown = {one.note.path: _block(one, mark) for one in found}
     sizes = {path: tokens(text) for path, text in shown.items()}
-    total, kept, removed = sum(sizes.values()), list(found), list[ContextNote]()
-    for one in sorted(found, key=_dispensable, reverse=True):
-        if total <= limit or len(kept) == 1:
+    total, gone = sum(sizes.values()), dict[NotePath, NoteSelectionMetadata]()
+    for one in sorted(found, key=lambda one: one.why.rank, reverse=True):
+        if total <= limit or len(gone) == len(found) - 1:
             break
-        kept.remove(one)
-        removed.append(one)
+        gone[one.note.path] = one.why
         total -= sizes[one.note.path]
+    kept = [one for one in found if one.note.path not in gone]
+    removed = [*sorted(unread, key=lambda one: one.rank, reverse=True), *gone.values()]
     cut = None
     if kept and total > limit:
         cut = kept[0].note.path
@@ -80,7 +89,7 @@ def build(found: Sequence[ContextNote], *, limit: int, mark: str, problems: Sequ
     return UnifiedContext(
         text=text,
         notes=tuple(kept),
-        removed=tuple(one.why for one in removed),
+        removed=tuple(removed),
         cut=cut,
         tokens=tokens(text),
         notices=(*problems, *_notices(removed, cut, limit)),
@@ -143,16 +152,10 @@ def _beginning(lines: list[str], limit: int) -> list[str]:
     return [*kept, _CUT]
 
 
-def _dispensable(one: ContextNote) -> tuple[int, int, float, NotePath]:
-    """Order notes by how easily they can be done without: by kind, then depth, then score."""
-    why = one.why
-    return KEPT.index(why.source), why.link_depth or 0, -(why.semantic_score or 0.0), why.path
-
-
-def _notices(removed: Sequence[ContextNote], cut: NotePath | None, limit: int) -> list[str]:
+def _notices(removed: Sequence[NoteSelectionMetadata], cut: NotePath | None, limit: int) -> list[str]:
     told: list[str] = []
     if removed:
-        names = ", ".join(f"{one.note.path} ({one.why.source})" for one in removed[:10])
+        names = ", ".join(f"{one.path} ({one.source})" for one in removed[:10])
         more = f" and {len(removed) - 10} more" if len(removed) > 10 else ""
         told.append(f"the token limit of {limit:,} leaves out {len(removed)} notes: {names}{more}")
     if cut is not None:

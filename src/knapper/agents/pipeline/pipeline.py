@@ -307,8 +307,14 @@ class Run:
             chosen=scout.selected_notes if scout else (),
             explored=scout is not None,
         )
-        found, problems = gather.read(self._context, gather.select(self._context, wanted))
-        return unified.build(found, limit=request.token_limit, mark=self._mark, problems=problems)
+        found = gather.read(self._context, gather.select(self._context, wanted), request.token_limit)
+        return unified.build(
+            found.notes,
+            limit=request.token_limit,
+            mark=self._mark,
+            problems=found.problems,
+            unread=found.unread,
+        )
 
     def _scout_result(self) -> ScoutResult | None:
         return self._trip.result() if self._trip else None
