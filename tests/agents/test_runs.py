@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from knapper.agents.events import Usage
-from knapper.agents.run import runs
+from knapper.agents.run import runs, strategies
 from knapper.agents.run.events import NodeChanged, RunDone, RunStarted
 from knapper.agents.run.finding import Finding
 from knapper.agents.run.records import Limits, Order
-from knapper.errors import BadInput, ConflictError, NotFound
+from knapper.agents.run.wording import Wording
+from knapper.errors import BadInput, ConflictError, NotFound, SetupError, StorageError
 from tests.agents import run_world
 from tests.agents.run_world import Brain, Part, World
 
@@ -151,6 +152,36 @@ def test_a_run_of_which_nothing_is_answered_fails(make: Make) -> None:
     assert run.state == "failed"
     assert run.answer == ""
     assert len(run.reasons) == 3
+
+
+def test_parts_that_can_not_be_joined_are_passed_up_as_they_are(make: Make) -> None:
+    plans = {"T": [Part("alpha", large=True), Part("beta")], "alpha": [Part("a1"), Part("a2")]}
+    world = make(Brain(plans=plans, answers={"join alpha": " "}))
+
+    run = world.run("T")
+
+    assert world.states(run)["alpha"] == "partial"
+    assert "answer of a1." in world.brain.prompts["join", "T"]
+    assert run.answer.startswith("join of T.")
+    assert run.state == "partial"
+
+
+def test_ones_own_instructions_take_the_place_of_the_built_in_ones(make: Make, tmp_path: Path) -> None:
+    world = make()
+    (tmp_path / "run-answer.md").write_text("You do one part, and rhyme.", encoding="utf-8")
+    (tmp_path / "run-judge.md").write_bytes(b"\xff\xfe")
+    words = Wording(folder=tmp_path)
+
+    assert words.load("answer") == "You do one part, and rhyme."
+    assert words.load("join") == world.engine.words.load("join")
+    with pytest.raises(StorageError, match="can't be read"):
+        _ = words.load("judge")
+
+
+@pytest.mark.parametrize("text", ["", " \n", "x" * 30_000])
+def test_a_strategy_that_says_nothing_or_too_much_is_refused(text: str) -> None:
+    with pytest.raises(SetupError, match="the strategy 's' has"):
+        _ = strategies.parse("s", text)
 
 
 def test_citations_that_do_not_hold_are_dropped_and_reported(make: Make) -> None:

@@ -4,17 +4,19 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from knapper.agents.run import runs
+from knapper.agents.run import finding, runs
 from knapper.agents.run.events import Checkpoint
 from knapper.agents.run.finding import Finding
 from knapper.agents.run.records import Limits
 from knapper.changes.writer import Asked
-from knapper.codemode.checkpoints import Checkpoints, open_checkpoints
+from knapper.codemode.checkpoints import Answer, Checkpoints, open_checkpoints
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.tools.context import Context
+from knapper.vault import grants
 from tests.agents import run_world
 from tests.agents.run_world import Brain, Part, World
 from tests.agents.scripted import NOW
@@ -135,6 +137,49 @@ def test_a_person_is_asked_once_and_what_they_name_is_used(make: Make, checkpoin
     assert node.found is not None
     assert [source.path for source in node.found.sources] == ["Costs.md"]
     assert "two thousand euros" in world.brain.prompts["answer", ABSENT]
+
+
+@pytest.mark.parametrize("choice", ["use", "stop"])
+def test_the_answer_may_come_from_another_surface(
+    make: Make, checkpoints: Checkpoints, choice: Literal["use", "stop"]
+) -> None:
+    plan = {"T": [Part(ABSENT, impact="security"), Part(TASK)]}
+    world = make(Brain(plans=plan, scripts={ABSENT: [POOR], TASK: [GOOD]}))
+
+    async def person(point: Checkpoint) -> str:
+        answer = Answer(choice=choice, text="Use slerp." if choice == "use" else "")
+        _ = checkpoints.answer(point.id, answer, grants.usual("page"))
+        return await finding.polled(checkpoints, point, look_s=0.01)
+
+    world.engine = replace(world.engine, person=person)
+
+    run = world.run("T")
+
+    node = world.node(run, "1")
+    if choice == "stop":
+        assert (node.state, node.reason) == ("failed", "the person left it out")
+    else:
+        assert node.state == "done"
+        assert "Use slerp." in world.brain.prompts["answer", ABSENT]
+
+
+def test_a_persons_own_words_are_used_and_going_on_does_not_ask_again(make: Make) -> None:
+    plan = {"T": [Part(ABSENT, impact="security"), Part(TASK)]}
+    world = make(Brain(plans=plan, scripts={ABSENT: [POOR], TASK: [GOOD]}))
+    asked: list[str] = []
+
+    async def person(point: Checkpoint) -> str:
+        asked.append(point.node_id)
+        return "Use slerp between unit quaternions."
+
+    world.engine = replace(world.engine, person=person)
+    run = world.run("T")
+
+    _ = world.go_on(run.id)
+    world.brain.asked.clear()
+
+    assert asked == ["1"]
+    assert "Use slerp between" in world.brain.prompts["answer", ABSENT]
 
 
 def test_without_a_person_it_goes_on_and_says_so(make: Make, checkpoints: Checkpoints) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from knapper.agents import models, usage
 from knapper.agents.models import Patience
 from knapper.agents.prompting import Prompts
-from knapper.agents.run import store
+from knapper.agents.run import finding, store
 from knapper.agents.run.engine import Engine
 from knapper.agents.run.finding import Finding
 from knapper.agents.run.records import Limits
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from knapper.agents.run.engine import AskPerson
+    from knapper.agents.run.events import Checkpoint
     from knapper.agents.run.store import Store
     from knapper.agents.usage import Meter
     from knapper.app.hub import Hub
@@ -84,6 +85,10 @@ class TaskRuns:
             person=person,
             context_tokens=own.context_tokens,
         )
+
+    async def elsewhere(self, point: Checkpoint) -> str:
+        """Wait for a person's answer on whatever surface: the `person` of an engine where nobody sits beside it."""
+        return await finding.polled(self.checkpoints, point)
 
     def is_ready(self) -> bool:
         """Tell whether the sandbox can run scripts at once, or has to be prepared first."""

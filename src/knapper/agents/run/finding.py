@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from knapper.agents import untrusted
 from knapper.agents.run.engine import Need
+from knapper.agents.run.events import Checkpoint
 from knapper.agents.run.records import GO_ON, SKIP, Found, Source
 from knapper.agents.usage import Spent
 from knapper.codemode.asking import Ask, Prompt, Reply, Usage
@@ -88,9 +89,17 @@ class Finding:
         return self.checkpoints if asked and asked.answer else None
 
 
-async def polled(checkpoints: Checkpoints, run: str, checkpoint: str, look_s: float = 1.0) -> str:
-    """Wait until a question is answered, by whatever surface; gives the word that stands for the answer."""
-    while any(one.id == checkpoint for one in await asyncio.to_thread(checkpoints.waiting, run)):  # noqa: ASYNC110 - other processes answer
+async def polled(checkpoints: Checkpoints, point: Checkpoint, *, look_s: float = 1.0) -> str:
+    """Wait until a question is answered on whatever surface; gives a word to go on with, which doesn't overrule that.
+
+    Args:
+        checkpoints: Where the answer will be kept.
+        point: The question; one that can't be answered elsewhere gives an empty word at once.
+        look_s: How often is looked.
+    """
+    if not point.id:
+        return ""
+    while any(one.id == point.id for one in await asyncio.to_thread(checkpoints.waiting)):  # noqa: ASYNC110 - others answer
         await asyncio.sleep(look_s)
     return GO_ON
 
