@@ -84,6 +84,8 @@ class Offered:
         return self.choices.get("answer", "") or self.hints.get("answer", "")
 
 
+NAMES: Final = frozenset({"ask_vault", "scout_vault"})
+"""The tools; an agent of ours isn't offered them, as it would only ask itself."""
 Ask = Callable[[Context, Offered], Answer]
 """Has the agents do what is asked."""
 

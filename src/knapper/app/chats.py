@@ -11,6 +11,7 @@ from knapper.agents import models, usage
 from knapper.agents.chat import Chat
 from knapper.agents.conversations import Conversations
 from knapper.agents.models import Patience
+from knapper.agents.offers import NAMES as OFFERED
 from knapper.agents.prompting import Prompts
 from knapper.app import model_choice, sessions
 from knapper.changes.writer import Asked
@@ -54,7 +55,7 @@ class Chats:
                 wanted, model_choice.keys(settings).find, Patience(timeout_s=own.timeout_s, retries=own.retries)
             ),
             name=str(wanted[0]),
-            rows=self.hub.table.rows,
+            rows=[row for row in self.hub.table.rows if row.name not in OFFERED],
             prompts=Prompts(own_file=prompt, folder=settings.config_file.parent / "prompts"),
             now=now,
             meter=self.meter,

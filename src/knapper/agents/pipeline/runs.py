@@ -11,7 +11,7 @@ from knapper.changes.disk.ledger import Ledger, open_ledger
 from knapper.errors import NotFound
 from knapper.vault.outline import JSONValue
 
-FILE: Final = "runs.db"
+FILE: Final = "paused.db"
 VERSION: Final = 1
 KEPT_DAYS: Final = 30
 _SCHEMA: Final = """
