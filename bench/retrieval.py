@@ -67,7 +67,7 @@ _REMARK = (
     "Scripts are measured on the other half."
 )
 _DOUBT = (
-    "How the parts are measured was looked for with all queries at hand; only the weights are free of the reported half. "
-    "In `cisi` a note in a few dozen is relevant to a query, so that bad retrievals find one by chance: there the score "
-    "stays below the goal."
+    "How the parts are measured was looked for with all queries at hand; only the weights are free of the reported "
+    "half. In `cisi` a note in a few dozen is relevant to a query, so that bad retrievals find one by chance: there the "
+    "score stays below the goal."
 )
