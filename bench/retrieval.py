@@ -68,6 +68,6 @@ _REMARK = (
 )
 _DOUBT = (
     "How the parts are measured was looked for with all queries at hand; only the weights are free of the reported "
-    "half. In `cisi` a note in a few dozen is relevant to a query, so that bad retrievals find one by chance: there the "
-    "score stays below the goal."
+    "half. In `cisi` a note in a few dozen is relevant to a query, so that bad retrievals find one by chance: there "
+    "the score stays below the goal."
 )

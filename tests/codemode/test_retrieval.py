@@ -149,8 +149,10 @@ def test_nodes_side_by_side_share_what_a_run_has(context: Context) -> None:
     model = Scripted([searching("deliveries")])
     retriever = Retriever(context, ask=model)
 
+    tasks = [Task(text=TASK, node=str(number)) for number in range(8)]
+
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda number: retriever.retrieve(Task(text=TASK, node=str(number))), range(8)))
+        found = list(pool.map(retriever.retrieve, tasks))
 
     assert [one.tier for one in found] == ["B"] * 8
     assert len({one.context for one in found}) == 1
