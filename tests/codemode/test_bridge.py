@@ -351,6 +351,6 @@ def test_the_tool_has_schemas_of_what_it_takes_and_gives() -> None:
     taken, given = schema.parameters(row, brief=True)["properties"], schema.returns(row)["properties"]
     assert isinstance(taken, dict)
     assert isinstance(given, dict)
-    assert list(taken) == ["code", "profile", "timeout_s"]
+    assert list(taken) == ["code"]
     assert set(given) == set(scripts.ScriptOutcome.__annotations__)
     assert len(schema.description(row)) < 1_500
