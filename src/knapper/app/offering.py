@@ -7,21 +7,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from knapper.agents import offers, scopes
+from knapper.agents.offers import Offered
 from knapper.agents.pipeline.events import Outcome, PipelineEvent, Progress
 from knapper.agents.presets import AgentToggles, Preset
 from knapper.agents.scopes import ContextScopeConfig, EditRules
 from knapper.app import chats, pipelines
 from knapper.changes.writer import Asked
 from knapper.errors import RefusedError, SetupError
+from knapper.tools import foreign
 
 if TYPE_CHECKING:
-    from knapper.agents.offers import Offered
     from knapper.agents.pipeline.answering import Answering
     from knapper.agents.pipeline.requests import Request
     from knapper.app.hub import Hub
     from knapper.app.pipelines import Pipelines
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
+    from knapper.vault.grants import Grants
 
 _STEPS = 6.0
 """What progress is told as a share of; nobody knows how many steps there will be."""
@@ -42,14 +44,16 @@ def ask(hub: Hub, context: Context, asked: Offered) -> Answer:
         answering = opened.answering(scout=looking)
         request = None if asked.run_id else _request(opened, asked)
         acting = _acting(hub, context, request.run_id if request else asked.run_id)
-        outcome = asyncio.run(_carried_out(answering, acting, request, asked))
+        outcome = asyncio.run(_carried_out(answering, acting, request or asked, context.writer.grants))
+        if acting.writer.mine(outcome.run_id).tainted:  # whoever hears the answer has read what went into it
+            foreign.mark(context, f"{asked.kind}_vault: run {outcome.run_id}")
     if outcome.error is not None and outcome.state in {"failed", "limit"}:
         kind = RefusedError if outcome.state == "limit" else SetupError
         raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
     return offers.shaped(outcome.as_dict())
 
 
-async def _carried_out(answering: Answering, context: Context, request: Request | None, asked: Offered) -> Outcome:
+async def _carried_out(answering: Answering, context: Context, work: Request | Offered, by: Grants) -> Outcome:
     heard: list[str] = []
 
     def tell(event: PipelineEvent) -> None:
@@ -57,9 +61,9 @@ async def _carried_out(answering: Answering, context: Context, request: Request 
             heard.append(event.text)
             context.progress(min(len(heard), _STEPS - 1), _STEPS, event.text)
 
-    if request is None:
-        return await answering.resume(asked.run_id, asked.answer, context, tell)
-    return await answering.ask(request, context, tell)
+    if isinstance(work, Offered):
+        return await answering.resume(work.run_id, work.answer, context, tell, by=by)
+    return await answering.ask(work, context, tell)
 
 
 def _acting(hub: Hub, context: Context, run_id: str) -> Context:

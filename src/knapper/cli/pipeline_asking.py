@@ -102,8 +102,7 @@ def answer(said: Options, found: Settings, asked: Asked) -> ExitCode:
         answering = opened.answering(asked.model)
         screen = Screen(said)
         if asked.switches["resume"]:
-            context = opened.context(asked.switches["resume"], "cli")
-            finished = _run(runner, answering.resume(asked.switches["resume"], asked.question, context, screen.tell))
+            finished = _run(runner, _resumed(answering, opened, asked, screen.tell))
         else:
             request = _request(opened, asked)
             finished = _run(runner, answering.ask(request, opened.context(request.run_id), screen.tell))
@@ -112,6 +111,13 @@ def answer(said: Options, found: Settings, asked: Asked) -> ExitCode:
                 break
             finished = _answered(runner, answering, opened, screen)
         return _end(said, hub, screen, finished=finished)
+
+
+def _resumed(answering: Answering, opened: Pipelines, asked: Asked, tell: Tell) -> Coroutine[Any, Any, Outcome]:
+    """Go on with a run on the person's word; the agents see and change no more by that."""
+    run = asked.switches["resume"]
+    person = opened.context(run, "cli").writer.grants
+    return answering.resume(run, asked.question, opened.context(run), tell, by=person)
 
 
 def _run(runner: asyncio.Runner, work: Coroutine[Any, Any, Outcome]) -> bool:

@@ -160,6 +160,21 @@ def test_the_tools_give_what_the_agents_found(vault: opened.Opener) -> None:
     assert vault.text("Garden.md") == NOTES["Garden.md"]
 
 
+@pytest.mark.parametrize("foreign", [True, False])
+def test_who_hears_an_answer_made_of_others_text_only_proposes_from_then_on(
+    vault: opened.Opener, foreign: bool
+) -> None:
+    (vault.root / "Clippings").mkdir()
+    (vault.root / "Clippings" / "Page.md").write_text("# Page\n\nFrom a stranger.\n", "utf-8")
+    note = "Clippings/Page.md" if foreign else "Other.md"
+
+    with protocol.serving(ANSWER) as server, app.open_hub(settings(vault, server)) as hub:
+        _ = call(hub, "mcp", "ask_vault", {"task": "what?", "note": note, "link_depth": 0})
+        done = call(hub, "mcp", "append_to_file", {"path": "Other.md", "content": "more"})
+
+    assert done["status"] == ("proposed" if foreign else "applied")
+
+
 def test_without_a_model_the_tools_say_what_to_set(vault: opened.Opener) -> None:
     with app.open_hub(settings(vault)) as hub:
         told = call(hub, "mcp", "ask_vault", {"task": "x"})

@@ -20,6 +20,7 @@ from knapper.agents.sessions.store import Store
 from knapper.agents.usage import Meter
 from knapper.errors import BadInput, KnapError
 from knapper.tools.context import Context
+from knapper.vault.grants import Grants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,9 @@ class Answering:
             history = await asyncio.to_thread(self._history, request, context)
             return await self._carry_out(request, context, Going(history=history), tell)
 
-    async def resume(self, run_id: str, answer: str, context: Context, tell: Tell) -> Outcome:
+    async def resume(
+        self, run_id: str, answer: str, context: Context, tell: Tell, *, by: Grants | None = None
+    ) -> Outcome:
         """Go on with a run that asked something; a person may go on with any, others with their own.
 
         Args:
@@ -62,6 +65,7 @@ class Answering:
             answer: What the person says.
             context: The vault, as the agents see it.
             tell: Takes each event; `Outcome` comes last.
+            by: Who answers; None for whom the agents act for.
 
         Raises:
             NotFound: No such run waits (code ``no_run``).
@@ -69,7 +73,7 @@ class Answering:
         """
         if not answer.strip():
             raise BadInput("the answer is empty", hint="say something")
-        grants = context.writer.grants
+        grants = by or context.writer.grants
         paused = await asyncio.to_thread(self.runs.take, run_id, "" if grants.is_person else grants.client)
         request = requests.of(paused.request)
         async with self._held(request.session_id):
