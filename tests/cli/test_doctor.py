@@ -7,7 +7,20 @@ import pytest
 from knapper.cli import main
 from knapper.cli.checks import table
 
-NAMES = ["python", "sqlite", "embedder", "onnx", "config", "vault", "state", "disk", "watch", "scripts", "model", "index"]
+NAMES = [
+    "python",
+    "sqlite",
+    "embedder",
+    "onnx",
+    "config",
+    "vault",
+    "state",
+    "disk",
+    "watch",
+    "scripts",
+    "model",
+    "index",
+]
 
 
 @pytest.fixture

@@ -259,8 +259,11 @@ def test_settings_cannot_lead_out_of_the_vault(tmp_path: Path) -> None:
 def test_no_entry_is_lost_where_several_log_at_once(tmp_path: Path) -> None:
     vault = make(tmp_path)
 
+    def entry(number: int) -> dict[str, Any]:
+        return log(vault, summary=f"Entry {number}.")
+
     with ThreadPoolExecutor(3) as pool:
-        done = [*pool.map(lambda number: log(vault, summary=f"Entry {number}."), range(6))]
+        done = [*pool.map(entry, range(6))]
 
     assert [one["status"] for one in done] == ["applied"] * 6
     assert all(vault.text(TODAY).count(f"Entry {number}.") == 1 for number in range(6))
