@@ -134,6 +134,16 @@ def test_an_answer_becomes_a_note_by_a_proposal_and_undo_takes_it_back(
     assert not (vault / "Runs/Answer.md").exists()
 
 
+def test_with_a_persons_word_it_is_written_at_once(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with run_server.serving(Brain(plans=PLAN)) as server:
+        run_id = begun(capsys, server)
+
+    written = told(capsys, "export", run_id, "Runs/Answer.md", "--yes")
+
+    assert written["status"] == "applied"
+    assert "join of T all." in (vault / "Runs/Answer.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.usefixtures("vault")
 def test_in_a_folder_each_part_becomes_a_note(capsys: pytest.CaptureFixture[str]) -> None:
     with run_server.serving(Brain(plans=PLAN)) as server:

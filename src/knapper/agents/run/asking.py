@@ -19,6 +19,8 @@ from knapper.errors import BadInput
 
 Shape = TypeVar("Shape", bound=BaseModel)
 Said = TypeVar("Said")
+_SCHEMA_TOKENS: Final = 500
+"""What describing a shape adds to a request."""
 _TRIES: Final = 2
 """Requests for a reply in JSON, the repair among them."""
 
@@ -55,7 +57,7 @@ class Asker:
             KnapError: The model can't answer.
         """
         agent = Agent(self.model, instructions=instructions, retries=0)
-        return await self._ask(agent, prompt, account, stage, most=most)
+        return await self._ask(agent, (instructions, prompt), account, stage, most=most)
 
     async def shape(
         self,
@@ -79,7 +81,7 @@ class Asker:
             OutOfBudget: Nothing is left for it.
             KnapError: The model can't answer, or not in that shape.
         """
-        instructions, prompt = ask
+        instructions, _ = ask
         agent = Agent(self.model, output_type=PromptedOutput(kind), instructions=instructions, retries=_TRIES - 1)
 
         def checked(found: Shape) -> Shape:
@@ -90,16 +92,18 @@ class Asker:
             return found
 
         _ = agent.output_validator(checked)
-        return await self._ask(agent, prompt, account, "work", most=most)
+        return await self._ask(agent, ask, account, "work", most=most + _SCHEMA_TOKENS)
 
-    async def _ask(self, agent: Agent[object, Said], prompt: str, account: Account, stage: Stage, *, most: int) -> Said:
+    async def _ask(
+        self, agent: Agent[object, Said], ask: tuple[str, str], account: Account, stage: Stage, *, most: int
+    ) -> Said:
         pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
         used = RunUsage()
         limits = self.meter.allow(self.run) if self.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
         settings = ModelSettings(max_tokens=most)
-        with self.budget.hold(budgets.estimate(prompt) + most, stage):
+        with self.budget.hold(budgets.estimate(*ask) + most, stage):
             try:
-                said = await agent.run(prompt, usage=used, usage_limits=limits, model_settings=settings)
+                said = await agent.run(ask[1], usage=used, usage_limits=limits, model_settings=settings)
             except failures.CAUGHT as error:
                 raise failures.of(error, self.name) from error
             finally:

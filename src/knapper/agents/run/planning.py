@@ -15,7 +15,8 @@ from knapper.errors import BadInput
 MOST_PARTS: Final = 8
 """Of one plan."""
 LEAST_PARTS: Final = 2
-_JUDGE_TOKENS: Final = 300
+_JUDGE_TOKENS: Final = 1_500
+"""Of a reply that needs few, but may be thought about before."""
 _PLAN_TOKENS: Final = 4_000
 _MAX_TITLE: Final = 120
 _MAX_TASK: Final = 8_000

@@ -257,15 +257,16 @@ def trace_node(said: Options, run_id: str, node_id: str) -> ExitCode:
 @command.command("export", context_settings=options.CONTEXT)
 @click.argument("run_id", metavar="ID")
 @click.argument("path", type=options.TEXT)
+@click.option("-y", "--yes", is_flag=True, help="Your word: write it at once.")
 @options.shared
 @click.pass_obj
-def save(said: Options, run_id: str, path: str) -> ExitCode:
+def save(said: Options, run_id: str, path: str, *, yes: bool) -> ExitCode:
     """Propose a run's answer as a note (PATH ends in .md), or with its parts' answers in a folder."""
     with _opened(said) as opened:
         shown = opened.runs.show(run_id)
         if not shown.run.answer:
             raise BadInput(f"the run {shown.run.id} has no answer yet", hint=f"`knap run resume {shown.run.id}`")
-        asked = Asked(run=shown.run.id, propose=True, reason=f"run {shown.run.id}")
+        asked = Asked(run=shown.run.id, propose=not yes, person_word=yes, reason=f"run {shown.run.id}")
         context = opened.hub.context(client="cli", asked=asked)
         return writing.tell(said, answers.several(context, export.requests(shown.run, shown.nodes, path)))
 
