@@ -30,6 +30,7 @@ def vault(tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.setenv("KNAP_EMBEDDINGS", "none")
     monkeypatch.setenv("KNAP_RUNS_CODE_MODE", "off")
     monkeypatch.chdir(own_home)
+    assert main.run(["index", "--quiet"]) == 0
     return root
 
 
@@ -110,8 +111,9 @@ def test_replay_asks_again_where_a_note_has_changed(vault: Path, capsys: pytest.
         run_id = begun(capsys, server)
         (vault / "B.md").write_text("# B\n\nBeta has grown.\n", encoding="utf-8")
         server.asked.clear()
-        _ = knap(capsys, "resume", run_id, "--replay", "stale")
+        code, _, err = knap(capsys, "resume", run_id, "--replay", "stale")
 
+    assert code == ExitCode.OK, err
     assert server.asked == [("answer", "Beta small?")]
 
 
