@@ -228,3 +228,16 @@ def state() -> Path:
 
 def call(hub: app.Hub, client: str, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
     return dict(hub.table.answer(name, arguments, lambda vault: hub.context(client=client, vault=vault)))
+
+
+def test_models_to_fall_back_on_do_tasks_too_and_no_server_is_asked_for_what_it_may_not_know(
+    vault: opened.Opener,
+) -> None:
+    with protocol.serving(Reply(status=500)) as broken, protocol.serving(EDIT) as server:
+        model = Model(name=f"tiny@{broken.base_url}", fallbacks=(f"tiny@{server.base_url}",), retries=0)
+        found = replace(settings(vault), model=model)
+        with app.open_hub(found) as hub:
+            told = call(hub, "mcp", "ask_vault", {"task": "paint", "note": "Garden.md"})
+
+    assert told["edit_results"]["success"] == 1
+    assert "response_format" not in server.asked[0]

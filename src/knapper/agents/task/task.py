@@ -9,6 +9,7 @@ import pydantic_ai
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import Model
+from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
@@ -19,7 +20,7 @@ from knapper.agents.pipeline.records import ChatMessage, EditFailure, EditResult
 from knapper.agents.scopes import EditRules
 from knapper.agents.task import blocks, edits, prior, replies, wording
 from knapper.agents.task.edits import Grounds, ValidatedEdit
-from knapper.agents.task.replies import EditInstruction, Reply
+from knapper.agents.task.replies import Reply
 from knapper.changes.submissions import Submission
 from knapper.errors import BadInput, KnapError
 from knapper.tools.context import Context
@@ -244,12 +245,12 @@ def _text(error: KnapError | None) -> str:
 
 
 def _settings(model: Model) -> ModelSettings | None:
-    """Ask for JSON where the model can be held to it."""
-    if not model.profile.get("supports_json_object_output") or model.system not in {"openai", "ollama", "fireworks"}:
-        return None
-    return ModelSettings(extra_body={"response_format": {"type": "json_object"}})
+    """Ask for JSON where the provider is known to hold its models to it; other servers may refuse the very wish."""
+    if not isinstance(model, FallbackModel) and _knows_json(model):
+        return ModelSettings(extra_body={"response_format": {"type": "json_object"}})
+    return None
 
 
-def instructions(edits_of: Sequence[ValidatedEdit]) -> tuple[EditInstruction, ...]:
-    """Give edits as the model gave them."""
-    return tuple(one.instruction for one in edits_of)
+def _knows_json(model: Model) -> bool:
+    place = model.base_url or ""
+    return model.system in {"ollama", "fireworks"} or place.startswith("https://api.openai.com/")
