@@ -14,7 +14,7 @@ State = Literal["complete", "limit", "asked", "cancelled", "failed"]
 """How a turn ended: answered; stopped at a limit; with a question; by its person; by an error."""
 
 
-class _Event:
+class Happening:
     """Give every kind of event one shape."""
 
     __slots__ = ()
@@ -26,7 +26,7 @@ class _Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text(_Event):
+class Text(Happening):
     """Add to what the model says."""
 
     kind: ClassVar[str] = "text"
@@ -36,7 +36,7 @@ class Text(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall(_Event):
+class ToolCall(Happening):
     """Say that the model calls a tool."""
 
     kind: ClassVar[str] = "tool_call"
@@ -47,7 +47,7 @@ class ToolCall(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult(_Event):
+class ToolResult(Happening):
     """Say what a tool answered."""
 
     kind: ClassVar[str] = "tool_result"
@@ -63,11 +63,11 @@ class ToolResult(_Event):
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape the event as every surface shows it."""
-        return {**_Event.as_dict(self), "answer": dict(self.answer)}
+        return {**Happening.as_dict(self), "answer": dict(self.answer)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal(_Event):
+class Proposal(Happening):
     """Hand over a proposal that the turn made; a person can accept it by its id and digest."""
 
     kind: ClassVar[str] = "proposal"
@@ -76,7 +76,7 @@ class Proposal(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question(_Event):
+class Question(Happening):
     """Ask the person; their next message in the session is the answer."""
 
     kind: ClassVar[str] = "question"
@@ -86,7 +86,7 @@ class Question(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage(_Event):
+class Usage(Happening):
     """Tell what the turn has used so far."""
 
     kind: ClassVar[str] = "usage"
@@ -98,7 +98,7 @@ class Usage(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Error(_Event):
+class Error(Happening):
     """Say what went wrong."""
 
     kind: ClassVar[str] = "error"
@@ -108,7 +108,7 @@ class Error(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done(_Event):
+class Done(Happening):
     """End the turn, with all that it came to."""
 
     kind: ClassVar[str] = "done"

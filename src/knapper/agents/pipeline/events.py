@@ -1,26 +1,15 @@
 """Name what happens in a run of several agents, beside what happens in one."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
-from knapper.agents.events import Event
+from knapper.agents.events import Event, Happening
 from knapper.agents.pipeline.records import Phase, State
 from knapper.vault.outline import JSONValue
 
 
-class _Event:
-    """Give every kind of event one shape."""
-
-    __slots__ = ()
-    kind: ClassVar[str]
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Shape the event as every surface shows it."""
-        return {"type": self.kind, **{one.name: getattr(self, one.name) for one in fields(self)}}  # pyright: ignore[reportArgumentType] - subclasses are dataclasses
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress(_Event):
+class Progress(Happening):
     """Say in words how far a phase is."""
 
     kind: ClassVar[str] = "progress"
@@ -30,7 +19,7 @@ class Progress(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selected(_Event):
+class Selected(Happening):
     """Show what exploring chose, with the reason for each note."""
 
     kind: ClassVar[str] = "selection"
@@ -39,7 +28,7 @@ class Selected(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources(_Event):
+class Sources(Happening):
     """Show what the web gave."""
 
     kind: ClassVar[str] = "sources"
@@ -48,7 +37,7 @@ class Sources(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered(_Event):
+class Gathered(Happening):
     """Show the context that the task is done with: its notes, why each, and what the limit left out."""
 
     kind: ClassVar[str] = "context"
@@ -56,7 +45,7 @@ class Gathered(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Navigate(_Event):
+class Navigate(Happening):
     """Ask the surface to open a note for the person; nothing is changed by it."""
 
     kind: ClassVar[str] = "navigate"
@@ -64,7 +53,7 @@ class Navigate(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notice(_Event):
+class Notice(Happening):
     """Tell the person something that they should know."""
 
     kind: ClassVar[str] = "notice"
@@ -72,7 +61,7 @@ class Notice(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Debug(_Event):
+class Debug(Happening):
     """Show what a model was given and said, for whoever asked to see it."""
 
     kind: ClassVar[str] = "debug"
@@ -83,7 +72,7 @@ class Debug(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome(_Event):
+class Outcome(Happening):
     """End a run, with all that it came to."""
 
     kind: ClassVar[str] = "outcome"
