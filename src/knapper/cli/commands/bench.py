@@ -34,9 +34,14 @@ class Given(TypedDict):
     list_only: bool
 
 
-@click.group("bench", context_settings=options.CONTEXT)
+@click.group(
+    "bench",
+    context_settings=options.CONTEXT,
+    epilog=options.examples(("knap bench agent --model ollama:qwen3", "try a model on tasks, and look at what it did")),
+)
+@options.shared
 def command() -> None:
-    """Measure what a model does."""
+    """Measure what a model does with tasks."""
 
 
 @command.command(
