@@ -72,6 +72,7 @@ def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
     from knapper.app import open_hub  # noqa: PLC0415 - installing needn't pay for it
     from knapper.server.mcp import stdio  # noqa: PLC0415 - the same
 
+    gc.freeze()
     gc.enable()
     chosen = settings.read(said)
     _check_client(own["client"], chosen)

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastmcp.server.providers.base import Provider
 from fastmcp.tools.base import Tool, ToolResult
+from fastmcp.utilities.components import FastMCPComponent
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import ToolAnnotations
 from pydantic import PrivateAttr
@@ -111,6 +112,10 @@ class Tools(Provider):
         allowed = self._desk.hub.table.chosen("read-only" if self._choice == "read-only" else "full")
         row = next((row for row in allowed if row.name == name), None)
         return self._tool(row) if row else _Missing.of(name, self._desk, is_read_only=self._choice == "read-only")
+
+    async def get_tasks(self) -> Sequence[FastMCPComponent]:
+        """Offer no background tasks; the library would list all tools at its start to look for some."""
+        return []
 
     def _tool(self, row: Row) -> RowTool:
         made = self._made.get(row.name)
