@@ -31,10 +31,6 @@ from knapper.vault.paths import NotePath
 _TRASH: Final = ".trash/"
 
 
-_TRIES = 5
-"""How often a batch is drafted anew when others write the same files at the same moment."""
-
-
 def _nothing(_: str) -> tuple[str, ...]:
     return ()
 
@@ -96,15 +92,19 @@ class Writer:
         asked = asked or Asked()
         if asked.person_word and not self.grants.is_person:
             raise RefusedError(f"the client '{self.grants.client}' is no person, and can't give a person's word")
-        for _ in range(_TRIES if not asked.person_word else 0):
-            try:
-                return self._submit(requests, asked)
-            except ConflictError as error:
-                if not _was_overtaken(error):
-                    raise
-        return self._submit(requests, asked)
+        try:
+            return self.attempt(requests, asked)
+        except ConflictError as error:
+            if asked.person_word or not _was_overtaken(error):
+                raise
+        touched: list[Path] = []
+        with applying.hold(self.state) as held:  # read again where nobody else can write meanwhile
+            done = replace(self, state=held, touched=touched.extend).attempt(requests, asked)
+        self.touched(touched)
+        return done
 
-    def _submit(self, requests: Sequence[Request], asked: Asked) -> Submission:
+    def attempt(self, requests: Sequence[Request], asked: Asked) -> Submission:
+        """Carry out a batch as `submit` does, but fail where somebody else writes between reading and writing."""
         drafted = drafting.draft(self.desk, requests)
         draft, failures = drafted.draft, drafted.failures
         if asked.chosen:

@@ -1,7 +1,8 @@
 """Apply effects to a vault: all of them or none, durably, and written down."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 
 from knapper.changes.disk import ids, lock, plan, recover, steps, transaction
 from knapper.changes.disk.effects import Effect, Meta
@@ -38,7 +39,7 @@ def apply(state: State, effects: Sequence[Effect], meta: Meta) -> Applied:
         RefusedError: A symbolic link leads out of the vault.
         StorageError: The disk refused, or a file is read-only. Nothing was changed.
     """
-    with lock.hold(state.folder, timeout_s=state.lock_timeout_s):
+    with hold(state) if not state.is_held else contextlib.nullcontext():
         earlier = [notice for one in recover.unfinished(state) for notice in (one.told, *one.notices)]
         change_id = ids.make()
         planned = check(state, effects, change_id=change_id)
@@ -47,6 +48,21 @@ def apply(state: State, effects: Sequence[Effect], meta: Meta) -> Applied:
             return Applied(change_id="", files=(), notices=(*earlier, *planned.notices))
         notices = transaction.commit(state, planned, meta, change_id=change_id)
     return Applied(change_id=change_id, files=steps.results(planned.steps), notices=(*earlier, *notices))
+
+
+@contextlib.contextmanager
+def hold(state: State) -> Generator[State]:
+    """Keep all others from writing until the block ends, so that what is read in it is so when it is written.
+
+    Yields:
+        The state to write with meanwhile.
+
+    Raises:
+        ConflictError: Another writer has the vault's lock all the time.
+        StorageError: The lock's file can't be made.
+    """
+    with lock.hold(state.folder, timeout_s=state.lock_timeout_s):
+        yield replace(state, is_held=True)
 
 
 def check(state: State, effects: Sequence[Effect], *, change_id: str = "") -> Plan:

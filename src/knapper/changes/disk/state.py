@@ -22,6 +22,8 @@ class State:
     journal: Journal
     files: Files = field(default_factory=Files)
     lock_timeout_s: float = LOCK_TIMEOUT_S
+    is_held: bool = False
+    """Whether who has this holds the vault's lock already."""
     trash_limit: int = TRASH_LIMIT_BYTES
     """Bytes above which a file goes to the vault's trash even if the system's is asked for."""
 
