@@ -1,20 +1,23 @@
-/** Follow a turn's events, over lost connections. */
+/** Follow the events of what goes on at the server, over lost connections. */
 
 import { Failure } from "../api.js";
 
 const WAITS_MS = [300, 1_000, 2_000, 4_000, 8_000, 15_000];
+const LAST = new Set(["done", "outcome", "run_done"]);
 
-/** A turn that goes on at the server, whether anybody listens or not. */
+/** A turn, a task or a run that goes on at the server, whether anybody listens or not. */
 export class Turn {
   /**
    * @param {import("../api.js").Api} api
    * @param {(event: object) => void} onEvent Takes each event once, in order.
    * @param {(isLost: boolean) => void} onConnection Told when the connection is lost, and when it is back.
+   * @param {string} root Where its routes are: `/chat`, `/ask` or `/runs`.
    */
-  constructor(api, onEvent, onConnection) {
+  constructor(api, onEvent, onConnection, root = "/chat") {
     this.api = api;
     this.onEvent = onEvent;
     this.onConnection = onConnection;
+    this.root = root;
     this.id = "";
     this.sessionId = "";
     this.last = 0;
@@ -38,7 +41,7 @@ export class Turn {
   /** Stop the turn itself; what there is, is kept. */
   async cancel() {
     this.isStopped = true; // where it hasn't got an id yet, it is stopped as soon as it has one
-    if (this.id && !this.isDone) await this.api.bare("POST", `/chat/${encodeURIComponent(this.id)}/cancel`);
+    if (this.id && !this.isDone) await this.api.bare("POST", `${this.root}/${encodeURIComponent(this.id)}/cancel`);
   }
 
   /** Listen no more; the turn goes on. */
@@ -70,7 +73,7 @@ export class Turn {
 
   #again() {
     const headers = this.last ? { "last-event-id": String(this.last) } : {};
-    const path = `/chat/${encodeURIComponent(this.id)}/events`;
+    const path = `${this.root}/${encodeURIComponent(this.id)}/events`;
     return this.api.open("GET", path, { headers, signal: this.leaving.signal });
   }
 
@@ -89,10 +92,10 @@ export class Turn {
     if (id) this.last = id;
     const event = { type: name, ...data };
     const isNew = !this.id;
-    this.id = event.turn_id ?? this.id;
+    this.id = event.turn_id ?? event.run_id ?? this.id;
     if (isNew && this.id && this.isStopped) this.cancel().catch(() => {});
     this.sessionId = event.session_id || this.sessionId;
-    if (event.type === "done") this.isDone = true;
+    if (LAST.has(event.type)) this.isDone = true;
     this.onEvent(event);
   }
 
