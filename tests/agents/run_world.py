@@ -13,7 +13,8 @@ from pydantic_ai.usage import RequestUsage
 from knapper.agents.run import runs
 from knapper.agents.run.engine import Engine, Need
 from knapper.agents.run.events import RunEvent
-from knapper.agents.run.records import Found, Limits, Node, Order, Run, Source
+from knapper.agents.run.nodes import Found, Node, Source
+from knapper.agents.run.records import Limits, Order, Run
 from knapper.agents.run.runs import Runs
 from knapper.agents.run.store import open_store
 from knapper.changes.writer import Asked

@@ -11,7 +11,8 @@ import pytest
 
 from knapper.agents.run import runs
 from knapper.agents.run.events import Checkpoint, NodeChanged
-from knapper.agents.run.records import Found, Order
+from knapper.agents.run.nodes import Found
+from knapper.agents.run.records import Order
 from knapper.errors import NotFound
 from knapper.tools.context import Context
 from tests.agents import run_world

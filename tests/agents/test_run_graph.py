@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.agents.run import graph, planning
+from knapper.agents.run.nodes import Node
 from knapper.agents.run.planning import Part, Plan
-from knapper.agents.run.records import Node
 from knapper.errors import BadInput
 
 

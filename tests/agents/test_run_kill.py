@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.run.records import ANSWERED
+from knapper.agents.run.nodes import ANSWERED
 from knapper.agents.run.store import open_store
 from tests.agents import run_server
 from tests.agents.run_server import Served

@@ -15,7 +15,7 @@ from knapper.agents.run import wording
 from knapper.agents.run.asking import Account, Asker
 from knapper.agents.run.budget import OutOfBudget, Stage
 from knapper.agents.run.engine import Engine
-from knapper.agents.run.records import Node, Source
+from knapper.agents.run.nodes import Node, Source
 from knapper.agents.run.strategies import Strategy
 from knapper.errors import KnapError
 from knapper.tools.context import Context
@@ -111,10 +111,7 @@ def stitched(node: Node, children: Sequence[Node]) -> str:
 def listed(node: Node) -> str:
     """Name what was found for a node that has no answer."""
     sources = node.found.sources if node.found else ()
-    lines = [
-        f"- [[{one.path.removesuffix('.md')}]]" + (f" (lines {one.first}-{one.last})" if one.first else "")
-        for one in sources
-    ]
+    lines = [f"- {citations.spelled(one.path, one.vault, one.first, one.last)}" for one in sources]
     if not lines:
         return ""
     return "No answer could be written. These places of the notes bear on it:\n\n" + "\n".join(dict.fromkeys(lines))
@@ -144,7 +141,8 @@ async def _checked(desk: Desk, said: str, account: Account, stage: Stage) -> Wri
     if checked.failures:
         checked = await _mended(desk, checked, account, stage)
     checked = mending.settled(checked)
-    found = [Source(path=one.passage.path, hash=one.passage.hash) for one in checked.citations]
+    cited = [one.passage for one in checked.citations]
+    found = [Source(vault=one.vault, path=one.path, hash=one.hash) for one in cited]
     return Written(
         answer=checked.answer,
         citations=tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in checked.citations),

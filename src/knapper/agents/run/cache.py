@@ -9,10 +9,12 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from knapper.agents.run.engine import Engine
+from knapper.agents.run.nodes import ANSWERED, Node, Source
 from knapper.agents.run.planning import Judgement, Plan
-from knapper.agents.run.records import ANSWERED, Node, Order, Source
+from knapper.agents.run.records import Order
 from knapper.agents.run.strategies import Strategy
 from knapper.errors import KnapError
+from knapper.tools import foreign
 from knapper.tools.context import Context
 
 VERSION: Final = 1
@@ -101,17 +103,29 @@ class Cache:
         return not self.changed(sources)
 
     def changed(self, sources: Iterable[Source]) -> list[str]:
-        """List the notes that aren't as they were."""
+        """List the notes that aren't as they were, those of other vaults with their vault's name before them."""
         known = dict.fromkeys((source.vault, source.path, source.hash) for source in sources)
-        return [path for vault, path, was in known if self._hash(vault, path) != was]
+        return [
+            f"{vault}:{path}" if vault else path for vault, path, was in known if self._hash(vault, path) != was
+        ]
+
+    def shown(self, sources: Iterable[Source]) -> None:
+        """Remember, where others wrote some of the notes, that their text was read."""
+        by_vault: dict[str, list[str]] = {}
+        for source in sources:
+            by_vault.setdefault(source.vault, []).append(source.path)
+        for vault, paths in by_vault.items():
+            foreign.shown(self._vault(vault), paths)
 
     def _hash(self, vault: str, path: str) -> str:
         try:
-            own = not vault or vault == self.context.vault
-            context = self.context if own else self.context.scripting.open_vault(vault)
-            return context.view.read(path).hash
+            return self._vault(vault).view.read(path).hash
         except KnapError:
             return ""
+
+    def _vault(self, name: str) -> Context:
+        own = not name or name == self.context.vault
+        return self.context if own else self.context.scripting.open_vault(name)
 
     def _plan_key(self, task: str, ways: Iterable[str]) -> str:
         return _digest(["plan", self._common, task, list(ways)])

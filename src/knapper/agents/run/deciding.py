@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 from knapper.agents.run import planning
 from knapper.agents.run.asking import Account
 from knapper.agents.run.cache import Planned
-from knapper.agents.run.records import ROOT
+from knapper.agents.run.nodes import ROOT
 from knapper.agents.run.strategies import AUTO
 from knapper.errors import BadInput, KnapError
 
 if TYPE_CHECKING:
     from knapper.agents.run.executor import Execution
+    from knapper.agents.run.nodes import Node
     from knapper.agents.run.planning import Plan
-    from knapper.agents.run.records import Node
 
 _CUT: Final = "budget_spent"
 

@@ -11,7 +11,8 @@ from pydantic_ai.models import Model
 from knapper.agents.prompting import Prompts
 from knapper.agents.run.asking import Account, Asker
 from knapper.agents.run.events import Checkpoint
-from knapper.agents.run.records import Found, Node, Order
+from knapper.agents.run.nodes import Found, Node
+from knapper.agents.run.records import Order
 from knapper.agents.run.store import Store
 from knapper.agents.run.strategies import Strategies
 from knapper.agents.run.wording import Wording

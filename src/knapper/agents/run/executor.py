@@ -13,12 +13,12 @@ from knapper.agents.run.asking import Account, Asker
 from knapper.agents.run.budget import Budget, Stage
 from knapper.agents.run.cache import Cache
 from knapper.agents.run.engine import Engine
-from knapper.agents.run.records import ANSWERED, ROOT, Node, NodeState, Run
+from knapper.agents.run.nodes import ANSWERED, ROOT, Node, NodeState
+from knapper.agents.run.records import Run
 from knapper.agents.run.retrieving import Retrieving, regenerated
 from knapper.agents.run.strategies import AUTO, USUAL, Strategy
 from knapper.agents.run.tree import Tree
 from knapper.errors import KnapError
-from knapper.tools import foreign
 
 _CUT: Final = "budget_spent"
 _OVER: Final = "the time was used up before it was done"
@@ -130,7 +130,7 @@ class Execution:
             return
         known = self._known(node)
         if known is not None:
-            await asyncio.to_thread(foreign.shown, self.context, [one.path for one in known.sources if not one.vault])
+            await asyncio.to_thread(self.cache.shown, known.sources)
             self._take(node, known)
             return
         account = Account()

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from knapper.agents.run.records import ANSWERED, ROOT, Node, Run
+from knapper.agents.run.nodes import ANSWERED, ROOT, Node
+from knapper.agents.run.records import Run
 from knapper.changes.requests import Create
 from knapper.vault.outline import JSONValue
 

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from knapper.agents import untrusted
 from knapper.agents.run.engine import Need
 from knapper.agents.run.events import Checkpoint
-from knapper.agents.run.records import GO_ON, SKIP, Found, Source
+from knapper.agents.run.nodes import GO_ON, SKIP, Found, Source
 from knapper.agents.usage import Spent
 from knapper.codemode.asking import Ask, Prompt, Reply, Usage
 from knapper.codemode.checkpoints import Answer, Checkpoints, Choice

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
-from knapper.agents.run.records import ANSWERED, ENDED, Impact, Node
+from knapper.agents.run.nodes import ANSWERED, ENDED, Impact, Node
 from knapper.errors import BadInput
 
 IMPACT_DEPTH: Final = 1

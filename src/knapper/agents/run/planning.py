@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from knapper.agents.run import graph, wording
 from knapper.agents.run.asking import Account, Asker
-from knapper.agents.run.records import ROOT, Impact, Node
+from knapper.agents.run.nodes import ROOT, Impact, Node
 from knapper.agents.run.strategies import Strategies, Strategy
 from knapper.agents.run.wording import Wording
 from knapper.errors import BadInput

@@ -8,7 +8,8 @@ from knapper.agents.run.asking import Account, Asker
 from knapper.agents.run.cache import Cache
 from knapper.agents.run.engine import Engine, Need
 from knapper.agents.run.events import Checkpoint
-from knapper.agents.run.records import GO_ON, SKIP, Asking, Found, Node, Order
+from knapper.agents.run.nodes import GO_ON, SKIP, Asking, Found, Node
+from knapper.agents.run.records import Order
 from knapper.agents.run.tree import Tree
 from knapper.codemode.tasks import Regenerations, Thresholds
 from knapper.errors import RefusedError

@@ -11,7 +11,8 @@ from knapper.agents.run.cache import Cache
 from knapper.agents.run.engine import Engine
 from knapper.agents.run.events import NodeChanged, RunDone, RunStarted, TellRun
 from knapper.agents.run.executor import CANCELLED, Execution
-from knapper.agents.run.records import ENDED, ROOT, Limits, Node, Order, Run, RunState
+from knapper.agents.run.nodes import ENDED, ROOT, Node
+from knapper.agents.run.records import Limits, Order, Run, RunState
 from knapper.agents.run.store import Store
 from knapper.agents.run.strategies import AUTO
 from knapper.agents.run.tree import Tree

@@ -10,7 +10,8 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from knapper.agents.run.records import Node, Order, Run, RunState
+from knapper.agents.run.nodes import Node
+from knapper.agents.run.records import Order, Run, RunState
 from knapper.changes.disk.ledger import Ledger, open_ledger
 from knapper.errors import Ambiguous, NotFound
 

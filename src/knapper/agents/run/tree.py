@@ -6,7 +6,8 @@ from typing import Any
 
 from knapper.agents.events import Usage
 from knapper.agents.run.events import NodeChanged, RunEvent, TellRun
-from knapper.agents.run.records import ANSWERED, ENDED, ROOT, Node, NodeState, Run
+from knapper.agents.run.nodes import ANSWERED, ENDED, ROOT, Node, NodeState
+from knapper.agents.run.records import Run
 from knapper.agents.run.store import Store
 from knapper.agents.usage import Spent
 

@@ -6,8 +6,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Final, Literal
 
-from knapper.agents import untrusted
-from knapper.agents.run.records import ANSWERED, Found, Node, Source
+from knapper.agents import citations, untrusted
+from knapper.agents.run.nodes import ANSWERED, Found, Node, Source
 from knapper.agents.run.strategies import Strategy
 from knapper.errors import StorageError
 
@@ -126,8 +126,6 @@ def _retrieved(found: Found | None, mark: str) -> str:
 
 
 def _source(source: Source) -> str:
-    """Write a place as it can be cited; one in another vault can only be named, since nothing there is checked."""
-    path = untrusted.plain(source.path.removesuffix(".md"))
-    if source.vault:
-        return f"{path}, in the vault {untrusted.plain(source.vault)} (don't cite it with brackets)"
-    return f"[[{path}]] (lines {source.first}-{source.last})" if source.first else f"[[{path}]]"
+    """Write a place as it can be cited."""
+    vault, path = untrusted.plain(source.vault), untrusted.plain(source.path)
+    return citations.spelled(path, vault, source.first, source.last)

@@ -6,7 +6,7 @@ from typing import cast
 import click
 
 from knapper.agents.run.events import NodeChanged, RunDone
-from knapper.agents.run.records import ENDED
+from knapper.agents.run.nodes import ENDED
 from knapper.cli.output import plain
 from knapper.cli.render import listings
 from knapper.cli.render.amounts import count
@@ -96,7 +96,7 @@ def node(row: Row) -> str:
         lines += _retrieval(found)
     lines += [f"checkpoint: {_asking(cast('Row', row['checkpoint']))}"] if row["checkpoint"] else []
     lines += ["", "## Answer", "", plain(str(row["answer"]))] if row["answer"] else []
-    lines += [f"cites {one['path']}, lines {one['start_line']}-{one['end_line']}" for one in _rows(row, "citations")]
+    lines += [f"cites {_place(one)}" for one in _rows(row, "citations")]
     lines += [f"dropped: {plain(str(one['citation']))}: {plain(str(one['reason']))}" for one in _rows(row, "removed")]
     lines += [f"note: {plain(str(one))}" for one in cast("Sequence[str]", row["notes"])]
     usage = cast("Row", row["usage"])
@@ -141,8 +141,13 @@ def _retrieval(found: Row) -> list[str]:
         lines.append(f"attempt {number}: {one.get('step', '')}, {one.get('kind', '')} {one.get('error', '')}".rstrip())
         script = str(one.get("script") or "")
         lines += [f"    {plain(text)}" for text in script.splitlines()]
-    lines += [f"found {one['path']}, lines {one['start_line']}-{one['end_line']}" for one in _rows(found, "sources")]
+    lines += [f"found {_place(one)}" for one in _rows(found, "sources")]
     return lines + [f"note: {plain(str(one))}" for one in cast("Sequence[str]", found["notes"])]
+
+
+def _place(row: Row) -> str:
+    vault = f"{row['vault']}:" if row.get("vault") else ""
+    return plain(f"{vault}{row['path']}, lines {row['start_line']}-{row['end_line']}")
 
 
 def _asking(row: Row) -> str:
