@@ -12,6 +12,22 @@ from knapper.server.http.faces import Face
 from knapper.vault.outline import JSONValue
 
 _MAX_TEXT: Final = 2_000
+_MAX_ROWS: Final = 1_000
+"""Of a list."""
+Kind = Literal["text", "count", "flag", "texts", "object"]
+_TYPES: Final[Mapping[Kind, str]] = {
+    "text": "string",
+    "count": "integer",
+    "flag": "boolean",
+    "texts": "array",
+    "object": "object",
+}
+_PYTHON: Final[Mapping[Kind, tuple[type, str]]] = {
+    "text": (str, "a text"),
+    "flag": (bool, "true or false"),
+    "texts": (list, "a list of texts"),
+    "object": (dict, "an object"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,21 +36,36 @@ class Take:
 
     name: str
     doc: str
-    kind: Literal["text", "count"] = "text"
+    kind: Kind = "text"
     needed: bool = False
     """Whether it may be left out, or be null."""
+    least: int = 0
+    """The lowest number."""
     most: int = _MAX_TEXT
-    """Characters of a text, or the highest number."""
+    """Characters of a text, or of each in a list; or the highest number."""
+    choices: tuple[str, ...] = ()
+    """What a text, or each of a list, may be; empty for anything."""
 
     @property
     def schema(self) -> dict[str, JSONValue]:
         """Describe it as JSON Schema."""
+        kind = _TYPES[self.kind]
+        found: dict[str, JSONValue] = {"type": kind if self.needed else [kind, "null"], "description": self.doc}
         if self.kind == "count":
-            bounds: dict[str, JSONValue] = {"type": "integer", "minimum": 0, "maximum": self.most}
-        else:
-            bounds = {"type": "string", "maxLength": self.most}
-        kinds: JSONValue = bounds["type"] if self.needed else [bounds["type"], "null"]
-        return {**bounds, "type": kinds, "description": self.doc}
+            return {**found, "minimum": self.least, "maximum": self.most}
+        if self.kind == "texts":
+            return {**found, "maxItems": _MAX_ROWS, "items": {"type": "string", **self._text()}}
+        return {**found, **self._text(or_none=not self.needed)} if self.kind == "text" else found
+
+    @property
+    def type(self) -> str:
+        """Name its type in JSON Schema."""
+        return _TYPES[self.kind]
+
+    def _text(self, *, or_none: bool = False) -> dict[str, JSONValue]:
+        if not self.choices:
+            return {"maxLength": self.most}
+        return {"enum": [*self.choices, *([None] if or_none else [])]}
 
 
 VAULT: Final = Take(name="vault", doc="Which vault; the first one where it is left out.")
@@ -54,6 +85,18 @@ class Given:
         """Give a number, or the usual one."""
         value = cast("int | None", self.values.get(name))
         return usual if value is None else value
+
+    def flag(self, name: str) -> bool | None:
+        """Give true or false; None where it was left out."""
+        return cast("bool | None", self.values.get(name))
+
+    def texts(self, name: str) -> list[str] | None:
+        """Give a list of texts; None where it was left out."""
+        return cast("list[str] | None", self.values.get(name))
+
+    def object(self, name: str) -> dict[str, JSONValue]:
+        """Give an object; empty where it was left out."""
+        return cast("dict[str, JSONValue] | None", self.values.get(name)) or {}
 
 
 async def read(request: Request, takes: Sequence[Take]) -> Given:
@@ -77,20 +120,41 @@ async def read(request: Request, takes: Sequence[Take]) -> Given:
 
 
 def _plain(take: Take) -> dict[str, JSONValue]:
-    return {"type": "integer" if take.kind == "count" else "string"}
+    return {"type": take.type}
 
 
 def _check(take: Take, value: object) -> None:
     if value is None:
         if take.needed:
             raise _wrong(f"'{take.name}' is needed", take.doc)
-    elif take.kind == "text" and not isinstance(value, str):
-        raise _wrong(f"'{take.name}' isn't a text", take.doc)
-    elif isinstance(value, str) and take.kind == "text":
-        if len(value) > take.most:
-            raise _wrong(f"'{take.name}' has {len(value):,} characters", f"give at most {take.most:,}")
-    elif isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= take.most:
-        raise _wrong(f"'{take.name}' isn't a number that can be used", f"give 0 to {take.most:,}")
+    elif take.kind == "count":
+        if isinstance(value, bool) or not isinstance(value, int) or not take.least <= value <= take.most:
+            raise _wrong(f"'{take.name}' isn't a number that can be used", f"give {take.least:,} to {take.most:,}")
+    else:
+        kind, shown = _PYTHON[take.kind]
+        if not isinstance(value, kind):
+            raise _wrong(f"'{take.name}' isn't {shown}", take.doc)
+        _check_inside(take, cast("object", value))
+
+
+def _check_inside(take: Take, value: object) -> None:
+    if isinstance(value, str):
+        _check_text(take, value)
+    elif isinstance(value, list):
+        rows = cast("list[object]", value)
+        if len(rows) > _MAX_ROWS:
+            raise _wrong(f"'{take.name}' has {len(rows):,} items", f"give at most {_MAX_ROWS:,}")
+        for row in rows:
+            if not isinstance(row, str):
+                raise _wrong(f"'{take.name}' isn't a list of texts", take.doc)
+            _check_text(take, row)
+
+
+def _check_text(take: Take, text: str) -> None:
+    if take.choices and text not in take.choices:
+        raise _wrong(f"'{take.name}' can't be '{text[:60]}'", f"give {', '.join(take.choices)}")
+    if len(text) > take.most:
+        raise _wrong(f"'{take.name}' has {len(text):,} characters", f"give at most {take.most:,}")
 
 
 def _wrong(problem: str, hint: str) -> BadInput:

@@ -29,7 +29,7 @@ _UPSTREAM: Final = {
 class Shown:
     """Hold a route with what is said of it."""
 
-    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
     path: str
     tag: str
     summary: str
@@ -77,7 +77,7 @@ def _id(shown: Shown) -> str:
 
 
 def _operation(shown: Shown) -> dict[str, Any]:
-    in_body = shown.method in {"POST", "PATCH"}
+    in_body = shown.method in {"POST", "PUT", "PATCH"}
     found: dict[str, Any] = {
         "security": [{document.TOKEN: []}],
         "parameters": [_parameter(name) for name in _NAME.findall(shown.path)],
@@ -104,7 +104,7 @@ def _parameter(name: str) -> dict[str, JSONValue]:
 
 
 def _in_query(take: Take) -> dict[str, JSONValue]:
-    schema: dict[str, JSONValue] = {**take.schema, "type": "integer" if take.kind == "count" else "string"}
+    schema: dict[str, JSONValue] = {**take.schema, "type": take.type}
     return {"name": take.name, "in": "query", "required": take.needed, "schema": schema}
 
 
