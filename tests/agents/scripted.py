@@ -11,9 +11,10 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 from pydantic_ai.models import Model as AnyModel
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-from knapper.agents.chat import Chat, Message, Turn
+from knapper.agents.chat import Chat, Message
 from knapper.agents.events import Done, Event
 from knapper.agents.prompting import Prompts
+from knapper.agents.turns import Turn
 from knapper.app import tables
 from knapper.changes.writer import Asked
 from knapper.tools.context import Context

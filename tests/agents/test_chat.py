@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.chat import LIMIT_REACHED, Message, Turn
+from knapper.agents.chat import Message
 from knapper.agents.events import Question, Text, ToolCall, ToolResult
+from knapper.agents.turns import LIMIT_REACHED, Turn
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from tests.agents import scripted

@@ -193,7 +193,8 @@ def test_a_mended_answer_that_says_nothing_any_more_is_not_taken(vault: opened.O
 def test_the_next_turn_goes_on_from_the_answer_as_it_was_given(vault: opened.Opener) -> None:
     import asyncio  # noqa: PLC0415
 
-    from knapper.agents.chat import Message, Turn  # noqa: PLC0415
+    from knapper.agents.chat import Message  # noqa: PLC0415
+    from knapper.agents.turns import Turn  # noqa: PLC0415
 
     chat = scripted.chat(Model([["Green. [[Garden#Roof]] (lines 3-5)"]]))
     with scripted.agent(vault) as context:

@@ -19,7 +19,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import compaction
-from knapper.agents.chat import Message, Turn
+from knapper.agents.chat import Message
+from knapper.agents.turns import Turn
 from knapper.vault.outline import JSONValue
 from tests.agents import protocol, scripted
 from tests.agents.protocol import Reply

@@ -206,7 +206,8 @@ def test_a_summary_is_written_from_escaped_text(tmp_path: Path) -> None:
     with scripted.agent(vault) as context:
         import asyncio  # noqa: PLC0415
 
-        from knapper.agents.chat import Message, Turn  # noqa: PLC0415
+        from knapper.agents.chat import Message  # noqa: PLC0415
+        from knapper.agents.turns import Turn  # noqa: PLC0415
 
         turn = Turn(scripted.chat(model.open()), context, Message(text="?", run="r"))
         _ = asyncio.run(scripted.stream(turn))

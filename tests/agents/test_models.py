@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from knapper.agents import models, names, reach
-from knapper.agents.chat import Chat, Message, Turn
+from knapper.agents.chat import Chat, Message
 from knapper.agents.events import Error, Event, Text
 from knapper.agents.keys import Keys
 from knapper.agents.models import Patience
 from knapper.agents.names import ModelName
+from knapper.agents.turns import Turn
 from knapper.errors import SetupError
 from tests.agents import protocol, scripted
 from tests.agents.protocol import Reply, Server

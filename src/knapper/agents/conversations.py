@@ -11,11 +11,12 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai.usage import RunUsage
 
 from knapper.agents import compaction, usage
-from knapper.agents.chat import Chat, Message, Tell, Turn
+from knapper.agents.chat import Chat, Message, Tell
 from knapper.agents.events import Done
 from knapper.agents.sessions import identity, locks
 from knapper.agents.sessions.records import Exchange, Head, Session
 from knapper.agents.sessions.store import Store
+from knapper.agents.turns import Turn
 from knapper.agents.usage import Spent
 from knapper.errors import BadInput, KnapError
 from knapper.tools.context import Context

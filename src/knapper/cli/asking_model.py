@@ -5,7 +5,8 @@ import uuid
 from typing import Final
 
 from knapper import app
-from knapper.agents.chat import Message, Tell, Turn
+from knapper.agents.chat import Message, Tell
+from knapper.agents.turns import Turn
 from knapper.app import chats
 from knapper.cli import conversing, output
 from knapper.cli.codes import ExitCode

@@ -12,9 +12,10 @@ import pytest
 from fastmcp import Client as Asking
 from starlette.testclient import TestClient
 
-from knapper.agents.chat import Message, Turn
+from knapper.agents.chat import Message
 from knapper.agents.scopes import EditRules
 from knapper.agents.task import edits
+from knapper.agents.turns import Turn
 from knapper.app import Hub
 from knapper.changes.requests import AtPosition
 from knapper.changes.writer import Asked

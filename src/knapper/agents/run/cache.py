@@ -105,9 +105,7 @@ class Cache:
     def changed(self, sources: Iterable[Source]) -> list[str]:
         """List the notes that aren't as they were, those of other vaults with their vault's name before them."""
         known = dict.fromkeys((source.vault, source.path, source.hash) for source in sources)
-        return [
-            f"{vault}:{path}" if vault else path for vault, path, was in known if self._hash(vault, path) != was
-        ]
+        return [f"{vault}:{path}" if vault else path for vault, path, was in known if self._hash(vault, path) != was]
 
     def shown(self, sources: Iterable[Source]) -> None:
         """Remember, where others wrote some of the notes, that their text was read."""

@@ -1,0 +1,258 @@
+"""Answer one message: the loop of a model and its tools, as a stream of events."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Final
+
+import pydantic_ai
+from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode
+from pydantic_ai.capabilities import AbstractCapability, Instrumentation
+from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.messages import (
+    AgentStreamEvent,
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
+    ModelMessage,
+    ModelRequest,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    UserPromptPart,
+)
+from pydantic_ai.models.instrumented import InstrumentationSettings
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from knapper.agents import citations, compaction, defusing, failures, mending, prompting, toolset, usage
+from knapper.agents.chat import Chat, Message, Tell
+from knapper.agents.citations import Checked
+from knapper.agents.events import Done, Error, Event, State, Text, ToolCall, ToolResult, Usage
+from knapper.agents.toolset import TableTools, Workbench
+from knapper.errors import KnapError
+from knapper.tools.context import Context
+from knapper.vault.outline import JSONValue
+
+LIMIT_REACHED: Final = "\n\n[Tool call limit reached]"
+_RETRIES: Final = 50
+
+
+class Turn:
+    """Answer one message; made anew for each."""
+
+    def __init__(self, chat: Chat, context: Context, message: Message) -> None:
+        """Take the message.
+
+        Args:
+            chat: What answers.
+            context: The vault, as the agent sees it, with the run's id.
+            message: What the person says.
+        """
+        self._chat = chat
+        self._context = context
+        self._message = message
+        rows = toolset.offered(chat.rows, may_write=chat.may_write)
+        self._bench = toolset.fresh(rows, context, max_chars=chat.result_chars, essential=chat.essential)
+        self._usage = RunUsage()
+        self._run: AgentRun[Workbench, str] | None = None
+        self._said: list[str] = []
+        self._rounds = 0
+        self._tell: Tell = _nobody
+        self._answer: Checked | None = None
+        self._notes: tuple[str, ...] = ()
+        self.state: State = "failed"
+        """How it ended; *failed* until it has."""
+
+    async def run(self, tell: Tell) -> None:
+        """Answer, telling what happens as it does; `Done` comes last.
+
+        A cancelled task tells no `Done`; `done` gives it then, and `messages` what the conversation goes on from.
+
+        Args:
+            tell: Takes each event, at once.
+        """
+        self._tell = tell
+        try:
+            async with self._chat.model:
+                await self._loop()
+                await self._settle()
+        except asyncio.CancelledError:
+            self.state = "cancelled"
+            raise
+        except failures.CAUGHT as error:
+            self._fail(failures.of(error, self._chat.name), limit=isinstance(error, UsageLimitExceeded))
+        except KnapError as error:
+            self._fail(error, limit=error.code == "budget_spent")
+        tell(self._used())
+        tell(self.done())
+
+    async def events(self) -> AsyncGenerator[Event]:
+        """Answer as a stream; closing it cancels the turn."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        task = asyncio.create_task(self.run(queue.put_nowait))
+        task.add_done_callback(lambda _: queue.put_nowait(None))
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+            await task
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+
+    @property
+    def spent(self) -> usage.Spent:
+        """Tell what was used so far."""
+        return usage.of(self._usage)
+
+    @property
+    def messages(self) -> list[ModelMessage]:
+        """Give what the turn adds to the conversation, so that it can go on, however it ended."""
+        made = list(self._run.new_messages()) if self._run else []
+        if not made:
+            made = [ModelRequest(parts=[UserPromptPart(content=self._message.text)])]
+        kept = compaction.answered(compaction.closed(made), self._text())
+        return compaction.stubbed(kept, self._bench.answers)
+
+    def done(self) -> Done:
+        """Sum the turn up, as far as it got."""
+        checked = self._answer or mending.settled(citations.check(self._context, defusing.defused(self._text())[0]))
+        proposals: list[JSONValue] = [*self._bench.proposals]
+        changes: list[JSONValue] = [*self._bench.changes]
+        return Done(
+            state=self.state,
+            answer=checked.answer,
+            citations=[one.as_dict() for one in checked.citations],
+            removed=[one.as_dict() for one in checked.failures],
+            tools=list(self._bench.used),
+            proposals=proposals,
+            changes=changes,
+            usage=self.spent.as_dict(),
+            model=self._chat.name,
+            session_id=self._message.run,
+            notes=[*self._notes],
+        )
+
+    async def _loop(self) -> None:
+        chat, message = self._chat, self._message
+        system = await asyncio.to_thread(
+            prompting.write, chat.prompts.load("chat"), self._context, chat.now(), active_file=message.active_file
+        )
+        limits = chat.meter.allow(message.run) if chat.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
+        async with _agent(chat, system).iter(
+            message.text,
+            message_history=list(message.history),
+            deps=self._bench,
+            usage=self._usage,
+            usage_limits=limits,
+        ) as run:
+            self._run = run
+            async for node in run:
+                if Agent.is_model_request_node(node):
+                    await self._reply(node, run)
+                elif Agent.is_call_tools_node(node) and await self._call(node, run):
+                    break
+
+    async def _reply(self, node: ModelRequestNode[Workbench, str], run: AgentRun[Workbench, str]) -> None:
+        self._said.append("")
+        async with node.stream(run.ctx) as stream:
+            async for event in stream:
+                added = _text_of(event)
+                if added:
+                    self._said[-1] += added
+                    self._tell(Text(text=added, step=len(self._said)))
+        self._tell(self._used())
+
+    async def _call(self, node: CallToolsNode[Workbench, str], run: AgentRun[Workbench, str]) -> bool:
+        """Answer the model's calls; tells whether the turn ends here."""
+        if self._is_over(node):
+            self.state = "limit"
+            return True
+        async with node.stream(run.ctx) as stream:
+            async for event in stream:
+                if isinstance(event, FunctionToolCallEvent):
+                    part = event.part
+                    arguments = toolset.arguments_of(self._bench.rows, part.tool_name, part.args)
+                    self._tell(ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
+                elif isinstance(event, FunctionToolResultEvent):
+                    self._tell_result(event)
+        if self._bench.question is not None:
+            self.state = "asked"
+        return self._bench.question is not None
+
+    def _tell_result(self, event: FunctionToolResultEvent) -> None:
+        for told in self._bench.told:
+            self._tell(told)
+        self._bench.told.clear()
+        part = event.part
+        if part.tool_call_id not in self._bench.answers and part.outcome == "retried":
+            error = f"there is no tool '{part.tool_name}'"
+            self._tell(ToolResult(id=part.tool_call_id, name=part.tool_name, success=False, summary=error))
+
+    def _is_over(self, node: CallToolsNode[Workbench, str]) -> bool:
+        """Count a round of calls, and tell whether it is one too many; some tools don't count."""
+        calls = node.model_response.tool_calls
+        if all(call.tool_name in toolset.UNCOUNTED for call in calls):
+            return False
+        self._rounds += 1
+        return self._rounds > self._chat.max_iterations
+
+    async def _settle(self) -> None:
+        """Check the answer's citations, and have them mended once."""
+        if self.state == "failed":
+            self.state = "complete"
+        text, self._notes = defusing.defused(self._text())
+        checked = await asyncio.to_thread(citations.check, self._context, text)
+        if checked.failures and self.state == "complete":
+            chat = self._chat
+            checked = await mending.mend(checked, self._context, chat.model, chat.prompts.load("repair"), self._usage)
+        self._answer = mending.settled(checked)
+
+    def _text(self) -> str:
+        """Give the answer as it stands: the last reply that says something."""
+        if self._answer is not None:
+            return self._answer.answer
+        said = next((one for one in reversed(self._said) if one.strip()), "")
+        if self.state == "asked" and self._bench.question and not said:
+            said = self._bench.question.question
+        return said + LIMIT_REACHED if self.state == "limit" else said
+
+    def _used(self) -> Usage:
+        spent = self.spent
+        cost = None if spent.cost_usd is None else float(spent.cost_usd)
+        return Usage(
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
+            requests=spent.requests,
+            cost_usd=cost,
+        )
+
+    def _fail(self, error: KnapError, *, limit: bool) -> None:
+        self.state = "limit" if limit else "failed"
+        self._tell(Error(error=error.message, code=error.code, hint=error.hint))
+
+
+def _nobody(_: Event) -> None:
+    """Tell nobody."""
+
+
+def _agent(chat: Chat, system: str) -> Agent[Workbench, str]:
+    pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
+    traced: list[AbstractCapability[Workbench]] = (
+        [Instrumentation(settings=InstrumentationSettings(include_content=False))] if chat.telemetry else []
+    )
+    return Agent(
+        chat.model,
+        deps_type=Workbench,
+        instructions=system,
+        toolsets=[TableTools()],
+        retries={"tools": _RETRIES, "output": 1},
+        capabilities=traced,
+    )
+
+
+def _text_of(event: AgentStreamEvent) -> str:
+    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+        return event.part.content
+    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+        return event.delta.content_delta
+    return ""
