@@ -14,7 +14,7 @@ from knapper.agents import live
 from knapper.agents.chat import Chat
 from knapper.agents.conversations import MAX_CHARS, Conversations, Said
 from knapper.agents.events import Done, Event, Text
-from knapper.agents.live import LiveTurn, LiveTurns
+from knapper.agents.live import LiveTurn, Told
 from knapper.agents.sessions import store
 from knapper.agents.usage import Limits, open_meter
 from knapper.changes.writer import Asked
@@ -259,7 +259,7 @@ def test_a_listener_may_leave_and_come_back_and_misses_nothing(talks: Conversati
     session = talks.route(None).id
 
     async def listen() -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-        turns = LiveTurns()
+        turns = live.turns()
         chat = scripted.chat(Model([["a ", "b ", "c"]]))
         turn = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
         early: list[tuple[int, str]] = []
@@ -280,7 +280,7 @@ def test_a_turn_goes_on_when_nobody_listens_and_is_found_by_its_session(talks: C
     session = talks.route(None).id
 
     async def leave() -> Done:
-        turns = LiveTurns()
+        turns = live.turns()
         chat = scripted.chat(Model([["Said to nobody."]]))
         _ = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
         return await turns.find(session).wait()
@@ -291,8 +291,8 @@ def test_a_turn_goes_on_when_nobody_listens_and_is_found_by_its_session(talks: C
 def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> None:
     session = talks.route(None).id
 
-    async def stop(chat: Chat) -> list[Event]:
-        turns = LiveTurns()
+    async def stop(chat: Chat) -> list[Told]:
+        turns = live.turns()
         turn = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
         async with aclosing(turn.follow()) as events:
             async for _, event in events:
@@ -316,7 +316,7 @@ def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None
         async def work(_: object) -> None:
             raise ZeroDivisionError("a note's text")
 
-        turn = LiveTurns().start("s", work)
+        turn = live.turns().start("s", work)
         _ = await turn.wait()
         return turn
 
@@ -329,7 +329,7 @@ def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None
 
 def test_turns_that_ended_are_forgotten_after_a_while_and_too_many_are_refused() -> None:
     async def run() -> None:
-        turns = LiveTurns(kept_s=0, max_running=1)
+        turns = live.turns(kept_s=0, max_running=1)
         gate = asyncio.Event()
 
         async def work(_: object) -> None:
@@ -352,7 +352,7 @@ def test_shutting_down_keeps_what_there_is(talks: Conversations) -> None:
     session = talks.route(None).id
 
     async def shut(chat: Chat) -> None:
-        turns = LiveTurns()
+        turns = live.turns()
         turn = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
         async with aclosing(turn.follow()) as events:
             async for _, event in events:

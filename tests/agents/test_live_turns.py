@@ -2,9 +2,10 @@
 
 import asyncio
 
+from knapper.agents import live
 from knapper.agents.chat import Tell
 from knapper.agents.events import Done, Text
-from knapper.agents.live import LiveTurn, LiveTurns
+from knapper.agents.live import LiveTurn
 
 
 async def slowly(tell: Tell) -> None:
@@ -24,7 +25,7 @@ def end(turn: LiveTurn) -> Done:
 
 def test_a_turn_that_is_stopped_twice_is_kept_all_the_same() -> None:
     async def work() -> LiveTurn:
-        turn = LiveTurns().start("s", slowly)
+        turn = live.turns().start("s", slowly)
         await asyncio.sleep(0)
         assert turn.cancel()
         await asyncio.sleep(0.01)
@@ -41,7 +42,7 @@ def test_a_turn_that_is_stopped_twice_is_kept_all_the_same() -> None:
 
 def test_a_turn_that_is_stopped_before_it_began_ends() -> None:
     async def work() -> LiveTurn:
-        turn = LiveTurns().start("s", slowly)
+        turn = live.turns().start("s", slowly)
         assert turn.cancel()
         _ = await asyncio.wait_for(turn.wait(), 5)
         return turn
@@ -51,7 +52,7 @@ def test_a_turn_that_is_stopped_before_it_began_ends() -> None:
 
 def test_only_turns_that_have_not_ended_go_on() -> None:
     async def work() -> tuple[int, int]:
-        turns = LiveTurns()
+        turns = live.turns()
         turn = turns.start("s", slowly)
         before = len(turns.going_on())
         _ = turn.cancel()

@@ -1,122 +1,121 @@
 """Events over a connection that breaks: none is lost, none comes twice."""
 
 import asyncio
-import threading
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
+from knapper.agents.live import Ending, Live, Tell
 from knapper.server import events
-from knapper.server.events import Channel
-from knapper.server.http.app import Mount
-from tests.server import apps
+from knapper.vault.outline import JSONValue
 
 
-async def gather(channel: Channel, after: int = 0, *, most: int = 1_000, heartbeat_s: float = 5.0) -> list[str]:
+@dataclass(frozen=True)
+class Count:
+    kind: ClassVar[str] = "count"
+    n: int
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        return {"n": self.n}
+
+
+@dataclass(frozen=True)
+class Over:
+    kind: ClassVar[str] = "over"
+    text: str = ""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        return {"text": self.text}
+
+
+def begun() -> Live[Over]:
+    return Live(id="1", about="x", ending=Ending(kind=Over, make=lambda state, _: Over(state)))
+
+
+async def heard(live: Live[Over], after: int = 0, *, most: int = 1_000, heartbeat_s: float = 5.0) -> list[str]:
     found: list[str] = []
-    listening = channel.listen(after, heartbeat_s=heartbeat_s)
-    async for raw in listening:
+    frames = events.frames_of(live, {"id": live.id}, after, heartbeat_s)
+    async for raw in frames:
         found.append(raw.decode())
         if len(found) == most:
-            await listening.aclose()
             break
+    await frames.aclose()
     return found
 
 
-def filled(count: int, *, kept: int = events.KEPT) -> Channel:
-    channel = Channel(kept=kept)
+async def counting(tell: Tell, count: int) -> None:
     for number in range(1, count + 1):
-        channel.publish("text", {"n": number})
-    channel.close()
-    return channel
+        tell(Count(number))
+        await asyncio.sleep(0)
+
+
+async def counted(count: int, after: int) -> list[str]:
+    live = begun()
+    live.begin(lambda tell: counting(tell, count))
+    await live.wait()
+    return await heard(live, after)
+
+
+def ids(frames: list[str]) -> list[int]:
+    return [int(one.split("\n")[0].removeprefix("id: ")) for one in frames]
 
 
 def test_an_event_has_id_name_and_json_on_one_line() -> None:
-    channel = Channel()
-    channel.publish("text", {"text": "a\nb\r\n ü \u2028"})
-    channel.close()
+    async def work() -> list[str]:
+        live = begun()
+        live.begin(lambda _: asyncio.sleep(0))
+        await live.wait()
+        live.events[0] = Over("a\nb\r\n ü \u2028")
+        return await heard(live)
 
-    assert asyncio.run(gather(channel)) == ['id: 1\nevent: text\ndata: {"text":"a\\nb\\r\\n ü \u2028"}\n\n']
-
-
-@given(count=st.integers(0, 30), heard=st.integers(0, 40), kept=st.integers(1, 40))
-def test_who_comes_back_hears_exactly_what_was_missed_and_how_much_is_gone(count: int, heard: int, kept: int) -> None:
-    found = asyncio.run(gather(filled(count, kept=kept), heard))
-
-    start = heard if heard <= count else 0
-    gone = max(count - kept - start, 0)
-    ids = [int(one.split("\n")[0].removeprefix("id: ")) for one in found if "event: text" in one]
-    assert ids == list(range(start + gone + 1, count + 1))
-    assert [one for one in found if "event: gap" in one] == (
-        [f'id: {start + gone}\nevent: gap\ndata: {{"missed":{gone}}}\n\n'] if gone else []
-    )
+    assert asyncio.run(work()) == [
+        'id: 1\nevent: start\ndata: {"type":"start","id":"1"}\n\n',
+        'id: 2\nevent: over\ndata: {"text":"a\\nb\\r\\n ü \u2028"}\n\n',
+    ]
 
 
-def test_nothing_is_published_after_the_end() -> None:
-    channel = filled(1)
+@given(count=st.integers(0, 30), after=st.integers(0, 40))
+def test_who_comes_back_hears_exactly_what_was_missed(count: int, after: int) -> None:
+    found = asyncio.run(counted(count, after))
 
-    assert channel.publish("text", {}) == 0
-    assert channel.is_closed
-
-
-@pytest.mark.parametrize("name", ["", "two words", "a\nb", "a:b"])
-def test_a_name_that_would_break_the_stream_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="isn't an event's name"):
-        Channel().publish(name, {})
+    last = count + 2  # the start before, and the end
+    assert ids(found) == list(range(after + 1 if after <= last else 1, last + 1))
 
 
 def test_silence_is_broken_by_a_comment() -> None:
-    assert asyncio.run(gather(Channel(), most=2, heartbeat_s=0.01)) == [": still here\n\n"] * 2
-
-
-def test_events_of_other_threads_reach_all_who_listen() -> None:
-    channel = Channel()
-
-    def publish() -> None:
-        for number in range(500):
-            channel.publish("text", {"n": number})
-        channel.close()
-
-    async def listen() -> list[list[str]]:
-        thread = threading.Thread(target=publish)
-        heard = [asyncio.create_task(gather(channel)) for _ in range(5)]
-        await asyncio.sleep(0)
-        thread.start()
-        found = await asyncio.gather(*heard)
-        thread.join()
+    async def work() -> list[str]:
+        live = begun()
+        live.begin(lambda _: asyncio.sleep(60))
+        found = await heard(live, 1, most=2, heartbeat_s=0.01)
+        assert live.cancel()
+        await live.wait()
         return found
 
-    found = asyncio.run(listen())
+    assert asyncio.run(work()) == [": still here\n\n"] * 2
 
-    assert all(len(one) == 500 for one in found)
+
+def test_all_who_listen_hear_the_same_whenever_they_come() -> None:
+    async def work() -> list[list[str]]:
+        live = begun()
+        live.begin(lambda tell: counting(tell, 200))
+        early = [asyncio.create_task(heard(live)) for _ in range(5)]
+        await asyncio.sleep(0.001)
+        return [*await asyncio.gather(*early), await heard(live)]
+
+    found = asyncio.run(work())
+
+    assert ids(found[0]) == list(range(1, 203))
     assert all(one == found[0] for one in found)
 
 
 @pytest.mark.parametrize(
-    ("said", "heard"), [("", 0), ("7", 7), ("-1", 0), ("x", 0), ("1" * 40, 0), ("\u0663", 0), (" 7", 0)]
+    ("said", "number"), [("", 0), ("7", 7), ("-1", 0), ("x", 0), ("1" * 40, 0), ("\u0663", 0), (" 7", 0)]
 )
-def test_nonsense_for_a_last_id_means_from_the_beginning(said: str, heard: int) -> None:
+def test_nonsense_for_a_last_id_means_from_the_beginning(said: str, number: int) -> None:
     scope: dict[str, Any] = {"type": "http", "headers": [(b"last-event-id", said.encode())]}
 
-    assert events.last_heard(Request(scope)) == heard
-
-
-def test_a_stream_goes_on_after_the_last_id_through_all_middleware(tmp_path: Path) -> None:
-    channel = filled(5)
-
-    async def endpoint(request: Request) -> Response:
-        return events.stream(channel, request)
-
-    mount = Mount(routes=[Route("/events", endpoint)])
-    with apps.world(tmp_path) as world, world.client(None, mount) as client:
-        found = client.get("/events", headers={"last-event-id": "3"})
-
-    assert found.headers["content-type"].startswith("text/event-stream")
-    assert found.headers["cache-control"] == "no-store"
-    assert [line for line in found.text.split("\n") if line.startswith("id")] == ["id: 4", "id: 5"]
+    assert events.last_heard(Request(scope)) == number

@@ -9,14 +9,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
-from knapper.server import events
 from knapper.server.connections import Connection
-from knapper.server.events import Channel
-from knapper.server.http.app import Mount
 from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
 from tests.server import live
@@ -92,46 +86,6 @@ def test_a_call_that_never_ends_does_not_keep_the_server(tmp_path: Path) -> None
         server.end()
 
         assert isinstance(waiting[0].exception(), httpx2.TransportError) or waiting[0].result() == 500
-
-
-def stream_of(channel: Channel) -> Mount:
-    async def endpoint(request: Request) -> Response:
-        return events.stream(channel, request)
-
-    return Mount(routes=[Route("/events", endpoint)])
-
-
-def test_a_stream_of_events_ends_with_the_server_and_comes_unbuffered(tmp_path: Path) -> None:
-    channel = Channel()
-    with (
-        live.serving(tmp_path, stream_of(channel)) as server,
-        server.client() as client,
-        client.stream("GET", "/events") as stream,
-    ):
-        lines = stream.iter_lines()
-        channel.publish("text", {"n": 1})
-        first = [next(lines) for _ in range(4)]
-        channel.publish("text", {"n": 2})
-        second = [next(lines) for _ in range(4)]
-        server.end()
-        rest = list(lines)
-
-    assert (first[0], second[0], rest) == ("id: 1", "id: 2", [])
-
-
-def test_a_lost_connection_goes_on_where_it_was(tmp_path: Path) -> None:
-    channel = Channel()
-    with live.serving(tmp_path, stream_of(channel)) as server, server.client() as client:
-        for number in range(1, 4):
-            channel.publish("text", {"n": number})
-        with client.stream("GET", "/events") as stream:
-            heard = next(stream.iter_lines())
-        channel.publish("text", {"n": 4})
-        channel.close()
-        again = client.get("/events", headers={"last-event-id": heard.removeprefix("id: ")}).text
-
-    assert heard == "id: 1"
-    assert [line for line in again.split("\n") if line.startswith("id")] == ["id: 2", "id: 3", "id: 4"]
 
 
 def test_a_connection_without_a_request_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

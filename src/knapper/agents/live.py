@@ -1,31 +1,62 @@
-"""Let turns go on by themselves, so that whoever listens may come late, leave, and come back."""
+"""Let work go on by itself, so that whoever listens may come late, leave, and come back.
+
+Turns of chats, tasks of several agents and runs are such work: each tells events, and one that ends it.
+"""
 
 import asyncio
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from knapper.agents.chat import Tell
-from knapper.agents.events import Done, Error, Event
+from knapper.agents.events import Done, Error, State
 from knapper.errors import ConflictError, KnapError, NotFound
+from knapper.vault.outline import JSONValue
 
 KEPT_S: Final = 600.0
-"""How long a turn that has ended can still be listened to."""
+"""How long work that has ended can still be listened to."""
 MAX_RUNNING: Final = 64
 _INTERNAL: Final = "something went wrong here that nobody foresaw"
 
 
+class Told(Protocol):
+    """Be an event of any kind."""
+
+    kind: ClassVar[str]
+    """One word, such as ``text``."""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        ...
+
+
+Last = TypeVar("Last", bound=Told)
+"""The event that ends the work."""
+Tell: TypeAlias = Callable[[Told], None]
+Work: TypeAlias = Callable[[Tell], Coroutine[object, object, object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending(Generic[Last]):
+    """Say which event ends the work, and make one where the work itself tells none."""
+
+    kind: type[Last]
+    make: Callable[[State, str], Last]
+    """From how it ended, *cancelled* or *failed*, and what it is about."""
+
+
 @dataclass(slots=True, kw_only=True)
-class LiveTurn:
-    """Hold a turn that goes on, or has ended a while ago."""
+class Live(Generic[Last]):
+    """Hold work that goes on, or has ended a while ago."""
 
     id: str
-    session_id: str
+    about: str
+    """The id of what it is work on: a session's, or a run's."""
+    ending: Ending[Last]
     question: str = ""
     """What is answered; for who comes late."""
-    events: list[Event] = field(default_factory=list[Event])
+    events: list[Told] = field(default_factory=list[Told])
     """All so far; an event's number is its place here, from 1."""
     failure: BaseException | None = None
     """What nobody foresaw; for the log."""
@@ -39,14 +70,14 @@ class LiveTurn:
         """Tell whether no more comes."""
         return self.ended_at > 0
 
-    def tell(self, event: Event) -> None:
+    def tell(self, event: Told) -> None:
         """Take an event."""
         self.events.append(event)
         for listener in self._listeners:
             listener.set()
 
-    async def follow(self, after: int = 0) -> AsyncGenerator[tuple[int, Event]]:
-        """Give events with their numbers: those that were, then those that come; ends with the turn.
+    async def follow(self, after: int = 0) -> AsyncGenerator[tuple[int, Told]]:
+        """Give events with their numbers: those that were, then those that come; ends with the work.
 
         Args:
             after: The number of the last event that the listener has; 0 for none.
@@ -67,23 +98,23 @@ class LiveTurn:
             self._listeners.discard(bell)
 
     def cancel(self) -> bool:
-        """Stop the turn; tells whether it was still going on. What there is, is kept."""
+        """Stop the work; tells whether it was still going on. What there is, is kept."""
         if self._task is None or self.has_ended:
             return False
-        if not self._is_cancelled:  # once: a second time would cut short what keeps the turn
+        if not self._is_cancelled:  # once: a second time would cut short what keeps what there is
             self._is_cancelled = True
             _ = self._task.cancel()
         return True
 
-    async def wait(self) -> Done:
+    async def wait(self) -> Last:
         """Wait for its end."""
         async for _, event in self.follow(len(self.events)):
             del event
-        return next(event for event in reversed(self.events) if isinstance(event, Done))
+        return next(event for event in reversed(self.events) if isinstance(event, self.ending.kind))
 
-    def begin(self, work: Callable[[Tell], Coroutine[object, object, object]]) -> None:
-        """Start the turn in a task of its own."""
-        self._task = asyncio.create_task(work(self.tell), name=f"turn {self.id}")
+    def begin(self, work: Work) -> None:
+        """Start the work in a task of its own."""
+        self._task = asyncio.create_task(work(self.tell), name=f"live {self.id}")
         self._task.add_done_callback(self._end)
 
     def _end(self, task: "asyncio.Task[object]") -> None:
@@ -93,77 +124,86 @@ class LiveTurn:
         elif error is not None:
             self.failure = error
             self.tell(Error(error=_INTERNAL, code="internal", hint="the server's log has more"))
-        if not any(isinstance(event, Done) for event in self.events):
-            state = "cancelled" if task.cancelled() else "failed"
-            self.tell(Done(state=state, answer="", session_id=self.session_id))
+        if not any(isinstance(event, self.ending.kind) for event in self.events):
+            self.tell(self.ending.make("cancelled" if task.cancelled() else "failed", self.about))
         self.ended_at = time.monotonic()
         for listener in self._listeners:
             listener.set()
 
 
-class LiveTurns:
-    """Hold the turns of one server; used from its event loop only."""
+class Lives(Generic[Last]):
+    """Hold the work of one kind that goes on in a server; used from its event loop only."""
 
-    def __init__(self, *, kept_s: float = KEPT_S, max_running: int = MAX_RUNNING) -> None:
+    def __init__(self, ending: Ending[Last], *, kept_s: float = KEPT_S, max_running: int = MAX_RUNNING) -> None:
         """Begin without any.
 
         Args:
-            kept_s: How long ended turns can be listened to.
+            ending: What ends it.
+            kept_s: How long what has ended can be listened to.
             max_running: How many may go on at once.
         """
-        self._turns: dict[str, LiveTurn] = {}
+        self._lives: dict[str, Live[Last]] = {}
+        self._ending = ending
         self._kept_s = kept_s
         self._max_running = max_running
 
-    def start(
-        self, session_id: str, work: Callable[[Tell], Coroutine[object, object, object]], question: str = ""
-    ) -> LiveTurn:
-        """Start a turn.
+    def start(self, about: str, work: Work, question: str = "") -> Live[Last]:
+        """Start work.
 
         Args:
-            session_id: Its session's.
-            work: Answers, telling what happens.
+            about: The id of what it is work on.
+            work: Does it, telling what happens.
             question: What is answered.
 
         Raises:
-            ConflictError: Too many go on (code ``too_many_turns``).
+            ConflictError: Too much goes on (code ``too_many_turns``).
         """
         self._tidy()
         if len(self.going_on()) >= self._max_running:
             raise ConflictError("too many messages are being answered", hint="wait a moment", code="too_many_turns")
-        turn = LiveTurn(id=str(uuid.uuid4()), session_id=session_id, question=question)
-        self._turns[turn.id] = turn
-        turn.begin(work)
-        return turn
+        live = Live(id=str(uuid.uuid4()), about=about, question=question, ending=self._ending)
+        self._lives[live.id] = live
+        live.begin(work)
+        return live
 
-    def find(self, turn_id: str) -> LiveTurn:
-        """Give a turn by its id, or the latest one of a session by that.
+    def find(self, key: str) -> Live[Last]:
+        """Give work by its id, or the latest by the id of what it is about.
 
         Raises:
             NotFound: There is none, or it ended long ago (code ``no_turn``).
         """
         self._tidy()
-        if turn_id in self._turns:
-            return self._turns[turn_id]
-        of_session = [turn for turn in self._turns.values() if turn.session_id == turn_id]
-        if not of_session:
+        if key in self._lives:
+            return self._lives[key]
+        found = [live for live in self._lives.values() if live.about == key]
+        if not found:
             hint = "the session holds what came of turns that ended"
             raise NotFound("there is no such turn", hint=hint, code="no_turn")
-        return of_session[-1]
+        return found[-1]
 
-    def going_on(self) -> list[LiveTurn]:
-        """List the turns that haven't ended."""
-        return [turn for turn in self._turns.values() if not turn.has_ended]
+    def going_on(self) -> list[Live[Last]]:
+        """List what hasn't ended."""
+        return [live for live in self._lives.values() if not live.has_ended]
 
     async def shut(self) -> None:
-        """Cancel all turns, and wait until what there is, is kept."""
-        for turn in self._turns.values():
-            _ = turn.cancel()
-        for turn in list(self._turns.values()):
-            _ = await turn.wait()
+        """Cancel all, and wait until what there is, is kept."""
+        for live in self._lives.values():
+            _ = live.cancel()
+        for live in list(self._lives.values()):
+            _ = await live.wait()
 
     def _tidy(self) -> None:
         now = time.monotonic()
-        gone = [turn.id for turn in self._turns.values() if turn.has_ended and now - turn.ended_at > self._kept_s]
-        for turn_id in gone:
-            del self._turns[turn_id]
+        gone = [live.id for live in self._lives.values() if live.has_ended and now - live.ended_at > self._kept_s]
+        for key in gone:
+            del self._lives[key]
+
+
+LiveTurn: TypeAlias = Live[Done]
+LiveTurns: TypeAlias = Lives[Done]
+TURN: Final = Ending(kind=Done, make=lambda state, session: Done(state=state, answer="", session_id=session))
+
+
+def turns(*, kept_s: float = KEPT_S, max_running: int = MAX_RUNNING) -> LiveTurns:
+    """Hold a server's turns of chats; it begins without any."""
+    return Lives(TURN, kept_s=kept_s, max_running=max_running)

@@ -8,8 +8,8 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from knapper.agents import live
 from knapper.agents.conversations import Conversations
-from knapper.agents.live import LiveTurns
 from knapper.agents.sessions import export, store
 from knapper.app import chats, narrowing
 from knapper.app.chats import CLIENT, Chats
@@ -41,7 +41,7 @@ class Room:
 
     client: str
     chats: Chats
-    turns: LiveTurns = field(default_factory=LiveTurns)
+    turns: live.LiveTurns = field(default_factory=live.turns)
     """Those that go on, or have ended a while ago; used from the server's event loop only."""
     open_chat: Callable[[Chats], Chat] = Chats.chat
     may_write: bool = True

@@ -130,7 +130,7 @@ def _cancelling(talks: Talks) -> Endpoint:
         with suppress(TimeoutError):  # a write that goes on finishes first
             async with asyncio.timeout(_CANCEL_S):
                 _ = await turn.wait()
-        shape = {"turn_id": turn.id, "session_id": turn.session_id, "cancelled": cancelled, "ended": turn.has_ended}
+        shape = {"turn_id": turn.id, "session_id": turn.about, "cancelled": cancelled, "ended": turn.has_ended}
         return replies.Json({"success": True, **shape})
 
     return endpoint

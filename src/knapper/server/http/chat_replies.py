@@ -54,7 +54,7 @@ def _shape(turn: LiveTurn, done: Mapping[str, JSONValue], told: list[dict[str, J
     kept = ("citations", "removed", "tools", "changes", "usage", "model", "state", "notes")
     return {
         "response": done["answer"],
-        "session_id": turn.session_id,
+        "session_id": turn.about,
         "turn_id": turn.id,
         "proposals": proposals,
         "question": question and {"question": question["question"], "options": question["options"]},

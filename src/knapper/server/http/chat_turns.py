@@ -137,7 +137,7 @@ class Talks:
 
 def running(room: Room, session_id: str) -> LiveTurn | None:
     """Give the turn that goes on in a session, if one does."""
-    return next((turn for turn in room.turns.going_on() if turn.session_id == session_id), None)
+    return next((turn for turn in room.turns.going_on() if turn.about == session_id), None)
 
 
 def busy() -> ConflictError:
