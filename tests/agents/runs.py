@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from knapper.agents.contexts.records import NoteSelectionMetadata
+from knapper.agents.pipeline.agents import Agents
 from knapper.agents.pipeline.events import Outcome, PipelineEvent
 from knapper.agents.pipeline.orchestrator import OrchestratorSettings
-from knapper.agents.pipeline.pipeline import Agents, Going, Run
+from knapper.agents.pipeline.pipeline import Going, Run
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.prompting import Prompts
 from knapper.agents.research.records import ResearchSettings

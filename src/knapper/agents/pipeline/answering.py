@@ -10,8 +10,9 @@ from pathlib import Path
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from knapper.agents.pipeline import frozen, histories, requests
+from knapper.agents.pipeline.agents import Agents
 from knapper.agents.pipeline.events import Outcome
-from knapper.agents.pipeline.pipeline import Agents, Going, Run, Tell
+from knapper.agents.pipeline.pipeline import Going, Run, Tell
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.pipeline.runs import PausedRun, Runs
 from knapper.agents.sessions import locks

@@ -7,54 +7,31 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic_ai.exceptions import UsageLimitExceeded
-from pydantic_ai.models import Model
-from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import failures, untrusted, usage
-from knapper.agents.contexts import gather, unified
-from knapper.agents.contexts.gather import Wanted
+from knapper.agents import failures, untrusted
 from knapper.agents.contexts.unified import UnifiedContext
 from knapper.agents.events import Error
-from knapper.agents.pipeline import debugging, orchestrator, outcomes
+from knapper.agents.pipeline import debugging, gathering, orchestrator, outcomes
+from knapper.agents.pipeline.accounts import Accounts
+from knapper.agents.pipeline.agents import Agents
 from knapper.agents.pipeline.events import Debug, Gathered, Navigate, Notice, Outcome, PipelineEvent, Progress, Selected
 from knapper.agents.pipeline.events import Sources as Found
 from knapper.agents.pipeline.frozen import Frozen
-from knapper.agents.pipeline.orchestrator import Orchestrator, OrchestratorSettings, Step
+from knapper.agents.pipeline.orchestrator import Step
 from knapper.agents.pipeline.records import ChatMessage, Phase, PipelineContext, State, TokenAccounting
 from knapper.agents.pipeline.requests import Request
-from knapper.agents.prompting import Prompts
-from knapper.agents.research.records import ResearchSettings, WebResult
-from knapper.agents.research.research import Query, Research, Researcher
-from knapper.agents.scout.records import ScoutResult, ScoutSettings
-from knapper.agents.scout.scout import Errand, Scout, Trip
-from knapper.agents.task.task import TaskAgent, TaskAgentConfig, TaskAgentInput, TaskAgentResult
+from knapper.agents.research.records import WebResult
+from knapper.agents.research.research import Query, Research
+from knapper.agents.scout.records import ScoutResult
+from knapper.agents.scout.scout import Errand, Trip
+from knapper.agents.task.task import TaskAgent, TaskAgentInput, TaskAgentResult
 from knapper.agents.usage import Spent
 from knapper.errors import KnapError
 from knapper.tools.context import Context
-from knapper.tools.rows import Row
 
 Tell = Callable[[PipelineEvent], None]
 """Takes an event; called in the run's own task."""
 _PHASES: Final[tuple[Phase, ...]] = ("scout", "web", "task", "orchestrator")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agents:
-    """Hold what works on tasks."""
-
-    model: Model
-    name: str
-    """The model's, as the person wrote it."""
-    rows: Sequence[Row]
-    prompts: Prompts
-    scout: ScoutSettings
-    web: ResearchSettings
-    orchestrator: OrchestratorSettings
-    scout_model: Model | None = None
-    """None for the same."""
-    scout_name: str = ""
-    limits: UsageLimits | None = None
-    """What the owner allows the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +64,7 @@ class Run:
         self._going = going
         self._mark = untrusted.new_mark()
         self.frozen = going.state or Frozen()
-        self._used: list[tuple[Phase, RunUsage]] = []
+        self._accounts = Accounts(self.frozen.spent)
         self._tell: Tell = _nobody
         self._trip: Trip | None = None
         self._research: Research | None = None
@@ -107,9 +84,8 @@ class Run:
         self._tell = tell
         try:
             async with AsyncExitStack() as stack:
-                _ = await stack.enter_async_context(self._agents.model)
-                if self._scout_model is not self._agents.model:
-                    _ = await stack.enter_async_context(self._scout_model)
+                for model in self._agents.models:
+                    _ = await stack.enter_async_context(model)
                 await self._phases()
             self.state = "asked" if self._is_asked else "complete"
         except failures.CAUGHT as error:
@@ -132,18 +108,12 @@ class Run:
     @property
     def spent(self) -> dict[Phase, Spent]:
         """Tell what each phase used, that before a pause included."""
-        total = dict(self.frozen.spent)
-        for phase, used in self._used:
-            total[phase] = total.get(phase, Spent()) + usage.of(used)
-        return total
+        return self._accounts.total()
 
     @property
     def spent_now(self) -> dict[Phase, Spent]:
         """Tell what each phase used since the run began or went on."""
-        total: dict[Phase, Spent] = {}
-        for phase, used in self._used:
-            total[phase] = total.get(phase, Spent()) + usage.of(used)
-        return total
+        return self._accounts.now()
 
     def outcome(self) -> Outcome:
         """Sum the run up, as far as it got."""
@@ -165,10 +135,6 @@ class Run:
     def _is_asked(self) -> bool:
         return self._trip is not None and self._trip.state.question is not None
 
-    @property
-    def _scout_model(self) -> Model:
-        return self._agents.scout_model or self._agents.model
-
     async def _phases(self) -> None:
         if self.frozen.messages:  # it paused within its last step
             await self._scout(self.frozen.steps[-1])
@@ -189,26 +155,15 @@ class Run:
         request, steps = self.request, self.frozen.steps
         if not request.orchestrate:
             return orchestrator.following(request.toggles, steps)
-        deciding = Orchestrator(
-            model=self._agents.model,
-            prompt=self._agents.prompts.load("orchestrator"),
-            settings=self._agents.orchestrator,
-            limits=self._limits(),
-        )
-        step = await deciding.next(request.task, request.toggles, steps, self.pipeline, self._use("orchestrator"))
+        used = self._accounts.open("orchestrator")
+        deciding = self._agents.make_orchestrator()
+        step = await deciding.next(request.task, request.toggles, steps, self.pipeline, used)
         self._say("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
         return step
 
     async def _scout(self, step: Step) -> None:
         frozen, request = self.frozen, self.request
         self._say("scout", "looking for notes", state="started")
-        scout = Scout(
-            model=self._scout_model,
-            prompt=self._agents.prompts.load("scout"),
-            rows={row.name: row for row in self._agents.rows},
-            settings=self._agents.scout,
-            limits=self._limits(),
-        )
         resumed = bool(frozen.messages)
         errand = Errand(
             task=_task(request.task, step),
@@ -218,9 +173,9 @@ class Run:
             rounds=frozen.rounds if resumed else 0,
             answer=self._going.answer,
         )
-        self._trip = trip = Trip(scout, self._context, errand)
+        self._trip = trip = Trip(self._agents.make_scout(), self._context, errand)
         frozen.messages = ()
-        self._used.append(("scout", trip.usage))
+        _ = self._accounts.open("scout", trip.usage)
         found = await trip.run(self._tell)
         frozen.exploration = trip.state
         self._gathered = None
@@ -241,15 +196,9 @@ class Run:
             self.frozen.web = WebResult(problem=error.message, ended="failed")
             return
         gathered = await self._gather()
-        researcher = Researcher(
-            model=self._agents.model,
-            prompt=self._agents.prompts.load("web"),
-            settings=self._agents.web,
-            limits=self._limits(),
-        )
         query = Query(task=_task(request.task, step), notes=gathered.text, mark=self._mark)
-        self._research = research = Research(researcher, self._context, query)
-        self._used.append(("web", research.usage))
+        self._research = research = Research(self._agents.make_researcher(), self._context, query)
+        _ = self._accounts.open("web", research.usage)
         found = await research.run(self._tell)
         self._tell(Found(web=found.as_dict()))
         self._say("web", outcomes.web_text(found), state="ended")
@@ -259,14 +208,6 @@ class Run:
     async def _task(self) -> None:
         request = self.request
         gathered = await self._gather()
-        prompts = self._agents.prompts
-        config = TaskAgentConfig(
-            model=self._agents.model,
-            prompt=prompts.load("task"),
-            rules=request.rules,
-            limits=self._limits(),
-            repair=prompts.load("repair"),
-        )
         given = TaskAgentInput(
             task=request.task,
             context=gathered,
@@ -276,8 +217,8 @@ class Run:
             mark=self._mark,
         )
         self._say("task", "working on the task", state="started")
-        agent = TaskAgent(config, self._context, given)
-        self._used.append(("task", agent.usage))
+        agent = TaskAgent(self._agents.configure_task(request.rules), self._context, given)
+        _ = self._accounts.open("task", agent.usage)
         try:
             self.done = await agent.run(lambda text: self._say("task", text))
         finally:
@@ -292,40 +233,16 @@ class Run:
     async def _gather(self) -> UnifiedContext:
         """Write the context that there is by now; it is the same until something else is chosen."""
         if self._gathered is None:
-            self._gathered = await asyncio.to_thread(self._written)
+            self._gathered = await asyncio.to_thread(
+                gathering.write, self._context, self.request, self._scout_result(), mark=self._mark
+            )
             self._tell(Gathered(context=self._gathered.as_dict()))
             for notice in self._gathered.notices:
                 self._notice(notice)
         return self._gathered
 
-    def _written(self) -> UnifiedContext:
-        request, scout = self.request, self._scout_result()
-        wanted = Wanted(
-            current=request.current,
-            scope=request.scope,
-            added=request.added,
-            chosen=scout.selected_notes if scout else (),
-            explored=scout is not None,
-        )
-        found = gather.read(self._context, gather.select(self._context, wanted), request.token_limit)
-        return unified.build(
-            found.notes,
-            limit=request.token_limit,
-            mark=self._mark,
-            problems=found.problems,
-            unread=found.unread,
-        )
-
     def _scout_result(self) -> ScoutResult | None:
         return self._trip.result() if self._trip else None
-
-    def _limits(self) -> UsageLimits:
-        return self._agents.limits or UsageLimits(request_limit=usage.MAX_REQUESTS)
-
-    def _use(self, phase: Phase) -> RunUsage:
-        used = RunUsage()
-        self._used.append((phase, used))
-        return used
 
     def _say(self, phase: Phase, text: str, *, state: str = "going_on") -> None:
         shown = "started" if state == "started" else "ended" if state == "ended" else "going_on"

@@ -9,7 +9,8 @@ from typing import Final
 
 from pydantic_ai.models import Model
 
-from knapper.agents.pipeline.pipeline import Agents, Run
+from knapper.agents.pipeline.agents import Agents
+from knapper.agents.pipeline.pipeline import Run
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.suite import asking, editing, vault
 from knapper.agents.suite.checks import World

@@ -19,7 +19,7 @@ from knapper.errors import BadInput
 from knapper.tools.context import Context
 
 if TYPE_CHECKING:
-    from knapper.agents.pipeline.pipeline import Agents
+    from knapper.agents.pipeline.agents import Agents
     from knapper.agents.suite.trials import Attempt, Bench, MakeModel
     from knapper.vault.outline import JSONValue
 
