@@ -13,6 +13,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 
 from knapper.agents.chat import Chat, Message
 from knapper.agents.events import Done, Event
+from knapper.agents.live import Told
 from knapper.agents.prompting import Prompts
 from knapper.agents.turns import Turn
 from knapper.app import tables
@@ -87,7 +88,7 @@ def run(given: Chat, context: Context, text: str = "hello", **more: object) -> l
     return asyncio.run(stream(Turn(given, context, message)))
 
 
-def done(events: Sequence[Event]) -> Done:
+def done(events: Sequence[Told]) -> Done:
     last = events[-1]
     assert isinstance(last, Done)
     return last
