@@ -83,6 +83,8 @@ class Order:
     fresh: bool = False
     """Take nothing from the cache."""
     limits: Limits = field(default_factory=Limits)
+    client: str = "cli"
+    """On whose behalf; the run sees and changes no more than they may."""
 
     def __post_init__(self) -> None:
         """Refuse what can't be a task."""
@@ -122,6 +124,7 @@ class Run:
             "strategy": self.order.strategy,
             "code_mode": self.order.code_mode,
             "model": self.model,
+            "client": self.order.client,
             "state": self.state,
             "reasons": [*self.reasons],
             "limits": self.order.limits.as_dict(),

@@ -1,5 +1,6 @@
 """Keep runs, their nodes and the cache in SQLite; several threads and processes may."""
 
+import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -19,6 +20,8 @@ FILE: Final = "task_runs.db"
 VERSION: Final = 1
 KEPT_ENTRIES: Final = 5_000
 """Of the cache; the oldest go first."""
+_BEGINNING: Final = timedelta(minutes=1)
+"""How long a run may take from being kept to being carried out."""
 _SCHEMA: Final = """
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
@@ -45,6 +48,9 @@ CREATE TABLE cache (
 );
 CREATE INDEX cache_key ON cache (key);
 """
+_CLIENT: Final = "coalesce(json_extract(data, '$.order.client'), 'cli')"
+"""Runs of before there were others are the person's at the terminal."""
+_OF: Final = f":clients IS NULL OR {_CLIENT} IN (SELECT value FROM json_each(:clients))"  # noqa: S608 - constants of this module
 _NODE: Final = TypeAdapter(Node)
 _RUN: Final = TypeAdapter(Run)
 
@@ -100,14 +106,30 @@ class Store:
             rows = database.execute("SELECT data FROM nodes WHERE run = ? ORDER BY number", (run_id,)).fetchall()
         return [_NODE.validate_json(row["data"]) for row in rows]
 
-    def runs(self, *, limit: int = 50, offset: int = 0) -> tuple[Sequence[Run], int]:
-        """List runs, the last begun first; tells how many there are, too."""
+    def runs(
+        self, *, limit: int = 50, offset: int = 0, clients: Sequence[str] | None = None
+    ) -> tuple[Sequence[Run], int]:
+        """List runs, the last begun first; tells how many there are, too.
+
+        Args:
+            limit: How many at most.
+            offset: How many are passed over.
+            clients: Those on whose behalf they are; None for everybody.
+        """
+        given = {"limit": limit, "offset": offset, "clients": None if clients is None else json.dumps(list(clients))}
         with self._ledger.reading() as database:
-            total = int(database.execute("SELECT count(*) FROM runs").fetchone()[0])
+            total = int(database.execute(f"SELECT count(*) FROM runs WHERE {_OF}", given).fetchone()[0])  # noqa: S608 - the same
             rows = database.execute(
-                "SELECT data FROM runs ORDER BY created DESC, id LIMIT ? OFFSET ?", (limit, offset)
+                f"SELECT data FROM runs WHERE {_OF} ORDER BY created DESC, id LIMIT :limit OFFSET :offset",  # noqa: S608 - the same
+                given,
             ).fetchall()
         return [_run(row) for row in rows], total
+
+    def clients(self) -> list[str]:
+        """List those on whose behalf there are runs."""
+        with self._ledger.reading() as database:
+            rows = database.execute(f"SELECT DISTINCT {_CLIENT} AS client FROM runs ORDER BY client").fetchall()  # noqa: S608 - the same
+        return [str(row["client"]) for row in rows]
 
     def delete(self, run_id: str) -> None:
         """Forget a run; what it wrote stays, and can be undone."""
@@ -167,7 +189,9 @@ def open_store(folder: Path) -> Store:
 def resting(run: Run, *, is_held: Callable[[str], bool]) -> Run:
     """Give a run as it really stands: one that says it goes on, and doesn't, was interrupted."""
     state: RunState = "interrupted"
-    return replace(run, state=state) if run.state == "running" and not is_held(run.id) else run
+    soon = run.state == "pending" and datetime.now(UTC) - run.updated < _BEGINNING
+    goes_on = run.state in {"pending", "running"} and not soon
+    return replace(run, state=state) if goes_on and not is_held(run.id) else run
 
 
 def _put(database: sqlite3.Connection, run_id: str, nodes: Sequence[Node]) -> None:
