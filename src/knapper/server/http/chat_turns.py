@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from knapper.agents.sessions import locks
-from knapper.errors import ConflictError, NotFound, StorageError
+from knapper.errors import ConflictError, NotFound
+from knapper.server.http.ongoing import Ongoing
 from knapper.server.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Coroutine
 
     from knapper.agents.chat import Chat
-    from knapper.agents.live import LiveTurn
+    from knapper.agents.live import LiveTurn, Tell
     from knapper.agents.sessions.records import Session
     from knapper.app.chatting import Chatting, Room
 
-LOG: Final = logging.getLogger("knapper.server.chats")
 _THREADS: Final = 8
 """For looking up sessions and opening models; never for tools, so that slow ones hold no chat up."""
-_END_S: Final = 5.0
 T = TypeVar("T")
 
 
@@ -40,8 +38,7 @@ class Talks:
         self._chatting: Chatting | None = None
         self._lock = threading.Lock()
         self._threads = Threads(_THREADS)
-        self._stops = False
-        self._watching: set[asyncio.Task[None]] = set()
+        self.ongoing = Ongoing()
 
     async def work(self, work: Callable[[], T]) -> T:
         """Do something that blocks in a thread."""
@@ -80,16 +77,14 @@ class Talks:
             return session, room.chat()
 
         session, chat = await self.work(prepare)
-        if self._stops:
-            raise StorageError("the server stops", hint="try again in a moment", code="stopping")
         if running(room, session.id) is not None:
             raise busy()
         said = Said(text=text, active_file=active_file.strip())
-        turn = room.turns.start(session.id, lambda tell: room.conversations.reply(chat, session.id, said, tell), text)
-        watching = asyncio.create_task(_watch(turn))
-        self._watching.add(watching)
-        watching.add_done_callback(self._watching.discard)
-        return turn
+
+        def work(tell: Tell) -> Coroutine[object, object, object]:
+            return room.conversations.reply(chat, session.id, said, tell)
+
+        return self.ongoing.begin(room.turns, session.id, work, text)
 
     def find(self, client: str, turn_id: str) -> LiveTurn:
         """Find a client's turn by its id, or the latest one of a session by that.
@@ -107,23 +102,11 @@ class Talks:
 
     def end(self) -> None:
         """Begin no more turns, and cancel those that go on, saying why."""
-        from knapper.agents.events import Error  # noqa: PLC0415 - the same
-
-        self._stops = True
-        for room in self._chatting.rooms() if self._chatting else ():
-            for turn in room.turns.going_on():
-                turn.tell(Error(error="the server stops", code="stopping", hint="what there is so far, is kept"))
-                _ = turn.cancel()
+        self.ongoing.end()
 
     async def shut(self) -> None:
         """End all turns, wait until what there is, is kept, and close the sessions."""
-        self.end()
-        try:
-            async with asyncio.timeout(_END_S):
-                while self._watching:
-                    await asyncio.wait(set(self._watching))
-        except TimeoutError:
-            LOG.warning("%d turns didn't end in time", len(self._watching))
+        await self.ongoing.shut()
         if self._chatting is not None:
             await asyncio.to_thread(self._chatting.close)
         self._threads.close()
@@ -162,10 +145,3 @@ async def quiet(talks: Talks, room: Room, session_id: str) -> AsyncGenerator[Non
         raise busy()
     async with locks.hold(room.conversations.folder, session_id, wait_s=0):
         yield
-
-
-async def _watch(turn: LiveTurn) -> None:
-    """Log what nobody foresaw."""
-    _ = await turn.wait()
-    if turn.failure is not None:
-        LOG.error("turn %s failed", turn.id, exc_info=turn.failure)

@@ -1,0 +1,69 @@
+"""Begin work that goes on by itself, and end it with the server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from knapper.errors import StorageError
+
+if TYPE_CHECKING:
+    from knapper.agents.live import Last, Live, Lives, Work
+
+LOG: Final = logging.getLogger("knapper.server.ongoing")
+_END_S: Final = 5.0
+
+
+class Ongoing:
+    """Hold all that goes on in one server, of whatever kind; used from its event loop."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._stops = False
+        self._lives: list[Live[Any]] = []
+        self._watching: set[asyncio.Task[None]] = set()
+
+    def begin(self, lives: Lives[Last], about: str, work: Work, question: str = "") -> Live[Last]:
+        """Begin work; arguments are those of `knapper.agents.live.Lives.start`.
+
+        Raises:
+            StorageError: The server stops (code ``stopping``).
+            ConflictError: Too much goes on.
+        """
+        if self._stops:
+            raise StorageError("the server stops", hint="try again in a moment", code="stopping")
+        live = lives.start(about, work, question)
+        self._lives = [*(one for one in self._lives if not one.has_ended), live]
+        watching = asyncio.create_task(_watch(live))
+        self._watching.add(watching)
+        watching.add_done_callback(self._watching.discard)
+        return live
+
+    def end(self) -> None:
+        """Begin no more, and cancel what goes on, saying why."""
+        from knapper.agents.events import Error  # noqa: PLC0415 - a server without chats needn't pay for models
+
+        self._stops = True
+        for live in self._lives:
+            if not live.has_ended:
+                live.tell(Error(error="the server stops", code="stopping", hint="what there is so far, is kept"))
+                _ = live.cancel()
+        self._lives = []
+
+    async def shut(self) -> None:
+        """End all, and wait until what there is, is kept."""
+        self.end()
+        try:
+            async with asyncio.timeout(_END_S):
+                while self._watching:
+                    await asyncio.wait(set(self._watching))
+        except TimeoutError:
+            LOG.warning("%d that go on didn't end in time", len(self._watching))
+
+
+async def _watch(live: Live[Any]) -> None:
+    """Log what nobody foresaw."""
+    _ = await live.wait()
+    if live.failure is not None:
+        LOG.error("%s failed", live.id, exc_info=live.failure)
