@@ -1,6 +1,7 @@
 """Find what an answer cites, check each place against the files, and take out what doesn't hold.
 
-A citation is ``[[Note#Heading]] (lines 3-9)``; heading and lines may be missing.
+A citation is ``[[Note#Heading]] (lines 3-9)``; heading and lines may be missing. One of another vault begins with that
+vault's name, ``[[work:Note#Heading]]``: in Obsidian no note can have such a name, so that nothing else is meant by it.
 """
 
 import re
@@ -54,10 +55,14 @@ class Citation:
     passage: Passage
 
     def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it; ``start`` and ``stop`` are bytes in the file."""
+        """Shape it as every surface shows it.
+
+        ``start`` and ``stop`` are bytes in the file, ``vault`` is empty for the vault that was asked.
+        """
         passage = self.passage
         quotes: list[JSONValue] = [*self.cited.quotes]
         return {
+            "vault": passage.vault,
             "path": passage.path,
             "heading": passage.heading,
             "start_line": passage.first,
@@ -105,11 +110,18 @@ def find(answer: str) -> list[Cited]:
     return found
 
 
+def spelled(path: str, vault: str = "", first: int = 0, last: int = 0) -> str:
+    """Write a citation: ``[[Note]] (lines 3-9)``, with the vault's name before another vault's note."""
+    name = path.removesuffix(".md")
+    link = f"[[{vault}:{name}]]" if vault else f"[[{name}]]"
+    return f"{link} (lines {first}-{last})" if first else link
+
+
 def check(context: Context, answer: str) -> Checked:
     """Check each citation against the files as they are now: note, heading, lines, and what is quoted.
 
     Args:
-        context: The vault, as the agent sees it.
+        context: The vault, as the agent sees it; others are opened for the same client.
         answer: Markdown.
     """
     citations: list[Citation] = []

@@ -2,9 +2,11 @@
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
+from knapper.codemode.bridge import MAIN
 from knapper.errors import KnapError, NotFound
 from knapper.index import originals
 from knapper.tools.context import Context
@@ -17,6 +19,8 @@ _QUOTES: Final = '\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"'
 _SIGNS: Final = {**dict.fromkeys(_QUOTES, "'"), "\u2013": "-", "\u2014": "-"}
 _PLAIN: Final = str.maketrans(_SIGNS)
 _MARKS: Final = re.compile(r"[*_`~=]+|^\s*(?:>+|[-+]|\d+[.)])\s+|\[\[(?:[^\]|\n]*\|)?|\]\]", re.MULTILINE)
+_MOST_COLONS: Final = 3
+"""Up to which a target may be read as a vault's name."""
 _GAP: Final = re.compile(r"\s*(?:\u2026|\.{3}|\[\.\.\.\]|\[\u2026\])\s*")
 
 
@@ -25,6 +29,7 @@ class Place:
     """Name a place, as a link and a stretch of lines do."""
 
     target: str
+    """A note as links name it; one of another vault has that vault's name and a colon before it."""
     headings: tuple[str, ...] = ()
     block: str = ""
     first: int = 0
@@ -36,6 +41,8 @@ class Place:
 class Passage:
     """Hold a stretch of whole lines of a note."""
 
+    vault: str = ""
+    """Empty for the vault that was asked from."""
     path: NotePath
     heading: str
     """As the note has it; empty where none was named."""
@@ -56,10 +63,12 @@ def find(context: Context, place: Place) -> Passage:
 
     Raises:
         NotFound: The note, the heading, the block or the lines aren't there (codes ``no_note``, ``no_heading``,
-            ``no_block``, ``no_such_line``), or the lines aren't under the heading (``other_section``).
+            ``no_block``, ``no_such_line``), or the lines aren't under the heading (``other_section``). A vault that
+            the client doesn't know of is as one that isn't there.
         KnapError: The note can't be read.
     """
-    note = context.view.read(_path(context, place.target))
+    home, path = _resolved(context, place.target)
+    note = home.view.read(path)
     section = _section(note, place.headings) if place.headings else None
     count = len(note.outline.line_starts)
     first, last = place.first, max(place.first, place.last)
@@ -80,7 +89,8 @@ def find(context: Context, place: Place) -> Passage:
             hint=f"that heading owns lines {section.line}-{section.end_line}",
             code="other_section",
         )
-    return _passage(note, section, first, last)
+    vault = "" if home.vault == context.vault else home.vault
+    return replace(_passage(note, section, first, last), vault=vault)
 
 
 def hold(passage: Passage, quote: str) -> None:
@@ -114,8 +124,34 @@ def numbered(passage: Passage, *, around: int, most: int) -> str:
     return "".join(f"{number}: {row}\n" for number, row in enumerate(rows[begin:end], begin + 1))
 
 
-def _path(context: Context, target: str) -> str:
-    """Find the note that a target means: by its path, or by its name as links do."""
+def _resolved(context: Context, target: str) -> tuple[Context, NotePath]:
+    """Find the note that a target means; one of this vault goes before another vault's, as a name may hold a colon."""
+    own = _path(context, target)
+    if own is not None:
+        return context, own
+    hint = ""
+    for colon in islice(re.finditer(":", target), _MOST_COLONS):
+        name, rest = target[: colon.start()].strip(), target[colon.end() :].strip()
+        if name in {MAIN, context.vault}:
+            hint = f"a note of this vault goes without '{name}:'"
+            continue
+        home = _vault(context, name)
+        found = _path(home, rest) if home else None
+        if home and found:
+            return home, found
+    raise NotFound(f"there is no note '{target}'", hint=hint, code="no_note")
+
+
+def _vault(context: Context, name: str) -> Context | None:
+    """Open another vault; one that can't be opened is none."""
+    try:
+        return context.scripting.open_vault(name) if name else None
+    except KnapError:
+        return None
+
+
+def _path(context: Context, target: str) -> NotePath | None:
+    """Find a note of one vault: by its path, or by its name as links do."""
     for spelling in (target, f"{target}.md"):
         try:
             return context.view.path(spelling)
@@ -124,9 +160,7 @@ def _path(context: Context, target: str) -> str:
     found = links.resolve(
         target, NotePath(""), lambda key: [path for path in context.index.graph.lookup(key) if context.sees(path)]
     )
-    if found.path is None or not target.strip():
-        raise NotFound(f"there is no note '{target}'", code="no_note")
-    return found.path
+    return found.path if target.strip() else None
 
 
 def _section(note: Note, headings: tuple[str, ...]) -> Section:
