@@ -2,6 +2,7 @@
 
 import multiprocessing
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,17 +46,21 @@ def store(state: State) -> Iterator[Proposals]:
 
 
 def accept_in_process(root: Path, proposal_id: str, number: int) -> None:
-    """Accept a hunk, again and again until it is done or was done by the other."""
+    """Accept a hunk, again and again until it is done or was done by the other.
+
+    While another one's hunk is applied, but not marked yet, this one's seems not to fit its note.
+    """
     state = opened(root)
     own = proposals.open_proposals(state.folder)
     own.reconcile(state.journal)
-    for _ in range(200):
+    until = time.monotonic() + 40
+    while time.monotonic() < until:
         try:
             waiting.accept(state, own, own.show(proposal_id), hunks=[f"1.{number}"])
-        except ConflictError:
-            continue
-        except KnapError:
-            break
+        except KnapError as error:
+            if error.code == "not_open":
+                break
+            time.sleep(0.01)
     own.shut()
     state.journal.shut()
 
