@@ -76,6 +76,7 @@ class Scripts:
         scripting = Scripting(
             roots=tuple(_folder(root) for root in (*said.fs_read, *roots)),
             http_get=_getter(names) if names else None,
+            hosts=names,
             open_vault=open_vault,
             tools=self.signatures,
             call=lambda own, name, arguments: self._table().call(

@@ -112,6 +112,18 @@ class Checkpoints:
             ).fetchone()
         return _read(row) if row else None
 
+    def get(self, checkpoint: str) -> Checkpoint:
+        """Give a question by its id.
+
+        Raises:
+            NotFound: There is none (code ``no_checkpoint``).
+        """
+        with self._ledger.reading() as database:
+            row = database.execute("SELECT * FROM checkpoints WHERE id = ?", (checkpoint,)).fetchone()
+        if row is None:
+            raise no_such(checkpoint)
+        return _read(row)
+
     def waiting(self, run: str = "") -> tuple[Checkpoint, ...]:
         """List what nobody has answered, of one run or of all; the oldest first."""
         with self._ledger.reading() as database:
@@ -147,7 +159,7 @@ class Checkpoints:
             ).rowcount
             row = database.execute("SELECT * FROM checkpoints WHERE id = ?", (checkpoint,)).fetchone()
         if row is None:
-            raise NotFound(f"there is no question '{checkpoint[:100]}'", code="no_checkpoint")
+            raise no_such(checkpoint)
         if not changed:
             raise ConflictError("that is answered already", hint="start the run again to be asked again")
         return _read(row)
@@ -172,6 +184,11 @@ def open_checkpoints(folder: Path, now: Callable[[], datetime]) -> Checkpoints:
         StorageError: The file can't be used.
     """
     return Checkpoints(open_ledger(folder / FILE, _SCHEMA, VERSION), now)
+
+
+def no_such(checkpoint: str) -> NotFound:
+    """Say that there is no such question."""
+    return NotFound(f"there is no question '{checkpoint[:100]}'", code="no_checkpoint")
 
 
 def _one(database: sqlite3.Connection, run: str, node: str, task: str) -> sqlite3.Row:

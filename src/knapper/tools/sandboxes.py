@@ -127,6 +127,8 @@ class Scripting:
     """Folders that the profiles local and extended may read."""
     http_get: Callable[[str], str] | None = None
     """Gets the text at an address, through the guard, of the owner's hosts only; for the profile extended."""
+    hosts: tuple[str, ...] = ()
+    """Those hosts."""
     open_vault: "Callable[[str], Context]" = _own_only
     """Opens another vault for the same client, by its name."""
     tools: Callable[[], Sequence[Signature]] = _no_tools

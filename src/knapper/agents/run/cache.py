@@ -8,12 +8,12 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
+from knapper.agents.run import freshness
 from knapper.agents.run.engine import Engine
 from knapper.agents.run.nodes import ANSWERED, Node, Source
 from knapper.agents.run.planning import Judgement, Plan
 from knapper.agents.run.records import Order
 from knapper.agents.run.strategies import Strategy
-from knapper.errors import KnapError
 from knapper.tools import foreign
 from knapper.tools.context import Context
 
@@ -57,6 +57,7 @@ class Cache:
             context.view.policy.fingerprint,
             order.code_mode,
             order.profile,
+            *_beyond(order, context),
         ]
 
     def inputs(self, node: Node, strategy: Strategy, around: Iterable[Node]) -> str:
@@ -104,8 +105,7 @@ class Cache:
 
     def changed(self, sources: Iterable[Source]) -> list[str]:
         """List the notes that aren't as they were, those of other vaults with their vault's name before them."""
-        known = dict.fromkeys((source.vault, source.path, source.hash) for source in sources)
-        return [f"{vault}:{path}" if vault else path for vault, path, was in known if self._hash(vault, path) != was]
+        return freshness.changed(self.context, sources)
 
     def shown(self, sources: Iterable[Source]) -> None:
         """Remember, where others wrote some of the notes, that their text was read."""
@@ -113,20 +113,18 @@ class Cache:
         for source in sources:
             by_vault.setdefault(source.vault, []).append(source.path)
         for vault, paths in by_vault.items():
-            foreign.shown(self._vault(vault), paths)
-
-    def _hash(self, vault: str, path: str) -> str:
-        try:
-            return self._vault(vault).view.read(path).hash
-        except KnapError:
-            return ""
-
-    def _vault(self, name: str) -> Context:
-        own = not name or name == self.context.vault
-        return self.context if own else self.context.scripting.open_vault(name)
+            foreign.shown(freshness.of_vault(self.context, vault), paths)
 
     def _plan_key(self, task: str, ways: Iterable[str]) -> str:
         return _digest(["plan", self._common, task, list(ways)])
+
+
+def _beyond(order: Order, context: Context) -> list[list[str]]:
+    """Name what scripts may read beside the vaults: others who may not read it mustn't be told what came of it."""
+    if order.profile == "strict":
+        return []
+    scripting = context.scripting
+    return [[str(root) for root in scripting.roots], [*scripting.hosts]]
 
 
 def _digest(data: object) -> str:

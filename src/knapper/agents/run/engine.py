@@ -83,3 +83,5 @@ class Engine:
     clock: Callable[[], float] = time.monotonic
     look_s: float = 1.0
     """How often is looked whether somebody wants a run to end."""
+    is_leaving: Callable[[], bool] = lambda: False
+    """Tells whether the program ends, so that a run which ends with it was interrupted, and nobody cancelled it."""

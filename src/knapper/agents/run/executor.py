@@ -23,6 +23,7 @@ from knapper.errors import KnapError
 _CUT: Final = "budget_spent"
 _OVER: Final = "the time was used up before it was done"
 CANCELLED: Final = "the run was cancelled"
+INTERRUPTED: Final = "the program ended before the run did"
 
 
 class Execution:

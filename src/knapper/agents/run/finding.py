@@ -62,7 +62,7 @@ class Finding:
         kept = self._kept(need)
         if need.word and kept is not None and need.checkpoint:
             with contextlib.suppress(ConflictError):  # somebody was quicker, and their word counts
-                _ = kept.answer(need.checkpoint, _answer(need.context, need.word), grants.usual("cli"))
+                _ = kept.answer(need.checkpoint, answer_of(need.context, need.word), grants.usual("cli"))
         options = Options(
             code_mode=need.order.code_mode, profile=need.order.profile, timeout_s=self.timeout_s, vaults=self.vaults
         )
@@ -89,19 +89,30 @@ class Finding:
         return self.checkpoints if asked and asked.answer else None
 
 
-async def polled(checkpoints: Checkpoints, point: Checkpoint, *, look_s: float = 1.0) -> str:
-    """Wait until a question is answered on whatever surface; gives a word to go on with, which doesn't overrule that.
+async def polled(checkpoints: Checkpoints, point: Checkpoint, *, look_s: float = 1.0, most_s: float = 0) -> str:
+    """Wait until a question is answered on whatever surface, and give what was said there.
 
     Args:
         checkpoints: Where the answer will be kept.
         point: The question; one that can't be answered elsewhere gives an empty word at once.
         look_s: How often is looked.
+        most_s: How long to wait, after which nobody is there, and the word is empty; 0 for as long as it takes.
     """
     if not point.id:
         return ""
-    while any(one.id == point.id for one in await asyncio.to_thread(checkpoints.waiting)):  # noqa: ASYNC110 - others answer
-        await asyncio.sleep(look_s)
-    return GO_ON
+    try:
+        async with asyncio.timeout(most_s or None):
+            while not (said := (await asyncio.to_thread(checkpoints.get, point.id)).answer):  # noqa: ASYNC110 - others answer
+                await asyncio.sleep(look_s)
+    except TimeoutError:
+        return ""
+    return _word(said)
+
+
+def _word(answer: Answer) -> str:
+    """Say an answer in words, as it would have been typed."""
+    words: dict[Choice, str] = {"continue": GO_ON, "stop": SKIP}
+    return words.get(answer.choice) or answer.text.strip() or ", ".join(answer.notes)
 
 
 async def _reply(need: Need, prompt: Prompt) -> Reply:
@@ -131,8 +142,13 @@ def _task(need: Need) -> Task:
     return Task(text=node.task, node=node.id, depth=node.depth, marks=tuple(marks), needed_share=share)
 
 
-def _answer(context: Context, word: str) -> Answer:
-    """Read what a person said: the words of the question, notes by their paths, or a text of their own."""
+def answer_of(context: Context, word: str) -> Answer:
+    """Read what a person said: the words of the question, notes by their paths, or a text of their own.
+
+    Args:
+        context: The vault in which notes are looked for.
+        word: As they said it.
+    """
     choices: dict[str, Choice] = {GO_ON: "continue", SKIP: "stop"}
     if word in choices:
         return Answer(choice=choices[word])
@@ -164,6 +180,7 @@ def _told(found: Retrieval, own: str) -> Found:
         context=found.context,
         sources=tuple(dict.fromkeys(sources)),
         reads=tuple(dict.fromkeys(reads)),
+        others=tuple(name for name in found.others if _other(name, own)),
         score=found.score,
         parts={name: float(str(value)) for name, value in parts.items()},
         confidence=found.confidence or 0.0,

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
-from knapper.agents.run import answering, locks, store
-from knapper.agents.run.cache import Cache
+from knapper.agents.run import answering, freshness, locks, store, sums
 from knapper.agents.run.engine import Engine
-from knapper.agents.run.events import NodeChanged, RunDone, RunStarted, TellRun
-from knapper.agents.run.executor import CANCELLED, Execution
+from knapper.agents.run.events import RunStarted, TellRun
+from knapper.agents.run.executor import CANCELLED, INTERRUPTED, Execution
 from knapper.agents.run.nodes import ENDED, ROOT, Node
 from knapper.agents.run.records import Limits, Order, Run, RunState
 from knapper.agents.run.store import Store
 from knapper.agents.run.strategies import AUTO
 from knapper.agents.run.tree import Tree
 from knapper.errors import NotFound
+from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
 
 STALE: Final = "stale"
@@ -33,7 +33,8 @@ class Shown:
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape it as every surface shows it."""
         nodes: list[JSONValue] = [node.brief() for node in self.nodes]
-        return {**self.run.as_dict(), **_sums(self.nodes), "nodes": nodes}
+        counts = {"cached": sum(node.cached for node in self.nodes), "node_count": len(nodes)}
+        return {**self.run.as_dict(), "usage": sums.spent(self.nodes).as_dict(), **counts, "nodes": nodes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +45,17 @@ class Runs:
     folder: Path
     """The vault's state folder."""
 
-    def runs(self, *, limit: int = 50, offset: int = 0) -> tuple[Sequence[Run], int]:
-        """List runs, the last begun first; tells how many there are, too."""
-        found, total = self.store.runs(limit=limit, offset=offset)
+    def runs(
+        self, *, limit: int = 50, offset: int = 0, clients: Sequence[str] | None = None
+    ) -> tuple[Sequence[Run], int]:
+        """List runs, the last begun first; tells how many there are, too.
+
+        Args:
+            limit: How many at most.
+            offset: How many are passed over.
+            clients: Those on whose behalf they are; None for everybody.
+        """
+        found, total = self.store.runs(limit=limit, offset=offset, clients=clients)
         return [self._resting(run) for run in found], total
 
     def show(self, run_id: str) -> Shown:
@@ -89,17 +98,19 @@ class Runs:
         with locks.hold(self.folder, run.id):
             self.store.delete(run.id)
 
-    def stale(self, run_id: str, engine: Engine) -> dict[str, list[str]]:
+    def stale(self, run_id: str, context: Context) -> dict[str, list[str]]:
         """List the nodes whose notes have changed since, each with those notes.
 
         A node with parts has read what it cites; that its parts may change is seen when they do.
 
+        Args:
+            run_id: The run's.
+            context: The vault, as the run sees it.
+
         Raises:
             NotFound: There is no such run.
         """
-        run = self.store.get(run_id)
-        cache = Cache(engine, run.order, engine.context_of(run.id))
-        return _stale(cache, self.store.nodes(run.id))
+        return freshness.stale(context, self.store.nodes(self.store.get(run_id).id))
 
     def _resting(self, run: Run) -> Run:
         return store.resting(run, is_held=lambda run_id: locks.is_held(self.folder, run_id))
@@ -158,11 +169,12 @@ async def _watched(execution: Execution) -> Run:
         _ = await asyncio.wait({main, watching}, return_when=asyncio.FIRST_COMPLETED)
         if main.done():
             return main.result()
-        await _stop(execution, main)
+        await _stop(execution, main, CANCELLED)
         return _end(execution, "cancelled")
     except asyncio.CancelledError:
-        await _stop(execution, main)
-        _ = _end(execution, "cancelled")
+        leaves = execution.engine.is_leaving()
+        await _stop(execution, main, INTERRUPTED if leaves else CANCELLED)
+        _ = _end(execution, "interrupted" if leaves else "cancelled")
         raise
     finally:
         _ = watching.cancel()
@@ -175,8 +187,8 @@ async def _watch(execution: Execution) -> None:
         await asyncio.sleep(engine.look_s)
 
 
-async def _stop(execution: Execution, main: "asyncio.Task[Run]") -> None:
-    execution.stopped = CANCELLED
+async def _stop(execution: Execution, main: "asyncio.Task[Run]", why: str) -> None:
+    execution.stopped = why
     _ = main.cancel()
     _ = await asyncio.wait({main})
 
@@ -185,23 +197,23 @@ async def _go(execution: Execution) -> Run:
     async with execution.engine.model:
         await execution.work()
         await execution.answer()
-    return _end(execution, "")
+    return _end(execution, None)
 
 
-def _end(execution: Execution, forced: RunState | str) -> Run:
+def _end(execution: Execution, forced: RunState | None) -> Run:
     """Keep what a run came to, and tell."""
     tree = execution.tree
     if forced:
-        tree.cut(CANCELLED)
+        tree.cut(execution.stopped)
         if tree.root.state not in ENDED:
-            _ = tree.change(ROOT, state="cut", reason=CANCELLED)
+            _ = tree.change(ROOT, state="cut", reason=execution.stopped)
     root, lost = tree.root, tree.lost()
     answer = root.answer if root.state in {"done", "partial"} else ""
     if forced and not answer:
         answer = answering.stitched(root, tree.children(root))
     if answer and lost:
         answer = f"{answer.rstrip()}\n\n{answering.missing(lost)}"
-    state = cast("RunState", forced or _state(root, answer))
+    state = forced or _state(root, answer)
     reasons = tuple(dict.fromkeys(filter(None, (root.reason, *(f"{one.name}: {one.reason}" for one in lost)))))
     run = execution.engine.store.save(
         replace(
@@ -210,12 +222,12 @@ def _end(execution: Execution, forced: RunState | str) -> Run:
             answer=answer,
             citations=root.citations,
             removed=root.removed,
-            reasons=(CANCELLED, *reasons) if forced else reasons,
+            reasons=tuple(dict.fromkeys((execution.stopped, *reasons))) if forced else reasons,
         )
     )
     execution.run = run
     tree.tell_usage()
-    tree.tell(_done(run, tree))
+    tree.tell(sums.done(run, tree.all))
     return run
 
 
@@ -223,22 +235,6 @@ def _state(root: Node, answer: str) -> RunState:
     if not answer:
         return "failed"
     return "complete" if root.state == "done" else "partial"
-
-
-def _done(run: Run, tree: Tree) -> RunDone:
-    return RunDone(
-        run_id=run.id,
-        state=run.state,
-        answer=run.answer,
-        reasons=run.reasons,
-        failed=[node.brief() for node in tree.lost()],
-        citations=[cast("JSONValue", one) for one in run.citations],
-        removed=[cast("JSONValue", one) for one in run.removed],
-        nodes=len(tree.all),
-        cached=sum(node.cached for node in tree.all),
-        usage=tree.spent.as_dict(),
-        model=run.model,
-    )
 
 
 def _forget(engine: Engine, run: Run, tree: Tree, replay: str) -> frozenset[str]:
@@ -250,14 +246,8 @@ def _forget(engine: Engine, run: Run, tree: Tree, replay: str) -> frozenset[str]
         anew = frozenset(node.id for node in tree.below(named.id))
         tree.forget(*anew)
         return anew
-    cache = Cache(engine, run.order, engine.context_of(run.id))
-    tree.forget(*_stale(cache, tree.all))
+    tree.forget(*freshness.stale(engine.context_of(run.id), tree.all))
     return frozenset()
-
-
-def _stale(cache: Cache, nodes: Sequence[Node]) -> dict[str, list[str]]:
-    found = ((node.id, cache.changed(node.sources)) for node in nodes if node.answer)
-    return {node_id: changed for node_id, changed in found if changed}
 
 
 def _find(nodes: Sequence[Node], node_id: str) -> Node:
@@ -265,14 +255,3 @@ def _find(nodes: Sequence[Node], node_id: str) -> Node:
     if found is None:
         raise NotFound(f"the run has no node '{node_id[:40]}'", hint="`knap run trace tree` names them", code="no_node")
     return found
-
-
-def _sums(nodes: Sequence[Node]) -> dict[str, JSONValue]:
-    spent = sum((node.spent for node in nodes), start=type(nodes[0].spent)()) if nodes else None
-    usage: JSONValue = spent.as_dict() if spent else None
-    return {"usage": usage, "cached": sum(node.cached for node in nodes), "node_count": len(nodes)}
-
-
-def changed(node: Node) -> NodeChanged:
-    """Give the event that tells a node as it stands, for who comes late."""
-    return NodeChanged(node=node.brief())

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from knapper.agents.events import Usage
+from knapper.agents.run import sums
 from knapper.agents.run.events import NodeChanged, RunEvent, TellRun
-from knapper.agents.run.nodes import ANSWERED, ENDED, ROOT, Node, NodeState
+from knapper.agents.run.nodes import ENDED, ROOT, Node, NodeState
 from knapper.agents.run.records import Run
 from knapper.agents.run.store import Store
 from knapper.agents.usage import Spent
@@ -37,7 +37,7 @@ class Tree:
     @property
     def spent(self) -> Spent:
         """Add up what the nodes cost: each counts itself alone, so nothing counts twice."""
-        return sum((node.spent for node in self._nodes.values()), Spent())
+        return sums.spent(self._nodes.values())
 
     def get(self, node_id: str) -> Node:
         """Give a node as it is now."""
@@ -96,11 +96,7 @@ class Tree:
 
     def lost(self) -> list[Node]:
         """List the nodes below the root without an answer, or with half of one for a reason of their own."""
-        return [
-            node
-            for node in self.all
-            if node.id != ROOT and (node.state not in ANSWERED or (node.state == "partial" and not node.children))
-        ]
+        return sums.lost(self._nodes.values())
 
     def tell(self, event: RunEvent) -> None:
         """Tell something else."""
@@ -108,13 +104,4 @@ class Tree:
 
     def tell_usage(self) -> None:
         """Tell what was used so far."""
-        spent = self.spent
-        cost = None if spent.cost_usd is None else float(spent.cost_usd)
-        self._tell(
-            Usage(
-                input_tokens=spent.input_tokens,
-                output_tokens=spent.output_tokens,
-                requests=spent.requests,
-                cost_usd=cost,
-            )
-        )
+        self._tell(sums.used(self._nodes.values()))
