@@ -121,13 +121,14 @@ export class Api {
   }
 
   #asked(path, query) {
-    const said = new URLSearchParams(Object.entries(this.#placed(query)).map(([name, value]) => [name, String(value)]));
+    const named = Object.entries(this.#placed(query)).filter(([, value]) => value !== null);
+    const said = new URLSearchParams(named.map(([name, value]) => [name, String(value)]));
     return said.size ? `${path}?${said}` : path;
   }
 
   /** Name the vault, where there are several to choose from. */
   #placed(given) {
-    return this.vaults.length > 1 ? { ...given, vault: this.vault } : given;
+    return this.vaults.length > 1 ? { ...given, vault: given.vault || this.vault } : given;
   }
 
   #learn(answer) {

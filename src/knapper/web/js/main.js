@@ -6,6 +6,7 @@ import { byId, el, fill } from "./dom.js";
 import * as keep from "./keep.js";
 import { ProposalView } from "./review/proposal.js";
 import { Proposals } from "./review/proposals.js";
+import { Runs } from "./runs/runs.js";
 import { tell as show } from "./shell/dialogs.js";
 import { Panel } from "./shell/panel.js";
 import { Passages } from "./shell/passage.js";
@@ -20,6 +21,7 @@ const KEYS = [
   ["Ctrl or ⌘ + /", "write a message"],
   ["j, k", "in a change: next and previous place"],
   ["a, r, e", "in a change: accept, reject, edit"],
+  ["arrows, Enter", "in a run: go through its parts, open one; Escape goes back to them"],
 ];
 
 const api = new Api(() => signedOut());
@@ -41,10 +43,11 @@ async function start() {
   }
 }
 
-/** Take the code out of the address, so that no history and no bookmark keeps it. */
+/** Take the code out of the address, so that no history and no bookmark keeps it; a run's id stays there. */
 function taken() {
-  const code = new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
-  if (location.hash) history.replaceState(null, "", location.pathname);
+  const said = new URLSearchParams(location.hash.slice(1));
+  const code = said.get("token") ?? "";
+  if (location.hash && (code || !said.has("run"))) history.replaceState(null, "", location.pathname);
   return code;
 }
 
@@ -82,7 +85,12 @@ function open() {
 function assemble() {
   const panel = new Panel();
   const does = { tell, fail, shown: () => drawer(false) };
-  const passages = new Passages(api, panel, { about: (path) => conversation.about(path) });
+  const passages = new Passages(api, panel, {
+    about: (path) => {
+      runs.leave();
+      conversation.about(path);
+    },
+  });
   const view = new ProposalView(api, panel, { tell, decided: () => proposals.load() });
   const proposals = new Proposals(api, view, { ...does, known: (all) => conversation.settle(all) });
   const conversation = new Conversation(api, {
@@ -91,20 +99,34 @@ function assemble() {
     openNote: (link) => passages.link(link),
     openProposal: (id) => view.open(id),
     proposed: () => proposals.load(),
-    opened: () => proposals.load(),
+    opened: () => {
+      runs.leave();
+      proposals.load();
+    },
     changed: () => {
       sessions.load();
       standing.look();
     },
     undo: (id) => undo(id),
   });
+  const runs = new Runs(api, {
+    ...does,
+    openCitation: (cited) => passages.citation(cited),
+    openNote: (link) => passages.link(link),
+    openProposal: (id) => view.open(id),
+    proposed: () => proposals.load(),
+  });
   const sessions = new Sessions(api, conversation, does);
-  const standing = new Standing(api, () => Promise.all([sessions.load(), proposals.load()]));
-  frame({ conversation, sessions, proposals, standing });
+  const standing = new Standing(api, () => Promise.all([sessions.load(), proposals.load(), runs.load()]));
+  frame({ conversation, sessions, proposals, runs, standing });
   standing.look();
   proposals.load();
   setInterval(() => document.hidden || standing.isOffline || proposals.load(), PROPOSALS_MS);
-  goOn(conversation).then(() => sessions.load());
+  goOn(conversation).then(() => {
+    sessions.load();
+    runs.load();
+    runs.follow();
+  });
 }
 
 /** Go on where this browser was. */
@@ -119,7 +141,7 @@ async function goOn(conversation) {
   }
 }
 
-function frame({ conversation, sessions, proposals, standing }) {
+function frame({ conversation, sessions, proposals, runs, standing }) {
   byId("menu").addEventListener("click", () => drawer(!document.body.classList.contains("with-drawer")));
   byId("shade").addEventListener("click", () => drawer(false));
   byId("keys").addEventListener("click", () => keys());
@@ -133,7 +155,8 @@ function frame({ conversation, sessions, proposals, standing }) {
   vaults.addEventListener("change", () => {
     api.choose(vaults.value);
     conversation.clear();
-    for (const part of [sessions, proposals]) part.load();
+    runs.leave();
+    for (const part of [sessions, proposals, runs]) part.load();
     standing.look();
   });
   addEventListener("keydown", (event) => {

@@ -19,7 +19,8 @@ export function tell(title, ...content) {
   return ask(title, content, "", () => true);
 }
 
-function ask(title, content, yes, answer, focused) {
+/** Ask with whatever content; gives what `answer` says on yes, and null otherwise. */
+export function ask(title, content, yes, answer, focused) {
   return new Promise((resolve) => {
     const name = el("h2", { id: "asked" }, title);
     const accept = yes ? el("button", { type: "submit", class: "main" }, yes) : null;

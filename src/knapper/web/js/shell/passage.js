@@ -27,6 +27,7 @@ export class Passages {
       last: cited.end_line,
       heading: cited.heading,
       hash: cited.hash,
+      vault: cited.vault ?? "",
     };
     return this.#open(place.path, [place.path], place);
   }
@@ -46,7 +47,7 @@ export class Passages {
     let failure = null;
     for (const path of tries) {
       try {
-        const note = await this.api.get(noteAddress(path), { length: MOST_CHARS });
+        const note = await this.api.get(noteAddress(path), { length: MOST_CHARS, vault: place.vault || null });
         if (isShown()) this.#show(note, place);
         return;
       } catch (error) {

@@ -1,0 +1,113 @@
+/** Begin a run: the task, how it is done, and how much it may take. */
+
+import { el, fill } from "../dom.js";
+import { Limits } from "./limits.js";
+
+const MOST_CHARS = 50_000;
+
+export class Beginning {
+  /**
+   * @param {import("../api.js").Api} api
+   * @param {{begun: (id: string) => void, options: () => Promise<object>}} does
+   */
+  constructor(api, does) {
+    this.api = api;
+    this.does = does;
+    this.node = el("div", { class: "run" });
+    this.problem = el("div", { role: "alert" });
+  }
+
+  async open() {
+    fill(this.node, el("p", { class: "quiet" }, "opening …"));
+    try {
+      this.#draw(await this.does.options());
+    } catch (error) {
+      fill(
+        this.node,
+        el("p", { class: "card wrong", role: "alert" }, error.message, error.hint ? `: ${error.hint}` : ""),
+      );
+    }
+  }
+
+  #draw(options) {
+    this.task = el("textarea", { id: "run-task", rows: "4", maxlength: String(MOST_CHARS), required: true });
+    this.strategy = el("select", { id: "run-strategy" }, strategies(options));
+    this.codeMode = el("input", { type: "checkbox", id: "run-code-mode", checked: options.code_mode });
+    this.fresh = el("input", { type: "checkbox", id: "run-fresh" });
+    this.limits = new Limits(options.limits, options.ranges, "run");
+    this.begin = el("button", { type: "submit", class: "main", disabled: !options.model }, "Begin");
+    const form = el(
+      "form",
+      { class: "run-form" },
+      el("h2", {}, "A larger task"),
+      el(
+        "p",
+        {},
+        "It is split where that helps. Each part finds its own notes and answers with citations; one answer is made of them.",
+      ),
+      problems(options),
+      el("div", { class: "field" }, el("label", { for: "run-task" }, "Task"), this.task),
+      el("div", { class: "field" }, el("label", { for: "run-strategy" }, "Strategy"), this.strategy),
+      el(
+        "label",
+        { class: "tick" },
+        this.codeMode,
+        " Let the model write scripts that find what is needed (Code Mode)",
+      ),
+      el("label", { class: "tick" }, this.fresh, " Take nothing from earlier runs"),
+      el("details", { class: "limits-fold" }, el("summary", {}, "Limits"), this.limits.node),
+      this.problem,
+      el("div", { class: "row" }, this.begin),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#begin();
+    });
+    this.task.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+    });
+    fill(this.problem);
+    fill(this.node, form);
+    this.task.focus();
+  }
+
+  async #begin() {
+    this.begin.disabled = true;
+    try {
+      const made = await this.api.post("/runs", {
+        task: this.task.value,
+        strategy: this.strategy.value,
+        code_mode: this.codeMode.checked,
+        fresh: this.fresh.checked,
+        ...this.limits.read(),
+      });
+      this.does.begun(made.id);
+    } catch (error) {
+      fill(
+        this.problem,
+        el("p", { class: "card wrong" }, el("strong", {}, error.message), error.hint ? ` ${error.hint}` : ""),
+      );
+      this.begin.disabled = false;
+    }
+  }
+}
+
+function strategies({ strategies: known, strategy }) {
+  const rows = [{ name: "auto", summary: "the model chooses" }, ...known.filter((one) => one.name !== "auto")];
+  return rows.map((one) =>
+    el(
+      "option",
+      { value: one.name, selected: one.name === strategy },
+      `${one.name}: ${one.summary}${one.own ? " (your own)" : ""}`,
+    ),
+  );
+}
+
+function problems({ model, model_hint: hint, sandbox_ready: isReady }) {
+  const noModel = model ? null : el("p", { class: "notice warns" }, `No model is set up. ${hint ?? ""}`);
+  const slow =
+    isReady === false
+      ? el("p", { class: "notice" }, "Scripts have to be prepared first; that is done once, and takes some seconds.")
+      : null;
+  return [noModel, slow];
+}

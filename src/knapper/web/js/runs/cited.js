@@ -1,0 +1,68 @@
+/** Show an answer with what it cites: links open the passages that were checked, and what didn't hold is named. */
+
+import { button, el } from "../dom.js";
+import { render } from "../markdown/render.js";
+import { told } from "../shell/places.js";
+
+/**
+ * @param {{answer: string, citations?: Array<object>, removed?: Array<object>}} said
+ * @param {{openCitation: Function, openNote: Function}} does
+ * @returns {Array<HTMLElement>} Nothing where there is no answer.
+ */
+export function answer({ answer: text, citations = [], removed = [] }, does) {
+  const prose = el(
+    "div",
+    { class: "prose answer" },
+    render(text ?? "", (link, number) => follow(link, number, citations, does)),
+  );
+  return [text ? prose : null, list("Cites", citations, does), dropped(removed)].filter(Boolean);
+}
+
+/** List places in notes, each of which opens. */
+export function list(title, places, does) {
+  if (!places.length) return null;
+  const rows = unique(places).map((one) => el("li", {}, place(one, does)));
+  return el("section", {}, el("h4", {}, title), el("ul", { class: "places" }, rows));
+}
+
+/** Name a place in a note, as something to press. */
+export function place(one, does) {
+  const heading = (one.heading ?? "").replace(/^#+\s*/, "");
+  const name = [one.path.replace(/\.md$/, ""), heading].filter(Boolean).join(" › ");
+  const lines = told({ first: one.start_line, last: one.end_line });
+  const label = [
+    one.vault ? `${one.vault}: ` : "",
+    name,
+    lines ? " " : "",
+    lines ? el("span", { class: "lines" }, lines) : null,
+  ];
+  return button(label, () => does.openCitation(one), { class: "cite" });
+}
+
+function dropped(removed) {
+  if (!removed.length) return null;
+  const rows = removed.map((one) => el("li", {}, el("q", {}, one.citation), ` ${one.reason}`));
+  return el("section", {}, el("h4", {}, "Left out, as it doesn't hold"), el("ul", { class: "places dropped" }, rows));
+}
+
+/** Open what a link in an answer names; the checked citations stand in the order of its links. */
+function follow(link, number, citations, does) {
+  const named = bare(link.target.split("#")[0]);
+  const fits = (one) => {
+    if (!one) return false;
+    const path = bare(one.path);
+    return one.vault ? named === `${one.vault.toLowerCase()}:${path}` : named === path || path.endsWith(`/${named}`);
+  };
+  const found = fits(citations[number]) ? citations[number] : citations.find(fits);
+  if (found) does.openCitation(found);
+  else does.openNote(link);
+}
+
+function bare(path) {
+  return path.replace(/\.md$/, "").toLowerCase();
+}
+
+function unique(places) {
+  const keys = places.map((one) => JSON.stringify([one.vault, one.path, one.heading, one.start_line, one.end_line]));
+  return places.filter((_, at) => keys.indexOf(keys[at]) === at);
+}
