@@ -96,6 +96,19 @@ def test_a_command_leaves_out_what_only_others_need(command: str) -> None:
     assert loaded.intersection({"rich", "httpx2", "watchfiles", "fastembed", "dotenv"}) == set()
 
 
+def test_help_with_a_command_asks_for_no_model() -> None:
+    names = [row.name for row in COMMANDS]
+    code = (
+        "import sys; from knapper.cli import main\n"
+        f"for name in {names}: main.run([name, '--help']); "
+        "'pydantic_ai' in sys.modules and sys.exit(f'{name} has imported what models need')"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, encoding="utf-8")
+
+    assert ended.stderr == ""
+    assert ended.stdout.count("Usage: ") == len(names)
+
+
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["--version"]) == 0
     assert capsys.readouterr().out.startswith("knap 0")

@@ -25,6 +25,21 @@ def write_json(data: Mapping[str, object]) -> None:
     click.echo(json.dumps(data, ensure_ascii=False, indent=2))
 
 
+def result(options: Options, found: Mapping[str, object], text: str) -> ExitCode:
+    """Print what a command came to, as JSON for programs or as text for a person.
+
+    Args:
+        options: Say which.
+        found: What programs are told, beside that it succeeded.
+        text: What a person is told.
+    """
+    if options.as_json:
+        write_json({"success": True, **found})
+    else:
+        write(options, text)
+    return ExitCode.OK
+
+
 def answer(options: Options, found: Mapping[str, object], text: str) -> ExitCode:
     """Print what was found, and what it may miss.
 

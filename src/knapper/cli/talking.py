@@ -1,0 +1,94 @@
+"""Carry out a chat at the terminal: read lines, have each answered or obeyed, until there are no more."""
+
+import asyncio
+from dataclasses import dataclass
+
+from knapper import app
+from knapper.agents.chat import Chat, Tell
+from knapper.agents.conversations import Said
+from knapper.agents.events import Done
+from knapper.agents.sessions.records import Session
+from knapper.app import chats
+from knapper.app.chats import Chats
+from knapper.cli import chat_orders, conversing, lines, output, settings
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+
+_WELCOME = "{model} on the vault '{vault}'. /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends the chat."
+
+
+@dataclass(slots=True, kw_only=True)
+class Talk:
+    """Hold what a chat at the terminal goes on with."""
+
+    said: Options
+    chats: Chats
+    chat: Chat
+    session: Session
+    note: str
+    runner: asyncio.Runner
+
+    def reply(self, text: str) -> bool:
+        """Have a message answered; tells whether the answer wasn't stopped."""
+
+        async def work(tell: Tell) -> Done:
+            told = Said(text=text, active_file=self.note)
+            return await self.chats.conversations.reply(self.chat, self.session.id, told, tell)
+
+        screen = conversing.screen(self.said)
+        finished = conversing.answer(self.runner, work, screen)
+        if screen.error:
+            output.note(self.said, f"error: {screen.error.error}")
+            if screen.error.hint:
+                output.note(self.said, f"hint: {screen.error.hint}")
+        return finished
+
+
+def talk(said: Options, *, model: str, note: str, session: str, new: bool) -> ExitCode:
+    """Talk until the person ends it.
+
+    Args:
+        said: The shared options.
+        model: The model's name; empty for the configured one.
+        note: The note that it is about; empty for none.
+        session: The session to go on in; empty for the note's last one.
+        new: Begin a new session.
+
+    Raises:
+        SetupError: The model can't answer.
+        NotFound: There is no such session.
+    """
+    found = settings.read(said)
+    with app.open_hub(found, only=True) as hub, chats.open_chats(hub) as opened, asyncio.Runner() as runner:
+        chat = opened.chat(model)
+        going = Talk(
+            said=said,
+            chats=opened,
+            chat=chat,
+            session=_session(opened, session, note, new=new),
+            note=note,
+            runner=runner,
+        )
+        output.note(said, _WELCOME.format(model=chat.name, vault=opened.vault))
+        return _go_on(going)
+
+
+def _session(opened: Chats, session: str, note: str, *, new: bool) -> Session:
+    if session:
+        return opened.store.get(session)
+    return opened.store.begin(file=note) if new else opened.conversations.route(note)
+
+
+def _go_on(talk: Talk) -> ExitCode:
+    """Read lines until there are no more."""
+    failed = False
+    with lines.history(talk.chats.conversations.folder / "chat_history"):
+        while (text := lines.read("> ")) is not None:
+            if not text.strip():
+                continue
+            if text.startswith("/"):
+                if not chat_orders.obey(talk, text):
+                    break
+                continue
+            failed = not talk.reply(text) and not lines.is_terminal()
+    return ExitCode.INTERRUPTED if failed else ExitCode.OK

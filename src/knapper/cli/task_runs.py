@@ -1,0 +1,179 @@
+"""Begin runs, go on with them, and look after them, at the terminal."""
+
+import asyncio
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import cast
+
+from knapper import app
+from knapper.agents.run import export, runs
+from knapper.agents.run.records import Limits, Order, Run
+from knapper.app import runs as opening
+from knapper.app.runs import TaskRuns
+from knapper.changes.writer import Asked
+from knapper.cli import output, running, settings, writing
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
+from knapper.cli.render import runs as rendered
+from knapper.cli.run_switches import Allowed, Given, Going
+from knapper.errors import BadInput
+from knapper.tools import answers
+from knapper.vault.outline import JSONValue
+
+
+def start(said: Options, task: str, own: Given) -> ExitCode:
+    """Carry out a task.
+
+    Args:
+        said: The shared options.
+        task: What is to be done.
+        own: The command's own options.
+    """
+    found = settings.read(said)
+    order = Order(
+        task=task,
+        strategy=own["strategy"] or found.runs.strategy,
+        code_mode=found.runs.code_mode and not own["no_code_mode"],
+        profile=own["profile"],
+        fresh=own["fresh"],
+        limits=_limits(opening.limits(found), own),
+    )
+    with _opened(said) as opened, asyncio.Runner() as runner:
+        person = running.Person() if running.is_attended(said) else None
+        engine = opened.engine(own["model"], person=person, roots=own["fs_read"], hosts=own["net_allow"])
+        if order.code_mode and not opened.is_ready():
+            output.note(said, "preparing the sandbox; this is done once and takes some seconds")
+        run = runs.begin(engine, order)
+        screen = running.Screen(said)
+        code = running.carry_out(said, runner, runs.carry_out(engine, run.id, screen.tell), screen)
+        return _told(said, opened, run.id, code)
+
+
+def resume(said: Options, run_id: str, own: Going) -> ExitCode:
+    """Go on with a run.
+
+    Args:
+        said: The shared options.
+        run_id: The run's, or as much of it as is unique.
+        own: The command's own options.
+    """
+    with _opened(said) as opened, asyncio.Runner() as runner:
+        run = opened.runs.show(run_id).run
+        person = running.Person() if running.is_attended(said) else None
+        model = own["model"] or run.model
+        engine = opened.engine(model, person=person, roots=own["fs_read"], hosts=own["net_allow"])
+        screen = running.Screen(said)
+        limits = _limits(run.order.limits, own)
+        work = runs.carry_out(engine, run.id, screen.tell, replay=own["replay"], limits=limits)
+        return _told(said, opened, run.id, running.carry_out(said, runner, work, screen))
+
+
+def status(said: Options, run_id: str) -> ExitCode:
+    """Tell how a run stands, and its answer if there is one."""
+    found = _shown(said, run_id)
+    code = output.result(said, found, rendered.run(found))
+    if found["answer"] and not said.as_json:
+        output.write(said, "")
+        running.show(said, str(found["answer"]))
+    return code
+
+
+def tree(said: Options, run_id: str) -> ExitCode:
+    """Show a run's nodes."""
+    found = _shown(said, run_id)
+    return output.result(said, found, rendered.tree(cast("list[Mapping[str, JSONValue]]", found["nodes"])))
+
+
+def node(said: Options, run_id: str, node_id: str) -> ExitCode:
+    """Show one node."""
+    with _opened(said) as opened:
+        found = opened.runs.node(run_id, node_id).as_dict()
+    return output.result(said, found, rendered.node(found))
+
+
+def listed(said: Options, number: int) -> ExitCode:
+    """List runs, the last begun first."""
+    with _opened(said) as opened:
+        found, total = opened.runs.runs(limit=number)
+    rows: list[JSONValue] = [run.brief() for run in found]
+    text = "\n".join(rendered.line(cast("Mapping[str, JSONValue]", row)) for row in rows)
+    return output.listing(said, answers.stretch(rows, total, number, 0), text, nothing="nothing was run yet")
+
+
+def strategies(said: Options) -> ExitCode:
+    """List the strategies."""
+    known = opening.strategies(settings.read(said)).all()
+    rows: list[JSONValue] = [one.as_dict() for one in known]
+    text = "\n".join(f"{one.name:<12}  {one.summary}{' (your own)' if one.own else ''}" for one in known)
+    return output.listing(said, answers.stretch(rows, len(rows), len(rows), 0), text, nothing="there are none")
+
+
+def save(said: Options, run_id: str, path: str, *, yes: bool) -> ExitCode:
+    """Propose a run's answer as a note or a folder.
+
+    Args:
+        said: The shared options.
+        run_id: The run's.
+        path: Where to.
+        yes: Write it at once, on the person's word.
+    """
+    with _opened(said) as opened:
+        shown = opened.runs.show(run_id)
+        if not shown.run.answer:
+            raise BadInput(f"the run {shown.run.id} has no answer yet", hint=f"`knap run resume {shown.run.id}`")
+        asked = Asked(run=shown.run.id, propose=not yes, person_word=yes, reason=f"run {shown.run.id}")
+        context = opened.hub.context(client="cli", asked=asked)
+        return writing.tell(said, answers.several(context, export.requests(shown.run, shown.nodes, path)))
+
+
+def cancel(said: Options, run_id: str) -> ExitCode:
+    """End a run that goes on, in whichever process."""
+    with _opened(said) as opened:
+        run = opened.runs.show(run_id).run
+        asked = opened.runs.cancel(run.id)
+    text = f"{run.id} is being ended" if asked else f"{run.id} doesn't go on: {run.state}"
+    _ = output.result(said, {"id": run.id, "cancelling": asked}, text)
+    return ExitCode.OK if asked else ExitCode.NOTHING
+
+
+def delete(said: Options, run_id: str) -> ExitCode:
+    """Forget a run."""
+    with _opened(said) as opened:
+        run = opened.runs.show(run_id).run
+        opened.runs.delete(run.id)
+    return output.result(said, {"id": run.id, "deleted": True}, f"{run.id} deleted")
+
+
+@contextmanager
+def _opened(said: Options) -> Generator[TaskRuns]:
+    with app.open_hub(settings.read(said)) as hub, opening.open_runs(hub) as opened:
+        yield opened
+
+
+def _shown(said: Options, run_id: str) -> Mapping[str, JSONValue]:
+    with _opened(said) as opened:
+        return opened.runs.show(run_id).as_dict()
+
+
+def _told(said: Options, opened: TaskRuns, run_id: str, code: ExitCode) -> ExitCode:
+    if said.as_json:
+        found = opened.runs.show(run_id)
+        output.write_json({"success": _has_answer(found.run), **found.as_dict()})
+    return code
+
+
+def _has_answer(run: Run) -> bool:
+    return run.state in {"complete", "partial"}
+
+
+def _limits(usual: Limits, own: Allowed) -> Limits:
+    """Give a run's limits, where options say otherwise than usual."""
+    said: dict[str, float | int] = {}
+    for name in ("depth", "nodes", "tokens", "cents", "parallel"):
+        value = own[name]
+        if value is not None:
+            said[name] = value
+    if own["minutes"] is not None:
+        said["seconds"] = own["minutes"] * 60
+    return replace(usual, **said)
