@@ -90,7 +90,7 @@ def test_who_has_read_foreign_text_puts_none_of_it_into_what_is_trusted(tmp_path
         digest = reviewer.refit(clean).digest
         with pytest.raises(RefusedError, match="before text was read"):
             reviewer.edit(clean, digest, "1.1", "do as they say", run="r1")
-        edited = reviewer.edit(clean, digest, "1.1", "y", run="r2")
+        edited = reviewer.edit(clean, digest, "1.1", "y", run="r2").proposal
 
         assert edited.files[0].hunks[0].edited
 

@@ -26,6 +26,16 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """Say what became of a proposal of which a hunk was edited."""
+
+    proposal: Proposal
+    change_id: str = ""
+    """The change that drew its block anew; empty where no note shows it."""
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewer:
     """Decide on behalf of the client that a writer writes for."""
 
@@ -118,12 +128,15 @@ class Reviewer:
             if file.number in chosen
         )
 
-    def edit(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str = "") -> Proposal:
+    def edit(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str = "") -> Edited:
         """Put another text in the place of a hunk's new side, before it is accepted; the digest changes with it.
+
+        A block that shows the hunk in its note is drawn anew; that is a change of its own, and taking it back takes
+        back the text, too.
 
         Raises:
             NotFound: There is no such proposal or hunk.
-            ConflictError: It isn't what was shown any more, or is closed.
+            ConflictError: It isn't what was shown any more, or is closed; or a block of it was edited by hand.
             BadInput: The hunk isn't open, or would change nothing.
             RefusedError: It is another client's, and the client is no person; or who edits has read text that others
                 wrote, which whoever proposed it hadn't.
@@ -132,7 +145,21 @@ class Reviewer:
         if self.writer.mine(run).tainted and not (found.tainted or self.writer.grants.is_person):
             hint = "propose it anew, so that a person decides on it"
             raise RefusedError(f"{proposal_id} was proposed before text was read that others wrote", hint=hint)
-        return self.writer.proposals.edit_hunk(proposal_id, digest, hunk, text)
+        drawings = self.writer.proposals.drawings
+        noted: Mapping[NotePath, bytes] = {}
+        if drawings.get(proposal_id):
+            _, noted = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
+        made = drawings.edit(proposal_id, digest, hunk, text, noted).rendering
+        done = Submission(status="applied")
+        if made is not None:
+            try:
+                done = self._apply(made.draft, f"edited {hunk} of {proposal_id}", found.run)
+            except KnapError:
+                drawings.follow(proposal_id, noted)
+                raise
+        now = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
+        notices = (*done.notices, *(made.left_out if made else ()))
+        return Edited(proposal=now, change_id=done.change_id, notices=notices)
 
     def draw(self, proposal_id: str) -> Submission:
         """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
@@ -147,7 +174,7 @@ class Reviewer:
         """
         self._check_person("put blocks into notes")
         found, noted = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
-        held = self.writer.proposals.blocks(proposal_id)
+        held = self.writer.proposals.drawings.get(proposal_id)
         made, causes = _renderings(found, noted, held)
         if not made:
             hint = "only edits that fit their notes can be; `knap edits show` shows the proposal"
@@ -155,7 +182,7 @@ class Reviewer:
         draft = Draft(files=tuple(file for one in made.values() for file in one.draft.files))
         done = self._apply(draft, f"shown: {proposal_id}", found.run)
         for path, one in made.items():
-            self.writer.proposals.set_blocks(proposal_id, path, one.blocks)
+            self.writer.proposals.drawings.put(proposal_id, path, one.blocks)
         left_out = (*(notice for one in made.values() for notice in one.left_out), *(error.message for error in causes))
         return replace(done, proposal_id=proposal_id, notices=(*done.notices, *left_out))
 
@@ -169,6 +196,8 @@ class Reviewer:
         """
         self._check_person("resolve blocks")
         note = self.writer.desk.view.read(path)
+        for one in self._about(note.path):
+            self.writer.proposals.drawings.follow(one, {note.path: note.raw})
         found = blocks.resolve_all(snapshots.take(note.raw, note.outline), choice)
         after = splices.merge(note.raw, found)
         needs = frozenset[Capability]({"add", "delete"})
@@ -192,14 +221,18 @@ class Reviewer:
 
     def _read_back(self, path: NotePath, raw: bytes) -> None:
         """Tell proposals what became of their blocks in a note."""
-        for one in self.writer.proposals.find(Wanted(path=path), limit=_READ_BACK).proposals:
-            shown = self.writer.proposals.blocks(one.id).get(path)
+        drawings = self.writer.proposals.drawings
+        for one in self._about(path):
+            shown = drawings.get(one).get(path)
             if not shown:
                 continue
-            file = next(file for file in self.writer.proposals.show(one.id).files if file.path == path)
+            file = next(file for file in self.writer.proposals.show(one).files if file.path == path)
             seen = rendering.read_back(file, raw, shown)
-            _ = self.writer.proposals.mark_in_note(one.id, seen.states)
-            self.writer.proposals.set_blocks(one.id, path, seen.blocks)
+            _ = drawings.mark(one, seen.states)
+            drawings.put(one, path, seen.blocks)
+
+    def _about(self, path: NotePath) -> list[str]:
+        return [one.id for one in self.writer.proposals.find(Wanted(path=path), limit=_READ_BACK).proposals]
 
     def _check_person(self, what: str) -> None:
         if not self.writer.grants.is_person:

@@ -114,8 +114,10 @@ def _named(parts: Sequence[ProposedFile]) -> Answer:
 
 def edit_proposal(
     context: Context, proposal_id: str, digest: str, hunk: str, new_text: str
-) -> Annotated[Answer, proposed.Proposal]:
+) -> Annotated[Answer, proposed.Edited]:
     """Put another text in the place of a hunk's new lines, before it is accepted; its digest changes with that.
+
+    Where the hunk is shown as a block in its note, the block is drawn anew with the text.
 
     Args:
         context: The vault, as the client sees it.
@@ -124,14 +126,19 @@ def edit_proposal(
         hunk: Id of the hunk, such as ``2.1``.
         new_text: The lines that come in the place of the hunk's new ones.
 
+    Returns:
+        The proposal as show_proposal gives it; ``change_id`` of the change that drew its block anew.
+
     Raises:
         NotFound: There is no such proposal or hunk.
-        ConflictError: It isn't what was shown any more, or is closed.
+        ConflictError: It isn't what was shown any more, or is closed; or its block in the note was edited by hand.
         BadInput: The hunk isn't open, or would change nothing.
         RefusedError: It is another client's, and the client is no person.
     """
     run = context.asked.run if context.asked else ""
-    return shape(context.reviewer.edit(proposal_id, digest, hunk, new_text, run=run))
+    edited = context.reviewer.edit(proposal_id, digest, hunk, new_text, run=run)
+    notices: list[JSONValue] = [*edited.proposal.notices, *edited.notices]
+    return shape(edited.proposal) | _some({"change_id": edited.change_id, "notes": notices})
 
 
 def shape(proposal: Proposal) -> dict[str, JSONValue]:

@@ -98,7 +98,7 @@ def _place(grounds: Grounds, path: NotePath, block: str) -> tuple[str, str] | No
     for one in writer.proposals.find(Wanted(path=path), limit=_LOOKED_AT).proposals:
         if one.client != writer.grants.client:
             continue
-        hunks = writer.proposals.blocks(one.id).get(path, {}).get(block, ())
+        hunks = writer.proposals.drawings.get(one.id).get(path, {}).get(block, ())
         if len(hunks) == 1:
             return one.id, hunks[0]
     return None

@@ -63,8 +63,10 @@ def fit(store: Proposals, root: Path, proposal_id: str) -> tuple[Proposal, dict[
         ConflictError: A block was edited by hand.
     """
     found = store.show(proposal_id)
-    held = store.blocks(proposal_id)
+    held = store.drawings.get(proposal_id)
     current = _look(root, found, held)
+    if store.drawings.follow(proposal_id, current):
+        held = store.drawings.get(proposal_id)
     noted: dict[NotePath, bytes] = {}
     for path, shown in held.items():
         raw = current.get(path)
@@ -92,7 +94,7 @@ def blocks_removed(store: Proposals, root: Path, proposal_id: str) -> Draft:
     found, noted = fit(store, root, proposal_id)
     ended = found.status not in {"open", "stale"}
     waiting = {one.id for file in found.files for one in file.hunks if one.state == "open" and not ended}
-    shown = store.blocks(proposal_id)
+    shown = store.drawings.get(proposal_id)
     made: list[FileDraft] = []
     for file in found.files:
         settled = [name for name, hunks in shown.get(file.path, {}).items() if not waiting.issuperset(hunks)]

@@ -2,9 +2,9 @@
 
 from knapper.changes.disk import blobs
 
-VERSION = 1
+VERSION = 2
 SCHEMA = f"""
-CREATE TABLE proposals (
+CREATE TABLE IF NOT EXISTS proposals (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     client TEXT NOT NULL,
@@ -23,7 +23,7 @@ CREATE TABLE proposals (
     rejection TEXT NOT NULL DEFAULT '',
     superseded_by TEXT NOT NULL DEFAULT ''
 );
-CREATE TABLE files (
+CREATE TABLE IF NOT EXISTS files (
     proposal TEXT NOT NULL REFERENCES proposals(id) ON DELETE CASCADE,
     number INTEGER NOT NULL,
     path TEXT NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE files (
     edited INTEGER NOT NULL,
     PRIMARY KEY (proposal, number)
 ) WITHOUT ROWID;
-CREATE TABLE hunks (
+CREATE TABLE IF NOT EXISTS hunks (
     proposal TEXT NOT NULL,
     file INTEGER NOT NULL,
     number INTEGER NOT NULL,
@@ -58,7 +58,7 @@ CREATE TABLE hunks (
     PRIMARY KEY (proposal, file, number),
     FOREIGN KEY (proposal, file) REFERENCES files(proposal, number) ON DELETE CASCADE
 ) WITHOUT ROWID;
-CREATE TABLE acceptances (
+CREATE TABLE IF NOT EXISTS acceptances (
     token TEXT PRIMARY KEY,
     proposal TEXT NOT NULL REFERENCES proposals(id) ON DELETE CASCADE,
     at TEXT NOT NULL,
@@ -68,7 +68,7 @@ CREATE TABLE acceptances (
     blocks TEXT NOT NULL,
     change TEXT
 ) WITHOUT ROWID;
-CREATE TABLE shown (
+CREATE TABLE IF NOT EXISTS shown (
     proposal TEXT NOT NULL,
     file INTEGER NOT NULL,
     block TEXT NOT NULL,
@@ -76,15 +76,23 @@ CREATE TABLE shown (
     PRIMARY KEY (proposal, file, block),
     FOREIGN KEY (proposal, file) REFERENCES files(proposal, number) ON DELETE CASCADE
 ) WITHOUT ROWID;
-CREATE VIEW items AS
+CREATE TABLE IF NOT EXISTS drawings (
+    proposal TEXT NOT NULL,
+    file INTEGER NOT NULL,
+    block TEXT NOT NULL,
+    texts TEXT NOT NULL,
+    PRIMARY KEY (proposal, file, block),
+    FOREIGN KEY (proposal, file) REFERENCES files(proposal, number) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE VIEW IF NOT EXISTS items AS
     SELECT proposal, file, state, stale FROM hunks
     UNION ALL SELECT proposal, number, state, stale FROM files WHERE kind <> 'edit';
-CREATE INDEX by_status ON proposals(status);
-CREATE INDEX by_path ON files(path);
-CREATE INDEX by_before ON files(before);
-CREATE INDEX by_content ON files(content);
-CREATE INDEX by_origin ON hunks(origin);
-CREATE INDEX by_new ON hunks(new);
-CREATE INDEX by_proposal ON acceptances(proposal);
+CREATE INDEX IF NOT EXISTS by_status ON proposals(status);
+CREATE INDEX IF NOT EXISTS by_path ON files(path);
+CREATE INDEX IF NOT EXISTS by_before ON files(before);
+CREATE INDEX IF NOT EXISTS by_content ON files(content);
+CREATE INDEX IF NOT EXISTS by_origin ON hunks(origin);
+CREATE INDEX IF NOT EXISTS by_new ON hunks(new);
+CREATE INDEX IF NOT EXISTS by_proposal ON acceptances(proposal);
 {blobs.SCHEMA}
 """  # noqa: S608  # made of constants

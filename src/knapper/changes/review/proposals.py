@@ -18,7 +18,6 @@ from knapper.changes.review import (
     attempts,
     choices,
     expiry,
-    hunking,
     making,
     proposal_list,
     proposal_rows,
@@ -27,10 +26,11 @@ from knapper.changes.review import (
     sight,
     staleness,
 )
-from knapper.changes.review.choices import Blocks, Chosen, Selection
+from knapper.changes.review.choices import Chosen, Selection
+from knapper.changes.review.drawings import Drawings
 from knapper.changes.review.making import Note
 from knapper.changes.review.proposal_list import Wanted
-from knapper.changes.review.proposal_records import ItemState, Page, Proposal
+from knapper.changes.review.proposal_records import Page, Proposal
 from knapper.changes.review.proposal_schema import SCHEMA, VERSION
 from knapper.errors import BadInput
 from knapper.vault.paths import NotePath
@@ -49,6 +49,8 @@ class Proposals:
         self._ledger = own
         self._clock = clock
         self._reader = proposal_rows.Reader(own)
+        self.drawings = Drawings(own, self._reader)
+        """The blocks in notes that show hunks."""
 
     def save(self, draft: Draft, meta: Meta, note: Note | None = None) -> Proposal:
         """Keep a draft until somebody says yes or no to it.
@@ -222,7 +224,7 @@ class Proposals:
             return choices.rejectable(self._reader.get(database, proposal_id), files=files, hunks=hunks)
 
     def edit_hunk(self, proposal_id: str, digest: str, hunk: str, text: str) -> Proposal:
-        """Put another text in the place of a hunk's new side, before it is accepted; the digest changes with it.
+        """Put another text in the place of a hunk's new side, where no block shows it; else it is `Drawings.edit`.
 
         Raises:
             NotFound: There is no such proposal or hunk.
@@ -230,43 +232,7 @@ class Proposals:
             BadInput: The hunk isn't open, or would change nothing.
         """
         self._expire()
-        with self._ledger.writing() as database:
-            found = self._reader.get(database, proposal_id)
-            choices.check_open(found)
-            settling.check_shown(found, digest)
-            changed = [
-                hunking.edited(found.files[number - 1], min(own), text, found.id)
-                for number, own in choices.hunks_of(found, [hunk]).items()
-            ]
-            return settling.keep(database, found, changed)
-
-    def blocks(self, proposal_id: str) -> Mapping[NotePath, Blocks]:
-        """Tell which notes hold blocks that show hunks of a proposal, and which blocks."""
-        with self._ledger.reading() as database:
-            return proposal_rows.blocks(database, self._reader.get(database, proposal_id).id)
-
-    def set_blocks(self, proposal_id: str, path: NotePath, blocks: Blocks) -> None:
-        """Note which blocks of a note show hunks of a proposal, in the place of those that did.
-
-        Raises:
-            NotFound: There is no such proposal or file.
-        """
-        with self._ledger.writing() as database:
-            found = self._reader.get(database, proposal_id)
-            proposal_rows.put_blocks(database, found.id, choices.file_at(found, path).number, blocks)
-
-    def mark_in_note(self, proposal_id: str, states: Mapping[str, ItemState], reason: str = "") -> Proposal:
-        """Note what a person did to blocks in a note itself: hunk ids with what became of each.
-
-        Raises:
-            NotFound: There is no such proposal or hunk.
-        """
-        with self._ledger.writing() as database:
-            found = self._reader.get(database, proposal_id)
-            for state in set(states.values()) - {"open"}:
-                chosen = choices.hunks_of(found, [name for name, own in states.items() if own == state])
-                found = settling.close(database, found, chosen, state, reason)
-            return found
+        return self.drawings.edit(proposal_id, digest, hunk, text, {}).proposal
 
     def prune(self, *, max_age_days: float) -> int:
         """Delete proposals that were closed, and made so long ago; tell how many."""

@@ -3,7 +3,7 @@
 The state that a proposal's hunks fit is always the note without the proposal's own blocks.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from knapper.changes.drafts import Draft, FileDraft
@@ -24,7 +24,7 @@ class Rendering:
 
     draft: Draft
     blocks: Blocks
-    """For `Proposals.set_blocks`, once the draft is applied."""
+    """For `Drawings.put`, once the draft is applied."""
     left_out: tuple[str, ...] = ()
     """Hunks that can't be shown there, such as those of properties, each with the cause."""
 
@@ -34,7 +34,7 @@ class Seen:
     """Say what a person did to the blocks of a note."""
 
     states: Mapping[str, ItemState]
-    """Hunk ids with what became of each; for `Proposals.mark_in_note`."""
+    """Hunk ids with what became of each; for `Drawings.mark`."""
     blocks: Blocks
     """Those that still wait."""
     problems: tuple[str, ...]
@@ -54,20 +54,28 @@ def render(file: ProposedFile, raw: bytes, shown: Blocks) -> Rendering:
         ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
     """
     plain = withdraw(raw, shown)
+    _check_fits(file, plain)
+    drawn, left_out = _drawn(file, plain)
+    made = _draft(file, raw, drawn.raw)
+    return Rendering(draft=Draft(files=(made,)), blocks=_named(file, drawn), left_out=left_out)
+
+
+def _check_fits(file: ProposedFile, plain: bytes) -> None:
     if file.kind != "edit" or plain != file.before:
         what = "only edits are shown in their notes" if file.kind != "edit" else "the note changed meanwhile"
         raise ConflictError(f"'{file.path}': {what}", hint="fit the proposal to the note first", code="stale")
-    drawn, left_out = _drawn(file, plain)
-    made = FileDraft(
+
+
+def _draft(file: ProposedFile, raw: bytes, after: bytes) -> FileDraft:
+    return FileDraft(
         path=file.path,
         base=notes.hash_of(raw),
         before=raw,
-        after=drawn.raw,
+        after=after,
         needs=frozenset({"add"}),
         anchored=True,
         cause=file.cause,
     )
-    return Rendering(draft=Draft(files=(made,)), blocks=_named(file, drawn), left_out=left_out)
 
 
 def _drawn(file: ProposedFile, plain: bytes) -> tuple[blocks.Rendered, tuple[str, ...]]:
@@ -133,6 +141,43 @@ def withdraw(raw: bytes, shown: Iterable[str]) -> bytes:
     return splices.merge(raw, blocks.resolve_all(snapshot, dict.fromkeys(there, "reject")))
 
 
+def standing(raw: bytes, shown: Collection[str]) -> set[str]:
+    """Tell which of some blocks stand in a note as they were drawn."""
+    if not shown:
+        return set()
+    return {block.id for block in blocks.find(snapshots.take(raw)) if block.id in shown and not blocks.why(block)}
+
+
+def redraw(old: ProposedFile, new: ProposedFile, raw: bytes, shown: Blocks, hunk: str) -> Rendering | None:
+    """Draw the blocks of a note anew, because one of the hunks that they show has another text.
+
+    What can't be shown with that text waits outside of the note.
+
+    Args:
+        old: What was proposed, fitted to the note without blocks.
+        new: What is proposed now.
+        raw: What the note holds.
+        shown: Blocks of the proposal; those that are gone from the note stay so.
+        hunk: Which has another text.
+
+    Returns:
+        None where no block in the note shows it.
+
+    Raises:
+        ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
+    """
+    there = {name: shown[name] for name in standing(raw, shown)}
+    wanted = {name for hunks in there.values() for name in hunks}
+    if hunk not in wanted:
+        return None
+    plain = withdraw(raw, there)
+    _check_fits(old, plain)
+    part = replace(new, hunks=tuple(one for one in new.hunks if one.id in wanted))
+    after, drawn, left_out = _again(part, plain)
+    made = _draft(new, raw, after)
+    return Rendering(draft=Draft(files=(made,)), blocks=drawn, left_out=left_out)
+
+
 def redrawn(
     proposal: Proposal, chosen: Chosen, plain: Draft, noted: Mapping[NotePath, bytes]
 ) -> tuple[Draft, dict[NotePath, Blocks]]:
@@ -156,20 +201,20 @@ def redrawn(
             continue
         file = next(file for file in proposal.files if file.path == own.path)
         rest = hunking.advanced(file, chosen[file.number], own)
-        after, left[own.path] = _again(rest, own.after)
+        after, left[own.path], _ = _again(rest, own.after)
         files.append(replace(own, base=notes.hash_of(raw), before=raw, after=after))
     return replace(plain, files=tuple(files)), left
 
 
-def _again(file: ProposedFile, content: bytes) -> tuple[bytes, Blocks]:
-    """Draw what waits; where that can't be shown, it waits outside of the note."""
+def _again(file: ProposedFile, content: bytes) -> tuple[bytes, Blocks, tuple[str, ...]]:
+    """Draw what waits; where that can't be shown, it waits outside of the note, and why is told."""
     if not file.waiting:
-        return content, {}
+        return content, {}, ()
     try:
-        drawn, _ = _drawn(file, content)
-    except (BadInput, ConflictError):
-        return content, {}
-    return drawn.raw, _named(file, drawn)
+        drawn, left_out = _drawn(file, content)
+    except (BadInput, ConflictError) as error:
+        return content, {}, (error.message,)
+    return drawn.raw, _named(file, drawn), left_out
 
 
 def _named(file: ProposedFile, drawn: blocks.Rendered) -> Blocks:

@@ -83,6 +83,13 @@ class Proposal(TypedDict):
     notes: NotRequired[list[str]]
 
 
+class Edited(Proposal):
+    """Show a proposal of which a hunk was edited."""
+
+    change_id: NotRequired[str]
+    """The change that drew the hunk's block in its note anew."""
+
+
 class Summary(TypedDict):
     """Tell of a proposal in a list."""
 
