@@ -18,6 +18,7 @@ OTHERS_SETTINGS = (
 )
 
 
+@pytest.hookimpl(trylast=True)  # Hypothesis marks its own before
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("timeout"):
