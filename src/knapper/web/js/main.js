@@ -1,8 +1,11 @@
 /** Start the page: sign in, and put its parts together. */
 
 import { Api } from "./api.js";
+import { Composing } from "./ask/composing.js";
+import { Waiting } from "./ask/waiting.js";
 import { Conversation } from "./chat/conversation.js";
 import { byId, el, fill } from "./dom.js";
+import { Journal } from "./journal/journal.js";
 import * as keep from "./keep.js";
 import { ProposalView } from "./review/proposal.js";
 import { Proposals } from "./review/proposals.js";
@@ -83,48 +86,85 @@ function open() {
 }
 
 function assemble() {
-  const panel = new Panel();
+  const parts = { panel: new Panel() };
   const does = { tell, fail, shown: () => drawer(false) };
-  const passages = new Passages(api, panel, {
-    about: (path) => {
-      runs.leave();
-      conversation.about(path);
-    },
-  });
-  const view = new ProposalView(api, panel, { tell, decided: () => proposals.load() });
-  const proposals = new Proposals(api, view, { ...does, known: (all) => conversation.settle(all) });
-  const conversation = new Conversation(api, {
+  const about = (path) => {
+    parts.runs.leave();
+    parts.conversation.about(path);
+  };
+  parts.passages = new Passages(api, parts.panel, { about });
+  parts.view = new ProposalView(api, parts.panel, { tell, decided: () => parts.proposals.load() });
+  const known = (all) => parts.conversation.settle(all);
+  parts.proposals = new Proposals(api, parts.view, { ...does, known });
+  talking(parts, does);
+  working(parts, does);
+  parts.sessions = new Sessions(api, parts.conversation, does);
+  parts.standing = new Standing(api, () => Promise.all(listed(parts).map((one) => one.load())));
+  frame(parts);
+  begin(parts);
+}
+
+/** Make the conversation, and what is chosen for it. */
+function talking(parts, does) {
+  parts.conversation = new Conversation(api, {
     ...does,
-    openCitation: (cited) => passages.citation(cited),
-    openNote: (link) => passages.link(link),
-    openProposal: (id) => view.open(id),
-    proposed: () => proposals.load(),
+    ...opening(parts),
+    isChat: () => parts.composing.isChat,
+    body: () => parts.composing.body(),
+    chosen: () => parts.composing.changed(),
+    waiting: () => parts.waiting.load(),
     opened: () => {
-      runs.leave();
-      proposals.load();
+      parts.runs.leave();
+      parts.proposals.load();
     },
     changed: () => {
-      sessions.load();
-      standing.look();
+      parts.sessions.load();
+      parts.waiting.load();
+      parts.standing.look();
     },
     undo: (id) => undo(id),
   });
-  const runs = new Runs(api, {
+  parts.composing = new Composing(api, {
     ...does,
-    openCitation: (cited) => passages.citation(cited),
-    openNote: (link) => passages.link(link),
-    openProposal: (id) => view.open(id),
-    proposed: () => proposals.load(),
+    openNote: (path) => parts.passages.link({ target: path }),
+    about: (path) => parts.conversation.about(path),
+    file: () => parts.conversation.file,
   });
-  const sessions = new Sessions(api, conversation, does);
-  const standing = new Standing(api, () => Promise.all([sessions.load(), proposals.load(), runs.load()]));
-  frame({ conversation, sessions, proposals, runs, standing });
+}
+
+/** Make what goes on beside the conversation. */
+function working(parts, does) {
+  parts.runs = new Runs(api, { ...does, ...opening(parts) });
+  parts.waiting = new Waiting(api, { ...does, open: (run) => parts.conversation.openRun(run) });
+  parts.journal = new Journal(api, parts.panel, {
+    ...does,
+    openNote: (path) => parts.passages.link({ target: path }),
+    undone: () => parts.proposals.load(),
+  });
+}
+
+/** Say how things are opened at the side. */
+function opening(parts) {
+  return {
+    openCitation: (cited) => parts.passages.citation(cited),
+    openNote: (link) => parts.passages.link(link),
+    openProposal: (id) => parts.view.open(id),
+    proposed: () => parts.proposals.load(),
+  };
+}
+
+function listed({ sessions, proposals, runs, waiting }) {
+  return [sessions, proposals, runs, waiting];
+}
+
+function begin(parts) {
+  const { conversation, composing, proposals, runs, standing } = parts;
+  composing.load();
   standing.look();
   proposals.load();
   setInterval(() => document.hidden || standing.isOffline || proposals.load(), PROPOSALS_MS);
   goOn(conversation).then(() => {
-    sessions.load();
-    runs.load();
+    for (const part of listed(parts)) part.load();
     runs.follow();
   });
 }
@@ -141,10 +181,15 @@ async function goOn(conversation) {
   }
 }
 
-function frame({ conversation, sessions, proposals, runs, standing }) {
+function frame(parts) {
+  const { conversation, composing, journal, runs, standing } = parts;
   byId("menu").addEventListener("click", () => drawer(!document.body.classList.contains("with-drawer")));
   byId("shade").addEventListener("click", () => drawer(false));
   byId("keys").addEventListener("click", () => keys());
+  byId("journal").addEventListener("click", () => {
+    drawer(false);
+    journal.open();
+  });
   byId("signout").addEventListener("click", () => leave());
   const vaults = byId("vault");
   fill(
@@ -156,7 +201,7 @@ function frame({ conversation, sessions, proposals, runs, standing }) {
     api.choose(vaults.value);
     conversation.clear();
     runs.leave();
-    for (const part of [sessions, proposals, runs]) part.load();
+    for (const part of [...listed(parts), composing]) part.load();
     standing.look();
   });
   addEventListener("keydown", (event) => {

@@ -1,37 +1,32 @@
 /** Carry on one conversation: send, follow, stop, and show what was said before. */
 
-import { byId, el, fill } from "../dom.js";
+import { Failure } from "../api.js";
+import { Task } from "../ask/task.js";
+import { byId, fill } from "../dom.js";
 import * as keep from "../keep.js";
+import { Box } from "./box.js";
 import { settle } from "./card.js";
-import { Exchange } from "./exchange.js";
 import { Turn } from "./stream.js";
+import { CHAT, TASK, kept, paired } from "./ways.js";
+import { welcome } from "./welcome.js";
 
 const MOST_TURNS = 200;
 
 export class Conversation {
   /**
    * @param {import("../api.js").Api} api
-   * @param {object} does What else the page does: open citations and proposals, tell what happened.
+   * @param {object} does What else the page does: say what is chosen, open citations and proposals, tell what happened.
    */
   constructor(api, does) {
     this.api = api;
     this.does = does;
     this.log = byId("log");
-    this.box = byId("message");
-    this.send = byId("send");
-    this.stop = byId("stop");
+    this.box = new Box({ say: (text) => this.say(text), cancel: () => this.cancel() });
     this.sessionId = "";
     this.file = "";
     this.turn = null;
     this.isSending = false;
     this.opened = 0;
-    byId("composer").addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.say(this.box.value);
-    });
-    this.box.addEventListener("keydown", (event) => this.#key(event));
-    this.box.addEventListener("input", () => this.#fit());
-    this.stop.addEventListener("click", () => this.cancel());
     byId("about-clear").addEventListener("click", () => this.about(""));
     this.#welcome();
   }
@@ -49,9 +44,9 @@ export class Conversation {
     fill(byId("title"), "New conversation");
     fill(
       this.log,
-      welcome((text) => this.#suggest(text)),
+      welcome((text) => this.box.write(text)),
     );
-    this.box.focus({ preventScroll: true });
+    this.box.focus();
   }
 
   /** Show a session, and go on with what is being answered in it. */
@@ -65,11 +60,25 @@ export class Conversation {
     fill(byId("title"), session.title || "Conversation");
     fill(
       this.log,
-      paired(messages).map(([asked, answered]) => Exchange.kept(asked, answered, this.#doing()).node),
+      paired(messages).map((pair) => kept(pair, this.#doing()).node),
     );
     this.#toEnd(true);
     this.does.opened();
-    if (session.running) await this.#resume(session.running);
+    const asked = JSON.parse(keep.load("asked") || "{}");
+    if (session.running) await this.#resume(session.running, asked);
+    else if (isLeft(asked, id, messages)) await this.#resume(asked.turn, asked);
+    if (number === this.opened) await this.#showWaiting(id);
+  }
+
+  /** Show a task that waits for an answer, in its conversation if there is one. */
+  async openRun(run) {
+    try {
+      if (run.session_id) return await this.open(run.session_id);
+    } catch (error) {
+      if (error.status !== 404) return this.does.fail(error);
+    }
+    this.clear();
+    this.#wait(run);
   }
 
   /** Name the note that is talked about; empty for none. */
@@ -77,7 +86,7 @@ export class Conversation {
     this.file = path;
     byId("about").hidden = !path;
     fill(byId("about-path"), path);
-    if (path) this.box.focus();
+    this.does.chosen();
   }
 
   /** Show what became of the changes that were proposed here. */
@@ -90,13 +99,23 @@ export class Conversation {
     const message = text.trim();
     if (!message || this.turn || this.isSending) return;
     this.isSending = true;
-    this.box.value = "";
-    this.#fit();
-    const shown = this.#begin(message);
-    const body = { message, ...(this.file ? { active_file: this.file } : {}) };
-    const path = await this.#path(shown);
+    this.box.write("");
+    const way = this.does.isChat() ? CHAT : TASK;
+    const shown = this.#begin(message, way);
+    const isPlaced = await this.#place(shown, way);
     this.isSending = false;
-    if (path && shown.node.isConnected) await this.#follow(shown, (turn) => turn.send(path, body));
+    if (!isPlaced || !shown.node.isConnected) return;
+    const body = way.body(message, { file: this.file, session: this.sessionId, chosen: this.does.body() });
+    await this.#follow(shown, way, (turn) => turn.send(way.path(this.sessionId), body));
+  }
+
+  /** Say what a task was waiting for; it goes on where it was. */
+  async answer(shown, answer) {
+    if (this.turn) {
+      shown.fail(new Failure("another message is being answered", "session_busy", "wait for it, or stop it"));
+      return;
+    }
+    await this.#follow(shown, TASK, (turn) => turn.send("/ask/stream", { run_id: shown.runId, answer }));
   }
 
   /** Stop what is being answered. */
@@ -108,45 +127,43 @@ export class Conversation {
     }
   }
 
-  /** Find where a message goes: into this session, or into a new one. */
-  async #path(shown) {
+  /** Begin a session where a message needs one; tells whether it can be sent. */
+  async #place(shown, way) {
     try {
-      if (!this.sessionId && !this.file) {
-        this.sessionId = (await this.api.post("/sessions")).session.id;
+      if (!this.sessionId && way.needsSession(this.file)) {
+        const about = this.file ? { active_file: this.file } : {};
+        this.sessionId = (await this.api.post("/sessions", about)).session.id;
       }
+      return true;
     } catch (error) {
       this.#end();
       shown.fail(error);
-      return "";
+      return false;
     }
-    return this.sessionId ? `/sessions/${encodeURIComponent(this.sessionId)}/chat/stream` : "/chat/stream";
   }
 
-  #begin(question) {
+  #begin(question, way) {
     if (!this.log.querySelector(".exchange")) {
       fill(this.log);
       fill(byId("title"), question.split("\n")[0].slice(0, 80));
     }
-    for (const choice of this.log.querySelectorAll(".asks button")) choice.disabled = true;
-    const shown = new Exchange(question, this.#doing());
+    for (const choice of this.log.querySelectorAll(".asks:not(.of-run) button")) choice.disabled = true;
+    const shown = new way.Shown(question, this.#doing());
     this.log.append(shown.node);
     this.#toEnd(true);
     return shown;
   }
 
-  async #follow(shown, start) {
-    const turn = new Turn(
-      this.api,
-      (event) => this.#hear(shown, turn, event),
-      (isLost) => this.#lost(shown, isLost),
-    );
+  async #follow(shown, way, start) {
+    const hear = (event) => this.#hear(shown, turn, event);
+    const turn = new Turn(this.api, hear, (isLost) => this.#lost(shown, isLost), way.root);
     this.turn = turn;
     this.#busy(true);
     try {
       await start(turn);
     } catch (error) {
       if (error.name === "AbortError") return;
-      if (error.code === "no_turn" && this.sessionId) await this.open(this.sessionId);
+      if (error.status === 404 && turn.id && this.sessionId) await this.#reopen();
       else shown.fail(error);
     } finally {
       if (this.turn === turn) this.#end();
@@ -159,17 +176,19 @@ export class Conversation {
     if (turn.id && !turn.isNoted) {
       turn.isNoted = true;
       keep.save("session", this.sessionId);
-      keep.save("asked", JSON.stringify({ turn: turn.id, question: shown.question }));
+      const { root, id } = turn;
+      keep.save("asked", JSON.stringify({ root, turn: id, session: this.sessionId, question: shown.question }));
       this.does.changed();
     }
     shown.take(event);
-    if (event.type === "done") this.#settled(shown, event);
+    if (turn.isDone) this.#settled(shown, event);
     if (event.type === "proposal") this.does.proposed();
     this.#toEnd(false);
   }
 
   #settled(shown, done) {
-    keep.save("asked", "");
+    if (done.type === "done" || done.state !== "asked") keep.save("asked", ""); // a task that asks goes on
+    if (done.proposals?.length) this.does.proposed();
     this.does.tell(
       done.state === "complete"
         ? `Answered: ${shown.answer.textContent.slice(0, 500)}`
@@ -178,12 +197,33 @@ export class Conversation {
     this.does.changed();
   }
 
-  /** Go on with a turn that was begun before the page was loaded anew, or in another window. */
-  async #resume(turnId) {
-    const asked = JSON.parse(keep.load("asked") || "{}");
-    const shown = this.#begin(asked.turn === turnId ? asked.question : "(asked in another window)");
-    await this.#follow(shown, (turn) => turn.resume(turnId));
-    if (asked.turn !== turnId && shown.node.isConnected) await this.open(this.sessionId); // to show what was asked
+  /** Go on with what was begun before the page was loaded anew, or in another window. */
+  async #resume(id, asked) {
+    const isOwn = asked.turn === id;
+    const way = isOwn && asked.root === TASK.root ? TASK : CHAT;
+    const shown = this.#begin(isOwn ? asked.question : "(asked in another window)", way);
+    await this.#follow(shown, way, (turn) => turn.resume(id));
+    if (!isOwn && shown.node.isConnected) await this.open(this.sessionId); // to show what was asked
+  }
+
+  /** Show what the session kept of something that the server doesn't follow any more. */
+  async #reopen() {
+    keep.save("asked", "");
+    await this.open(this.sessionId);
+  }
+
+  /** Show the tasks of a session that wait for an answer, where they aren't shown yet. */
+  async #showWaiting(id) {
+    for (const run of await this.does.waiting()) {
+      const isShown = this.log.querySelector(`[data-run="${CSS.escape(run.run_id)}"]`);
+      if (run.session_id === id && id === this.sessionId && !isShown) this.#wait(run);
+    }
+  }
+
+  #wait(run) {
+    if (!this.log.querySelector(".exchange")) fill(this.log);
+    this.log.append(Task.waiting(run, this.#doing()).node);
+    this.#toEnd(true);
   }
 
   #lost(shown, isLost) {
@@ -204,35 +244,18 @@ export class Conversation {
   }
 
   #busy(isBusy) {
-    this.stop.hidden = !isBusy;
-    this.send.hidden = isBusy;
+    this.box.busy(isBusy);
     this.log.setAttribute("aria-busy", String(isBusy));
   }
 
   #doing() {
-    return { ...this.does, say: (text) => this.say(text), again: (text) => this.#suggest(text) };
-  }
-
-  #suggest(text) {
-    this.box.value = text;
-    this.#fit();
-    this.box.focus();
-  }
-
-  #key(event) {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      this.say(this.box.value);
-    }
-    if (event.key === "Escape" && this.turn) {
-      event.stopPropagation();
-      this.cancel();
-    }
-  }
-
-  /** Give the box as many rows as its text has, up to eight. */
-  #fit() {
-    this.box.rows = Math.min(8, Math.max(1, this.box.value.split("\n").length));
+    return {
+      ...this.does,
+      api: this.api,
+      say: (text) => this.say(text),
+      again: (text) => this.box.write(text),
+      answer: (shown, answer) => this.answer(shown, answer),
+    };
   }
 
   /** Show the end, unless the person has scrolled up to read. */
@@ -243,23 +266,8 @@ export class Conversation {
   }
 }
 
-/** Pair each question with its answer. */
-function paired(messages) {
-  const answers = new Map(messages.filter((one) => one.role === "assistant").map((one) => [one.number, one]));
-  return messages.filter((one) => one.role === "user").map((one) => [one, answers.get(one.number)]);
-}
-
-function welcome(suggest) {
-  const asks = ["What did I write about …?", "Which tasks are open?", "Summarise the notes that changed this week"];
-  return el(
-    "div",
-    { class: "welcome" },
-    el("h2", {}, "Ask your notes"),
-    el("p", {}, "Answers name the note and the lines that they come from. Changes wait until you have looked at them."),
-    el(
-      "ul",
-      {},
-      asks.map((text) => el("li", {}, el("button", { type: "button", onclick: () => suggest(text) }, text))),
-    ),
-  );
+/** Whether something that this browser asked for may still go on, or was answered without anybody seeing it. */
+function isLeft(asked, session, messages) {
+  const isKept = messages.some((one) => one.outcome?.run_id === asked.turn);
+  return asked.root === TASK.root && asked.session === session && !isKept;
 }

@@ -51,32 +51,36 @@ export class Exchange {
       this.foot,
     );
     this.node = el("article", { class: "exchange" }, asked, body);
-    this.draw = atNextFrame(() => this.#draw());
+    this.draw = atNextFrame(() => this.redraw());
   }
 
   /** Take one event of the turn. */
   take(event) {
-    const take = {
-      text: () => this.#say(event),
-      tool_call: () => this.#call(event),
+    this.taking(event)[event.type]?.();
+  }
+
+  /** Say what is done with an event, by its type. */
+  taking(event) {
+    return {
+      text: () => this.said(event),
+      tool_call: () => this.called(event),
       tool_result: () => this.steps.result(event),
-      proposal: () => this.#propose(event.proposal),
-      question: () => this.#ask(event),
-      usage: () => this.#count(event),
-      error: () => this.#fail(event),
-      done: () => this.#end(event),
-      gap: () => this.#tell("Some of what happened was missed; the answer will be whole."),
-    }[event.type];
-    take?.();
+      proposal: () => this.propose(event.proposal),
+      question: () => this.asks(event),
+      usage: () => this.used(event),
+      error: () => this.wrong(event),
+      done: () => this.settle(event),
+      gap: () => this.tell("Some of what happened was missed; the answer will be whole."),
+    };
   }
 
   /** Show a turn as a session kept it. */
   static kept(asked, answered, does) {
-    const shown = new Exchange(asked.content, does);
+    const shown = new this(asked.content, does);
     const done = answered?.outcome ?? {};
     for (const tool of done.tools ?? []) shown.steps.kept(tool);
-    for (const id of done.proposals ?? []) shown.#propose({ id });
-    shown.#end(done);
+    for (const id of done.proposals ?? []) shown.propose({ id });
+    shown.settle(done);
     return shown;
   }
 
@@ -85,11 +89,11 @@ export class Exchange {
   }
 
   fail(error) {
-    this.#fail({ error: error.message, hint: error.hint });
-    this.#end({ state: "failed", answer: this.text });
+    this.wrong({ error: error.message, hint: error.hint });
+    this.settle({ state: "failed", answer: this.text });
   }
 
-  #say({ text, step }) {
+  said({ text, step }) {
     if (step !== this.step) {
       this.steps.aside(this.text);
       this.text = "";
@@ -100,7 +104,7 @@ export class Exchange {
     this.draw();
   }
 
-  #call(event) {
+  called(event) {
     this.steps.aside(this.text);
     this.text = "";
     this.waiting.hidden = false;
@@ -108,14 +112,14 @@ export class Exchange {
     this.draw();
   }
 
-  #propose(proposal) {
+  propose(proposal) {
     const made = card(proposal, this.does.openProposal);
     const known = [...this.extras.children].find((one) => one.dataset.proposal === proposal.id);
     if (known) known.replaceWith(made);
     else this.extras.append(made);
   }
 
-  #ask({ question, options = [] }) {
+  asks({ question, options = [] }) {
     this.asked = question;
     const choices = options.map((option) => button(String(option), () => this.does.say(String(option))));
     this.extras.append(
@@ -123,13 +127,13 @@ export class Exchange {
     );
   }
 
-  #count({ input_tokens: read = 0, output_tokens: written = 0, requests = 0, cost_usd: cost = null }) {
+  used({ input_tokens: read = 0, output_tokens: written = 0, requests = 0, cost_usd: cost = null }) {
     const price = cost === null ? "" : ` · $${cost.toFixed(4)}`;
     this.usage = `${count(read, "token")} read · ${written.toLocaleString("en")} written · ${count(requests, "request")}${price}`;
     fill(this.foot, this.usage);
   }
 
-  #fail({ error, hint = "" }) {
+  wrong({ error, hint = "" }) {
     const again = button("Try again", () => this.does.again(this.question));
     this.extras.append(
       el(
@@ -142,24 +146,24 @@ export class Exchange {
     );
   }
 
-  #end(done) {
+  settle(done) {
     this.waiting.hidden = true;
     this.connection.hidden = true;
     this.steps.end();
     this.citations = done.citations ?? [];
     this.text = done.answer || this.text;
     if (this.asked === this.text) this.text = "";
-    this.#draw();
-    if (STATES[done.state]) this.#tell(STATES[done.state]);
+    this.redraw();
+    if (STATES[done.state]) this.tell(STATES[done.state]);
     for (const one of done.removed ?? [])
-      this.#tell(`A citation didn't hold and was left out: ${one.citation} (${one.reason})`);
-    for (const note of new Set(done.notes ?? [])) this.#tell(String(note));
-    for (const id of done.changes ?? []) this.#changed(id);
-    if (done.usage?.requests) this.#count(done.usage);
+      this.tell(`A citation didn't hold and was left out: ${one.citation} (${one.reason})`);
+    for (const note of new Set(done.notes ?? [])) this.tell(String(note));
+    for (const id of done.changes ?? []) this.changed(id);
+    if (done.usage?.requests) this.used(done.usage);
     if (done.model) fill(this.foot, [done.model, this.usage].filter(Boolean).join(" · "));
   }
 
-  #changed(id) {
+  changed(id) {
     const line = el("p", {}, el("strong", {}, "A note was changed. "));
     const undo = button("Undo", async () => {
       undo.disabled = true;
@@ -168,12 +172,12 @@ export class Exchange {
     this.extras.append(el("div", { class: "card" }, line, undo));
   }
 
-  #tell(text) {
+  tell(text) {
     this.extras.append(el("p", { class: "notice" }, text));
   }
 
   /** Show the text, where it isn't shown yet: drawing anew would take the focus from what it holds. */
-  #draw() {
+  redraw() {
     if (this.drawn === this.text) return;
     this.drawn = this.text;
     fill(

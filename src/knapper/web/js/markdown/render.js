@@ -190,7 +190,7 @@ class View {
 }
 
 /** Make a link out of the page that shows where it leads. */
-function linked(address, label, text, kind = "") {
+export function linked(address, label, text, kind = "") {
   const where = address.hostname || address.pathname;
   const own = {
     href: address.href,

@@ -1,0 +1,123 @@
+/** Hold what a task is done with: which agents, which notes, what may be edited. */
+
+export const AGENTS = ["scout", "web", "task"];
+export const CAN = ["add", "delete", "create", "navigate"];
+export const EDITABLE = ["current", "linked", "context"];
+
+export class Choice {
+  /** @param {() => void} onChange Called after each change. */
+  constructor(onChange) {
+    this.onChange = onChange;
+    this.toggles = { scout: false, web: false, task: true };
+    this.token = { limit: 16_000, least: 3_000, most: 0 };
+    this.deepest = 3;
+    this.usual = scopeOf({});
+    this.isRouting = false;
+    this.usuallyRouting = false;
+    this.#set(this.usual);
+    this.limit = this.token.limit;
+  }
+
+  /** Take over what the server has configured, and the switches as they were last. */
+  learn({ choice = {}, switches, token_limit: limit, orchestrate, ranges = {} }) {
+    this.usual = scopeOf(choice);
+    this.toggles = { ...this.toggles, ...(choice.toggles ?? {}), ...(switches ?? {}) };
+    this.deepest = ranges.link_depth?.[1] ?? this.deepest;
+    const [least, most] = ranges.token_limit ?? [];
+    this.token = { limit: limit ?? this.token.limit, least: least ?? this.token.least, most: most ?? 0 };
+    this.usuallyRouting = Boolean(orchestrate);
+    this.reset();
+  }
+
+  /** Switch an agent on or off; the last one stays on. Tells whether it was done. */
+  flip(name) {
+    const next = { ...this.toggles, [name]: !this.toggles[name] };
+    if (!AGENTS.some((one) => next[one])) return false;
+    this.toggles = next;
+    this.onChange();
+    return true;
+  }
+
+  /** Change some of it. */
+  set(changes) {
+    Object.assign(this, changes);
+    this.onChange();
+  }
+
+  /** Take a preset over, whole. */
+  take(preset) {
+    this.toggles = { ...this.toggles, ...preset.toggles };
+    this.#set(scopeOf(preset));
+    this.onChange();
+  }
+
+  /** Go back to what is configured; the switches stay. */
+  reset() {
+    this.#set(this.usual);
+    this.limit = this.token.limit;
+    this.isRouting = this.usuallyRouting;
+    this.onChange();
+  }
+
+  /** Whether notes or rules were chosen, beyond what is configured. */
+  get isChosen() {
+    const now = JSON.stringify(this.#scope());
+    return now !== JSON.stringify(this.usual) || this.limit !== this.token.limit || this.isRouting;
+  }
+
+  /** Whether a message is a turn of the chat: nothing was chosen, and the task is alone. */
+  get isChat() {
+    return this.toggles.task && !this.toggles.scout && !this.toggles.web && !this.isChosen;
+  }
+
+  /** Shape it as the server takes it. */
+  body() {
+    return {
+      scout: this.toggles.scout,
+      web: this.toggles.web,
+      task_agent: this.toggles.task,
+      ...this.#scope(),
+      token_limit: this.limit,
+      orchestrate: this.isRouting,
+    };
+  }
+
+  /** Shape it as a preset shows itself. */
+  preset(name) {
+    const scope = { link_depth: this.depth, include_same_folder: this.isFolder, excluded_folders: this.excluded };
+    const rules = { editable: this.editable, can: this.can };
+    return { name, scope, rules, added: this.added, toggles: this.toggles };
+  }
+
+  #scope() {
+    return {
+      link_depth: this.depth,
+      same_folder: this.isFolder,
+      excluded_folders: this.excluded,
+      add: this.added,
+      editable: this.editable,
+      can: this.can,
+    };
+  }
+
+  #set(scope) {
+    this.depth = scope.link_depth;
+    this.isFolder = scope.same_folder;
+    this.excluded = [...scope.excluded_folders];
+    this.added = [...scope.add];
+    this.editable = scope.editable;
+    this.can = [...scope.can];
+  }
+}
+
+/** Read a choice as the server shows it. */
+function scopeOf({ scope = {}, rules = {}, added = [] }) {
+  return {
+    link_depth: scope.link_depth ?? 2,
+    same_folder: scope.include_same_folder ?? false,
+    excluded_folders: [...(scope.excluded_folders ?? [])],
+    add: [...added],
+    editable: rules.editable ?? "context",
+    can: CAN.filter((one) => (rules.can ?? CAN).includes(one)),
+  };
+}

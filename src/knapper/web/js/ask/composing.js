@@ -1,0 +1,67 @@
+/** Put together what stands around the message: switches, notes, rules, presets, and the live count. */
+
+import { Choice } from "./choice.js";
+import { Controls } from "./controls.js";
+import { Gathering } from "./gathering.js";
+import { Presets } from "./presets.js";
+import { Switches } from "./switches.js";
+
+export class Composing {
+  /**
+   * @param {import("../api.js").Api} api
+   * @param {{about: Function, file: () => string, openNote: (path: string) => void, fail: Function, tell: Function}} does
+   */
+  constructor(api, does) {
+    this.api = api;
+    this.does = does;
+    this.hasWeb = true;
+    this.choice = new Choice(() => this.changed());
+    this.presets = new Presets(api, this.choice, does);
+    this.gathering = new Gathering(api, { ...does, body: () => this.body(), said: (found) => this.#said(found) });
+    const close = () => this.switches.fold(false);
+    this.controls = new Controls(api, this.choice, { ...does, close }, [this.presets.node, this.gathering.node]);
+    this.switches = new Switches(this.choice, { ...does, fold: (isOpen) => this.#folded(isOpen) });
+    this.changed();
+  }
+
+  /** Learn what is configured, and how the switches were last. */
+  async load() {
+    try {
+      const found = await this.api.get("/ask/defaults");
+      this.hasWeb = found.web !== false;
+      this.choice.learn(found);
+    } catch (error) {
+      if (!error.isOffline && error.status !== 404) this.does.fail(error);
+    }
+  }
+
+  /** Whether a message goes to the chat, or else to the agents. */
+  get isChat() {
+    return this.choice.isChat;
+  }
+
+  /** Shape the choice as the server takes it, with the open note. */
+  body() {
+    const note = this.does.file();
+    return { ...this.choice.body(), ...(note ? { note } : {}) };
+  }
+
+  /** Show what is chosen now. */
+  changed() {
+    this.switches?.draw(this.hasWeb);
+    this.controls?.draw();
+    if (this.switches && (this.switches.isOpen || !this.choice.isChat)) this.gathering.later();
+  }
+
+  #said(found) {
+    const { toggles, added } = this.choice;
+    const isAlone = toggles.task && !this.does.file() && !added.length; // then the scout is switched on by itself
+    if (!this.choice.isChat) this.switches.say(found, toggles.scout || isAlone);
+  }
+
+  #folded(isOpen) {
+    if (!isOpen) return;
+    this.presets.load();
+    this.gathering.look();
+  }
+}

@@ -1,0 +1,79 @@
+/** Tell, while somebody chooses, which notes would go with a task: how many, how long, and why each. */
+
+import { button, count, el, fill } from "../dom.js";
+import { copyTexts } from "./copying.js";
+import { group } from "./controls.js";
+
+const WAIT_MS = 300;
+
+export class Gathering {
+  /**
+   * @param {import("../api.js").Api} api
+   * @param {{body: () => object, said: Function, openNote: (path: string) => void, fail: Function, tell: Function}} does
+   */
+  constructor(api, does) {
+    this.api = api;
+    this.does = does;
+    this.number = 0;
+    this.head = el("p", { class: "quiet", role: "status" });
+    this.list = el("div");
+    this.copy = button("Copy their text", () => copyTexts(api, does.body(), does));
+    this.node = group("What goes in", this.head, this.list, el("div", { class: "row" }, this.copy));
+  }
+
+  /** Look again in a moment, once however often it is asked for. */
+  later() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.look(), WAIT_MS);
+  }
+
+  /** Look now. */
+  async look() {
+    clearTimeout(this.timer);
+    const number = ++this.number;
+    try {
+      const found = await this.api.post("/ask/context", this.does.body());
+      if (number !== this.number) return; // something else was chosen meanwhile
+      this.#draw(found);
+      this.does.said(found);
+    } catch (error) {
+      if (number !== this.number || error.isOffline) return;
+      fill(this.head, error.message, error.hint ? `: ${error.hint}` : "");
+      fill(this.list);
+      this.copy.disabled = true;
+    }
+  }
+
+  #draw(found) {
+    const { notes, removed = [], notices = [] } = found;
+    fill(this.head, `${count(notes.length, "note")}, ${count(found.tokens, "token")}`);
+    fill(
+      this.list,
+      noteList(notes, this.does.openNote),
+      removed.length ? leftOut(removed, this.does.openNote) : null,
+      notices.filter((text) => !text.startsWith("the token limit")).map((text) => el("p", { class: "notice" }, text)),
+    );
+    this.copy.disabled = !notes.length;
+  }
+}
+
+/** List notes, each with the reason why it is there. */
+export function noteList(notes, openNote) {
+  const rows = notes.map((one) => {
+    const name = button(short(one.path), () => openNote(one.path), { class: "cite", title: one.path });
+    const size = one.tokens ? el("span", { class: "quiet size" }, ` ${count(one.tokens, "token")}`) : null;
+    const reason = one.reason ? el("p", { class: "reason" }, one.reason) : null;
+    return el("li", {}, name, " ", el("span", { class: "quiet" }, one.why ?? one.source ?? ""), size, reason);
+  });
+  return el("ul", { class: "note-list" }, rows);
+}
+
+/** List what a limit left out. */
+export function leftOut(removed, openNote) {
+  const head = el("summary", {}, `The limit leaves out ${count(removed.length, "note")}`);
+  return el("details", { class: "left-out", open: removed.length <= 3 }, head, noteList(removed, openNote));
+}
+
+function short(path) {
+  return path.split("/").at(-1).replace(/\.md$/, "");
+}
