@@ -173,7 +173,7 @@ class Chatting:
         asker = hub.settings.client(client)
         _ = narrowing.narrowed(hub.context(client=CLIENT, vault=vault), asker)  # what can't be joined is told now
         _ = narrowing.grants(hub.settings.client(CLIENT).grants, asker.grants)
-        folder = _folder(shared.conversations.folder, client)
+        folder = folder_of(shared.conversations.folder, client)
         own = hub.settings.model
         sessions = store.open_store(folder, chats.now)
         _ = sessions.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)
@@ -193,8 +193,11 @@ def _opener(hub: Hub, vault: str, asker: Client) -> Callable[[str], Context]:
     return opened
 
 
-def _folder(base: Path, client: str) -> Path:
-    """Make the folder of a client's sessions; names that a disk can't tell apart have folders of their own."""
+def folder_of(base: Path, client: str) -> Path:
+    """Make the folder of a client's sessions in a vault's state folder.
+
+    Names that a disk can't tell apart have folders of their own.
+    """
     digest = hashlib.sha256(client.encode()).hexdigest()[:12]
     folder = base / FOLDER / f"{_NOT_PLAIN.sub('-', client.lower())[:32]}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,8 @@ from knapper.agents import names
 from knapper.agents.keys import Keys
 from knapper.agents.names import ModelName, Provider
 from knapper.config import Settings
+from knapper.errors import RefusedError
+from knapper.vault.grants import Grants
 
 
 def wanted(settings: Settings, model: str = "") -> list[ModelName]:
@@ -23,6 +25,24 @@ def wanted(settings: Settings, model: str = "") -> list[ModelName]:
         return [_placed(settings, names.parse(model))]
     first = names.parse(own.name, base_url=own.base_url)
     return [_placed(settings, one) for one in (first, *(names.parse(name) for name in own.fallbacks))]
+
+
+def check(settings: Settings, model: str, grants: Grants) -> None:
+    """See that a client may have a model of its choice work; a person may name any.
+
+    Others would spend the owner's money, or have notes sent to an address of theirs.
+
+    Raises:
+        RefusedError: The configuration doesn't name it (code ``model_not_allowed``).
+    """
+    own = settings.model
+    named = {own.name, *own.fallbacks, settings.agents.scout.model} - {""}
+    if model and not grants.is_person and model not in named:
+        raise RefusedError(
+            "this client may only name models of the configuration",
+            hint=f"leave model out, or give {' or '.join(sorted(named))}" if named else "leave model out",
+            code="model_not_allowed",
+        )
 
 
 def keys(settings: Settings) -> Keys:

@@ -16,16 +16,17 @@ from knapper.agents.research.records import ResearchSettings
 from knapper.agents.scopes import ContextScopeConfig, EditRules
 from knapper.agents.scout.records import UPDATE_SELECTION, ScoutSettings
 from knapper.app import chats
-from knapper.app.chats import CLIENT
+from knapper.app.chats import CLIENT, Chats
 from knapper.changes.writer import Asked
 from knapper.errors import SetupError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
+    from knapper.agents.chat import Chat
     from knapper.agents.pipeline.runs import Runs
     from knapper.agents.presets import Presets
-    from knapper.app.chats import Chats
     from knapper.app.hub import Hub
     from knapper.config import Settings
     from knapper.tools.context import Context
@@ -40,6 +41,10 @@ class Pipelines:
     presets: Presets
     hub: Hub
     vault: str
+    owner: str = CLIENT
+    """On whose behalf tasks are done, and in whose sessions they are kept."""
+    open_chat: Callable[[Chats, str], Chat] = Chats.chat
+    """Opens a model by its name; empty for the configured one."""
 
     def answering(self, model: str = "", *, scout: ScoutSettings | None = None) -> Answering:
         """Open the models; nothing is sent yet.
@@ -52,9 +57,9 @@ class Pipelines:
             SetupError: There is no such model, or no key for it.
         """
         settings = self.hub.settings
-        chat = self.chats.chat(model)
+        chat = self.open_chat(self.chats, model)
         own = settings.agents.scout.model
-        looking = self.chats.chat(own) if own else None
+        looking = self.open_chat(self.chats, own) if own else None
         agents = Agents(
             model=chat.model,
             name=chat.name,
@@ -76,6 +81,7 @@ class Pipelines:
             folder=conversations.folder,
             now=chat.now,
             meter=self.chats.meter,
+            owner="" if self.owner == CLIENT else self.owner,
         )
 
     def usual(self, preset: str = "") -> Preset:

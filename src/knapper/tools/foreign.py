@@ -17,6 +17,12 @@ def heard(context: Context, note: Note) -> bool:
     return _is_foreign(context, note.path, block.values if block else {})
 
 
+def is_others(context: Context, note: Note) -> bool:
+    """Tell whether others wrote a note; nobody has read it by that."""
+    block = note.outline.frontmatter
+    return context.view.policy.is_foreign(note.path, block.values if block else {})
+
+
 def found(context: Context, paths: Iterable[NotePath]) -> frozenset[NotePath]:
     """Tell which of some notes others wrote, as the index knows them; see `heard`."""
     asked = dict.fromkeys(paths)

@@ -1,6 +1,6 @@
 """Find the notes that go with the open one, and those that the person added."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,6 +13,7 @@ from knapper.index.filters import Filter
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.vault import paths, walk
+from knapper.vault.notes import Note
 from knapper.vault.paths import NotePath
 
 MOST: Final = 2_000
@@ -71,7 +72,13 @@ class Read:
     """What there is no room for: all of it ranks after what was read."""
 
 
-def read(context: Context, chosen: Sequence[NoteSelectionMetadata], limit: int) -> Read:
+Hears = Callable[[Context, Note], bool]
+"""Tells whether others wrote a note, and remembers, where it should, who has read it."""
+
+
+def read(
+    context: Context, chosen: Sequence[NoteSelectionMetadata], limit: int, *, hears: Hears = foreign.heard
+) -> Read:
     """Read chosen notes, the most needed first, until there is surely no room for more.
 
     Whoever reads others' text only proposes from then on, as everywhere.
@@ -80,6 +87,7 @@ def read(context: Context, chosen: Sequence[NoteSelectionMetadata], limit: int) 
         context: The vault, as the agent sees it.
         chosen: Which notes.
         limit: Tokens that there is room for.
+        hears: For notes that nobody is given, one that doesn't remember.
     """
     found: dict[NotePath, ContextNote] = {}
     problems: list[str] = []
@@ -96,7 +104,7 @@ def read(context: Context, chosen: Sequence[NoteSelectionMetadata], limit: int) 
         if walk.kind_of(note.path) == "attachment" and b"\0" in note.raw:
             problems.append(f"{note.path} isn't text")
             continue
-        found[one.path] = ContextNote(note=note, why=one, foreign=foreign.heard(context, note))
+        found[one.path] = ContextNote(note=note, why=one, foreign=hears(context, note))
         room -= len(note.raw)
     return Read(notes=_in_order(found, chosen), problems=problems, unread=[])
 

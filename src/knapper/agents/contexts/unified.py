@@ -1,6 +1,6 @@
 """Write notes as one text with line numbers and the reason for each, within a limit of tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,6 +32,8 @@ class UnifiedContext:
     tokens: int
     notices: tuple[str, ...]
     """What the person should know: what was taken out, what can't be read."""
+    sizes: Mapping[NotePath, int] = field(default_factory=dict[NotePath, int])
+    """Tokens of each note that was read, as it stands in the text, or would."""
 
     @property
     def paths(self) -> frozenset[NotePath]:
@@ -40,8 +42,13 @@ class UnifiedContext:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape it as every surface shows it, without the notes' text."""
-        removed: list[JSONValue] = [{"path": one.path, "source": one.source} for one in self.removed]
-        chosen: list[JSONValue] = [one.why.as_dict() for one in self.notes]
+        removed: list[JSONValue] = [
+            {"path": one.path, "source": one.source, "why": one.why(), "tokens": self.sizes.get(one.path)}
+            for one in self.removed
+        ]
+        chosen: list[JSONValue] = [
+            {**one.why.as_dict(), "tokens": self.sizes.get(one.note.path, 0)} for one in self.notes
+        ]
         notices: list[JSONValue] = [*self.notices]
         return {"notes": chosen, "removed": removed, "tokens": self.tokens, "notices": notices}
 
@@ -85,6 +92,7 @@ def build(
     if kept and total > limit:
         cut = kept[0].note.path
         shown[cut] = _block(kept[0], mark, limit=limit)
+        sizes[cut] = tokens(shown[cut])
     text = "\n\n".join(shown[one.note.path] for one in kept)
     return UnifiedContext(
         text=text,
@@ -93,6 +101,7 @@ def build(
         cut=cut,
         tokens=tokens(text),
         notices=(*problems, *_notices(removed, cut, limit)),
+        sizes=sizes,
     )
 
 

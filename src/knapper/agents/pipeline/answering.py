@@ -19,7 +19,7 @@ from knapper.agents.sessions import locks
 from knapper.agents.sessions.records import Exchange
 from knapper.agents.sessions.store import Store
 from knapper.agents.usage import Meter
-from knapper.errors import BadInput, KnapError
+from knapper.errors import BadInput, KnapError, NotFound
 from knapper.tools.context import Context
 from knapper.vault.grants import Grants
 
@@ -36,6 +36,8 @@ class Answering:
     now: Callable[[], datetime]
     meter: Meter | None = None
     wait_s: float = locks.WAIT_S
+    owner: str = ""
+    """On whose behalf runs wait; empty for whom the vault is opened for."""
 
     async def ask(self, request: Request, context: Context, tell: Tell) -> Outcome:
         """Do a task, and keep the turn in its session, if it has one.
@@ -61,6 +63,8 @@ class Answering:
     ) -> Outcome:
         """Go on with a run that asked something; a person may go on with any, others with their own.
 
+        Where it fails, or reaches a limit, it waits again, as it did.
+
         Args:
             run_id: The run's.
             answer: What the person says.
@@ -76,11 +80,15 @@ class Answering:
             raise BadInput("the answer is empty", hint="say something")
         grants = by or context.writer.grants
         paused = await asyncio.to_thread(self.runs.take, run_id, "" if grants.is_person else grants.client)
-        request = requests.of(paused.request)
-        async with self._held(request.session_id):
-            history = await asyncio.to_thread(self._history, request, context)
-            going = Going(history=history, state=frozen.read(paused.state), answer=answer)
-            return await self._carry_out(request, context, going, tell)
+        try:
+            request = await asyncio.to_thread(self._placed, requests.of(paused.request))
+            async with self._held(request.session_id):
+                history = await asyncio.to_thread(self._history, request, context)
+                going = Going(history=history, state=frozen.read(paused.state), answer=answer)
+                return await self._carry_out(request, context, going, tell, paused)
+        except KnapError:
+            await asyncio.to_thread(self.runs.pause, paused)
+            raise
 
     @asynccontextmanager
     async def _held(self, session_id: str) -> AsyncGenerator[None]:
@@ -91,13 +99,24 @@ class Answering:
         async with locks.hold(self.folder, session_id, wait_s=self.wait_s):
             yield
 
+    def _placed(self, request: Request) -> Request:
+        """Go on without a session that is gone meanwhile."""
+        if request.session_id:
+            try:
+                _ = self.store.get(request.session_id)
+            except NotFound:
+                return replace(request, session_id="")
+        return request
+
     def _history(self, request: Request, context: Context) -> list[histories.ChatMessage]:
         if not request.session_id:
             return []
         turns = self.store.turns(request.session_id)
         return histories.messages(turns, request.chat_history_length, histories.fates(context.writer.proposals))
 
-    async def _carry_out(self, request: Request, context: Context, going: Going, tell: Tell) -> Outcome:
+    async def _carry_out(
+        self, request: Request, context: Context, going: Going, tell: Tell, paused: PausedRun | None = None
+    ) -> Outcome:
         agents = self.agents
         if self.meter:
             agents = replace(agents, limits=self.meter.allow(request.run_id))
@@ -107,6 +126,8 @@ class Answering:
         finally:  # also where the task is cancelled
             outcome = await asyncio.shield(asyncio.to_thread(run.outcome))
             await asyncio.shield(asyncio.to_thread(self._keep, run, context, outcome))
+            if paused is not None and outcome.state in {"failed", "limit"}:
+                await asyncio.shield(asyncio.to_thread(self.runs.pause, paused))
             tell(outcome)
         return outcome
 
@@ -120,7 +141,7 @@ class Answering:
             self.runs.pause(
                 PausedRun(
                     id=request.run_id,
-                    client=context.writer.grants.client,
+                    client=self.owner or context.writer.grants.client,
                     at=self.now(),
                     question=outcome.question,
                     request=request.as_dict(),

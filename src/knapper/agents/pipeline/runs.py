@@ -60,6 +60,18 @@ class Runs:
                 (run.id, run.client, run.at.astimezone(UTC).isoformat(), *values),
             )
 
+    def find(self, run_id: str) -> PausedRun:
+        """Give a run, which goes on waiting.
+
+        Raises:
+            NotFound: No such run waits (code ``no_run``).
+        """
+        with self._ledger.reading() as database:
+            row = database.execute("SELECT * FROM paused WHERE id = ?", (run_id,)).fetchone()
+        if row is None:
+            raise missing(run_id)
+        return _run(dict(row))
+
     def take(self, run_id: str, client: str = "") -> PausedRun:
         """Take a run out so that it can go on; nobody else can take it again.
 
@@ -73,8 +85,7 @@ class Runs:
         with self._ledger.writing() as database:
             row = database.execute("SELECT * FROM paused WHERE id = ?", (run_id,)).fetchone()
             if row is None or (client and row["client"] != client):
-                hint = "it was answered already, or waited for too long: ask again"
-                raise NotFound(f"no run '{run_id[:80]}' waits for an answer", hint=hint, code="no_run")
+                raise missing(run_id)
             database.execute("DELETE FROM paused WHERE id = ?", (run_id,))
         return _run(dict(row))
 
@@ -96,6 +107,12 @@ def open_runs(folder: Path, now: Callable[[], datetime]) -> Runs:
         StorageError: The file can't be used.
     """
     return Runs(open_ledger(folder / FILE, _SCHEMA, VERSION), now)
+
+
+def missing(run_id: str) -> NotFound:
+    """Say that no such run waits, or none of the client's."""
+    hint = "it was answered already, or waited for too long: ask again"
+    return NotFound(f"no run '{run_id[:80]}' waits for an answer", hint=hint, code="no_run")
 
 
 def _run(row: dict[str, str]) -> PausedRun:

@@ -14,14 +14,16 @@ from knapper.vault.outline import JSONValue
 _MAX_TEXT: Final = 2_000
 _MAX_ROWS: Final = 1_000
 """Of a list."""
-Kind = Literal["text", "count", "flag", "texts", "object"]
+Kind = Literal["text", "count", "number", "flag", "texts", "object"]
 _TYPES: Final[Mapping[Kind, str]] = {
     "text": "string",
     "count": "integer",
+    "number": "number",
     "flag": "boolean",
     "texts": "array",
     "object": "object",
 }
+_NUMBERS: Final[Mapping[str, tuple[type[int] | type[float], ...]]] = {"count": (int,), "number": (int, float)}
 _PYTHON: Final[Mapping[Kind, tuple[type, str]]] = {
     "text": (str, "a text"),
     "flag": (bool, "true or false"),
@@ -39,22 +41,26 @@ class Take:
     kind: Kind = "text"
     needed: bool = False
     """Whether it may be left out, or be null."""
-    least: int = 0
+    least: float = 0
     """The lowest number."""
-    most: int = _MAX_TEXT
+    most: float = _MAX_TEXT
     """Characters of a text, or of each in a list; or the highest number."""
     choices: tuple[str, ...] = ()
     """What a text, or each of a list, may be; empty for anything."""
+    fields: tuple["Take", ...] = ()
+    """What an object holds."""
 
     @property
     def schema(self) -> dict[str, JSONValue]:
         """Describe it as JSON Schema."""
         kind = _TYPES[self.kind]
         found: dict[str, JSONValue] = {"type": kind if self.needed else [kind, "null"], "description": self.doc}
-        if self.kind == "count":
+        if self.kind in _NUMBERS:
             return {**found, "minimum": self.least, "maximum": self.most}
         if self.kind == "texts":
             return {**found, "maxItems": _MAX_ROWS, "items": {"type": "string", **self._text()}}
+        if self.kind == "object":
+            return {**found, "properties": {one.name: one.schema for one in self.fields}, "additionalProperties": False}
         return {**found, **self._text(or_none=not self.needed)} if self.kind == "text" else found
 
     @property
@@ -86,6 +92,10 @@ class Given:
         value = cast("int | None", self.values.get(name))
         return usual if value is None else value
 
+    def number(self, name: str) -> float | None:
+        """Give a number; None where it was left out."""
+        return cast("float | None", self.values.get(name))
+
     def flag(self, name: str) -> bool | None:
         """Give true or false; None where it was left out."""
         return cast("bool | None", self.values.get(name))
@@ -94,9 +104,9 @@ class Given:
         """Give a list of texts; None where it was left out."""
         return cast("list[str] | None", self.values.get(name))
 
-    def object(self, name: str) -> dict[str, JSONValue]:
+    def object(self, name: str) -> "Given":
         """Give an object; empty where it was left out."""
-        return cast("dict[str, JSONValue] | None", self.values.get(name)) or {}
+        return Given(values=cast("Mapping[str, object] | None", self.values.get(name)) or {})
 
 
 async def read(request: Request, takes: Sequence[Take]) -> Given:
@@ -106,17 +116,21 @@ async def read(request: Request, takes: Sequence[Take]) -> Given:
         BadInput: It has something that isn't taken, lacks what is needed, or a value can't be used.
         CallerError: The body isn't JSON.
     """
-    known = {take.name: take for take in takes}
     in_query = request.method in {"GET", "DELETE"}
     face = Face(method="GET" if in_query else "POST", path="/", tool="")
     shown: dict[str, JSONValue] = {take.name: _plain(take) for take in takes}
     given = await faces.arguments(face, request, shown)
     values = {name: value for name, value in given.items() if name not in request.path_params}
-    for name in values.keys() - known.keys():
+    _check_all(takes, values)
+    return Given(values=values)
+
+
+def _check_all(takes: Sequence[Take], values: Mapping[str, object]) -> None:
+    known = [take.name for take in takes]
+    for name in values.keys() - set(known):
         raise _wrong(f"'{name[:60]}' isn't taken here", f"it takes {', '.join(known) or 'nothing'}")
     for take in takes:
         _check(take, values.get(take.name))
-    return Given(values=values)
 
 
 def _plain(take: Take) -> dict[str, JSONValue]:
@@ -127,8 +141,9 @@ def _check(take: Take, value: object) -> None:
     if value is None:
         if take.needed:
             raise _wrong(f"'{take.name}' is needed", take.doc)
-    elif take.kind == "count":
-        if isinstance(value, bool) or not isinstance(value, int) or not take.least <= value <= take.most:
+    elif take.kind in _NUMBERS:
+        kinds = _NUMBERS[take.kind]
+        if isinstance(value, bool) or not isinstance(value, kinds) or not take.least <= value <= take.most:
             raise _wrong(f"'{take.name}' isn't a number that can be used", f"give {take.least:,} to {take.most:,}")
     else:
         kind, shown = _PYTHON[take.kind]
@@ -148,6 +163,8 @@ def _check_inside(take: Take, value: object) -> None:
             if not isinstance(row, str):
                 raise _wrong(f"'{take.name}' isn't a list of texts", take.doc)
             _check_text(take, row)
+    elif isinstance(value, dict):
+        _check_all(take.fields, cast("dict[str, object]", value))
 
 
 def _check_text(take: Take, text: str) -> None:

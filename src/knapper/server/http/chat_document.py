@@ -17,7 +17,8 @@ from knapper.vault.outline import JSONValue
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
-_NAME: Final = re.compile(r"{(\w+)}")
+_NAME: Final = re.compile(r"{(\w+)(?::\w+)?}")
+_ASK_MODELS: Final = ("/chat", "/chat/stream", "/ask", "/ask/stream")
 _UPSTREAM: Final = {
     "description": "The model's server can't be reached, refuses, or answers what can't be used; "
     "`response` has what there is of an answer.",
@@ -38,6 +39,8 @@ class Shown:
     takes: Sequence[Take] = ()
     gives: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The content of the good reply, by its type."""
+    status: int = 200
+    """Of the good reply."""
 
 
 def route(shown: Shown) -> APIRoute:
@@ -46,6 +49,7 @@ def route(shown: Shown) -> APIRoute:
         shown.path,
         shown.endpoint,
         methods=[shown.method],
+        status_code=shown.status,
         response_model=None,
         response_description="It went well.",
         tags=[shown.tag],
@@ -64,15 +68,16 @@ def listed(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def answer(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Describe a reply as JSON."""
-    return {_JSON: {"schema": _object({"success": {"const": True}, **properties})}}
+    return {_JSON: {"schema": shape({"success": {"const": True}, **properties})}}
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+def shape(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe an object, all of whose properties are there."""
     return {"type": "object", "properties": dict(properties), "required": list(properties)}
 
 
 def _id(shown: Shown) -> str:
-    words = shown.path.replace("{", "by_").replace("}", "").strip("/").replace("/", "_")
+    words = shown.path.replace("{", "by_").replace(":path", "").replace("}", "").strip("/").replace("/", "_")
     return f"{shown.method.lower()}_{words}"
 
 
@@ -81,9 +86,9 @@ def _operation(shown: Shown) -> dict[str, Any]:
     found: dict[str, Any] = {
         "security": [{document.TOKEN: []}],
         "parameters": [_parameter(name) for name in _NAME.findall(shown.path)],
-        "responses": {"200": {"content": dict(shown.gives)}, **document.failures()},
+        "responses": {str(shown.status): {"content": dict(shown.gives)}, **document.failures()},
     }
-    if shown.path.endswith(("/chat", "/chat/stream")):
+    if shown.path.endswith(_ASK_MODELS):
         found["responses"]["502"] = _UPSTREAM
     if not in_body:
         found["parameters"] += [_in_query(take) for take in shown.takes]
@@ -143,7 +148,7 @@ REPLY: Final = answer(_TURN)
 STREAM: Final[Mapping[str, Any]] = {
     _EVENTS: {
         "schema": {
-            **_object({"id": _TEXT, "event": _TEXT, "data": {**_TEXT, "contentMediaType": _JSON}}),
+            **shape({"id": _TEXT, "event": _TEXT, "data": {**_TEXT, "contentMediaType": _JSON}}),
             "description": "One of the events; its data is JSON, whose `type` is the event's name. `start` comes "
             "first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
             "`question`, `usage` and `error`, as they happen; `done` comes last, with the answer. A lost connection "
@@ -154,7 +159,7 @@ STREAM: Final[Mapping[str, Any]] = {
 CANCELLED: Final = answer(
     {"turn_id": _TEXT, "session_id": _TEXT, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
 )
-SESSION: Final[Mapping[str, Any]] = _object(
+SESSION: Final[Mapping[str, Any]] = shape(
     {
         "id": _TEXT,
         "title": _TEXT,

@@ -1,0 +1,50 @@
+"""Show what a task would be done with; no model is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from knapper.agents import untrusted
+from knapper.agents.pipeline import gathering
+from knapper.agents.scout.records import ScoutResult
+from knapper.tools import foreign
+from knapper.vault import notes
+
+if TYPE_CHECKING:
+    from knapper.agents.contexts.unified import UnifiedContext
+    from knapper.agents.pipeline.requests import Request
+    from knapper.tools.context import Context
+    from knapper.vault.outline import JSONValue
+
+_CHARS = 4
+"""Characters of a token, roughly."""
+
+
+def preview(context: Context, reader: Context, request: Request, *, texts: bool = False) -> dict[str, JSONValue]:
+    """Show the notes that a request would be done with, each with why and its tokens, and what the limit leaves out.
+
+    Where the scout is to look for notes, what it would choose isn't known: the open note and those added are shown.
+
+    Args:
+        context: The vault, as the agents see it that act for the client.
+        reader: The vault, as the client sees it; it has read the texts.
+        request: The task; what it says isn't used.
+        texts: Whether the notes' texts come along.
+
+    Raises:
+        NotFound: The open note, or one that was added, isn't there.
+    """
+    explored = ScoutResult() if request.toggles.scout else None
+    built = gathering.write(context, request, explored, mark=untrusted.new_mark(), hears=foreign.is_others)
+    shown = built.as_dict()
+    rows = cast("list[dict[str, JSONValue]]", shown["notes"])
+    for row, one in zip(rows, built.notes, strict=True):
+        row["foreign"] = one.foreign
+        if texts:
+            _ = foreign.heard(reader, one.note)
+            row["text"] = _text(built, notes.text(one.note.raw), is_cut=one.note.path == built.cut)
+    return {**shown, "cut": built.cut, "limit": request.token_limit, "explored": explored is not None}
+
+
+def _text(built: UnifiedContext, text: str, *, is_cut: bool) -> str:
+    return text[: built.tokens * _CHARS] if is_cut else text

@@ -1,0 +1,93 @@
+"""Go on with tasks that asked a person something, whoever they are of."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from knapper.agents.pipeline import runs
+from knapper.agents.sessions import store
+from knapper.app import chats, chatting, narrowing, sessions
+from knapper.app.chats import CLIENT
+from knapper.changes.writer import Asked
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from knapper.agents.pipeline.answering import Answering
+    from knapper.agents.pipeline.runs import PausedRun
+    from knapper.agents.sessions.store import Store
+    from knapper.app.hub import Hub
+    from knapper.app.pipelines import Pipelines
+    from knapper.config import Client
+    from knapper.tools.context import Context
+
+
+def waiting(opened: Pipelines, by: Client) -> list[PausedRun]:
+    """List the runs that a client may go on with, the latest first."""
+    return [run for run in opened.runs.list() if _may(run, by)]
+
+
+def find(opened: Pipelines, run_id: str, by: Client) -> PausedRun:
+    """Give a run that a client may go on with.
+
+    Raises:
+        NotFound: No such run waits, or it is another client's (code ``no_run``).
+    """
+    found = opened.runs.find(run_id)
+    if not _may(found, by):
+        raise runs.missing(run_id)
+    return found
+
+
+@contextmanager
+def opened_for(opened: Pipelines, run: PausedRun, by: Client, model: str = "") -> Generator[tuple[Answering, Context]]:
+    """Open what goes on with a run: its owner's sessions, and no more of the vault than its owner and who answers see.
+
+    Args:
+        opened: Of the vault.
+        run: What waits.
+        by: Who answers.
+        model: The model's name; empty for the configured one.
+
+    Raises:
+        SetupError: There is no model, or what both may see can't be joined.
+    """
+    answering = replace(opened.answering(model), owner="" if run.client == CLIENT else run.client)
+    context = acting(opened.hub, opened.vault, run.id, (run.client, by.name))
+    if run.client == opened.owner:
+        yield answering, context
+        return
+    kept, folder = _sessions(opened.hub, opened.vault, run.client)
+    try:
+        yield replace(answering, store=kept, folder=folder), context
+    finally:
+        kept.shut()
+
+
+def acting(hub: Hub, vault: str, run_id: str, clients: tuple[str, ...]) -> Context:
+    """Open a vault as the agents see it that act for some clients.
+
+    Raises:
+        SetupError: What all may see can't be joined.
+    """
+    context = hub.context(client=CLIENT, vault=vault, asked=Asked(run=run_id))
+    for name in dict.fromkeys(clients):
+        if name != CLIENT:
+            context = narrowing.narrowed(context, hub.settings.client(name))
+    return context
+
+
+def _may(run: PausedRun, by: Client) -> bool:
+    """Tell whether a client may see a run: its own, and a person from whom nothing is kept any."""
+    return run.client == by.name or (by.grants.is_person and not (by.hidden or by.read))
+
+
+def _sessions(hub: Hub, vault: str, owner: str) -> tuple[Store, Path]:
+    folder = hub.open(vault).folder
+    if owner == CLIENT:
+        return sessions.open_store(hub, vault), folder
+    own = chatting.folder_of(folder, owner)
+    return store.open_store(own, chats.now), own
