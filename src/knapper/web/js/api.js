@@ -37,6 +37,11 @@ export class Api {
     return this.#call("DELETE", this.#asked(path, {}));
   }
 
+  /** Name the vault, where there are several, as an address ends with it. */
+  placing() {
+    return this.#asked("", {});
+  }
+
   /** Call a route that knows of no vaults. */
   bare(method, path) {
     return this.#call(method, path);

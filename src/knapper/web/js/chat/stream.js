@@ -18,6 +18,7 @@ export class Turn {
     this.onEvent = onEvent;
     this.onConnection = onConnection;
     this.root = root;
+    this.query = ""; // such as which vault's
     this.id = "";
     this.sessionId = "";
     this.last = 0;
@@ -73,7 +74,7 @@ export class Turn {
 
   #again() {
     const headers = this.last ? { "last-event-id": String(this.last) } : {};
-    const path = `${this.root}/${encodeURIComponent(this.id)}/events`;
+    const path = `${this.root}/${encodeURIComponent(this.id)}/events${this.query}`;
     return this.api.open("GET", path, { headers, signal: this.leaving.signal });
   }
 
@@ -88,6 +89,7 @@ export class Turn {
   }
 
   #hear({ id, name, data }) {
+    if (name === "start") this.last = 0; // it is told anew, such as after the server began again
     if (id && id <= this.last) return;
     if (id) this.last = id;
     const event = { type: name, ...data };

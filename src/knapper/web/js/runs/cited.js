@@ -36,7 +36,7 @@ export function place(one, does) {
     lines ? " " : "",
     lines ? el("span", { class: "lines" }, lines) : null,
   ];
-  return button(label, () => does.openCitation(one), { class: "cite" });
+  return button(label, () => does.openCitation({ heading, ...one }), { class: "cite" });
 }
 
 function dropped(removed) {

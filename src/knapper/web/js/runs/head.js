@@ -7,17 +7,14 @@ import { fullMoment, isGoing, runState, used } from "./words.js";
 const LONG = 600;
 
 export function state(run) {
-  const reasons = isGoing(run) ? [] : [...new Set(run.reasons)];
-  return [
-    el("p", { class: "run-state" }, runState(run.state)),
-    reasons.length
-      ? el(
-          "ul",
-          { class: "reasons" },
-          reasons.map((reason) => el("li", {}, reason)),
-        )
-      : null,
-  ];
+  return el("p", { class: "run-state" }, runState(run.state));
+}
+
+/** Say why a run isn't complete. */
+export function reasons(run) {
+  const all = isGoing(run) ? [] : [...new Set(run.reasons)];
+  const rows = all.map((reason) => el("li", {}, reason));
+  return rows.length ? el("ul", { class: "reasons" }, rows) : null;
 }
 
 /** Show the task; a long one folds out. */
@@ -43,9 +40,11 @@ export function facts(run) {
     run.cached ? `${run.cached} from the cache` : "",
     used(run.usage, run.limits.tokens),
   ];
-  return [
+  return el(
+    "div",
+    { class: "run-facts" },
     el("p", { class: "quiet" }, how.filter(Boolean).join(" · ")),
     el("p", { class: "quiet run-sums" }, sums.filter(Boolean).join(" · ")),
     el("p", { class: "quiet" }, `Limits: ${told(run.limits)}`),
-  ];
+  );
 }

@@ -5,11 +5,12 @@ import { isGoing, moment, runState } from "./words.js";
 
 const PAGE = 20;
 const SOON_MS = 5_000;
+const LATER_MS = 30_000;
 
 export class RunList {
   /**
    * @param {import("../api.js").Api} api
-   * @param {{open: (id: string) => void, begin: () => void, openedId: () => string}} does
+   * @param {{open: Function, begin: Function, known: Function, openedId: () => string}} does
    */
   constructor(api, does) {
     this.api = api;
@@ -25,15 +26,18 @@ export class RunList {
     try {
       const { results, total } = await this.api.get("/runs", { limit: this.limit });
       this.#draw(results, total);
-      if (results.some(isGoing)) this.timer = setTimeout(() => this.#again(), SOON_MS);
+      this.does.known(results);
+      this.#after(results.some(isGoing) ? SOON_MS : LATER_MS);
     } catch (error) {
       this.list.closest("section").hidden = error.status === 404; // a server that has no runs
+      if (error.status !== 404) this.#after(LATER_MS);
       if (!error.isOffline) fill(this.list, el("li", { class: "quiet" }, error.message));
     }
   }
 
-  #again() {
-    if (!document.hidden && this.api.key) this.load();
+  #after(ms) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => (document.hidden || !this.api.key ? this.#after(ms) : this.load()), ms);
   }
 
   #draw(runs, total) {

@@ -19,10 +19,11 @@ export class Part {
     this.does = does;
     this.heading = el("h3", { tabindex: "-1", class: "detail-title" });
     this.sections = new Sections({ class: "detail-body" });
+    const back = button("Back to the parts", () => does.back(), { class: "small back" });
     this.node = el(
       "section",
       { class: "detail", "aria-label": "The part", hidden: true },
-      this.heading,
+      el("header", {}, this.heading, back),
       this.sections.node,
     );
     this.node.addEventListener("keydown", (event) => {

@@ -28,6 +28,7 @@ export class Runs {
       open: (id) => this.open(id),
       begin: () => this.begin(),
       openedId: () => this.openedId,
+      known: (runs) => this.view.notice(runs),
     });
     addEventListener("hashchange", () => this.follow());
     addEventListener("keydown", (event) => (event.ctrlKey || event.metaKey) && event.key === "/" && this.leave(), true);

@@ -25,6 +25,11 @@ export class RunView {
     this.partId = "";
     this.looking = "";
     this.isStale = false;
+    const open = {
+      openCitation: (one) => this.#aside(() => does.openCitation(one)),
+      openNote: (link) => this.#aside(() => does.openNote(link)),
+    };
+    this.opening = open;
     this.acts = new Acts(api, { ...does, again: () => this.open(this.run.id) });
     this.head = new Sections({ class: "run-head" });
     this.said = new Sections({ class: "run-said" });
@@ -34,7 +39,7 @@ export class RunView {
     });
     this.tree = new Tree((id, isByKey) => this.#openPart(id, isByKey));
     this.part = new Part({
-      ...does,
+      ...open,
       openPart: (id) => this.#openPart(id, true),
       replay: (id) => this.acts.replay(this.run, this.#node(id)),
       back: () => this.tree.focus(this.partId),
@@ -75,9 +80,16 @@ export class RunView {
     if (isOther) this.#clear();
     fill(this.problem);
     this.#take(run);
-    if (isOther) this.#openPart("root", false);
+    if (isOther) this.#showPart("root");
     if (isGoing(run)) this.#follow(run.id, number);
     return true;
+  }
+
+  /** Take up a run that goes on again, such as by another window's word. */
+  notice(runs) {
+    const found = this.run && !this.turn && runs.find((one) => one.id === this.run.id);
+    if (found && isGoing(found) && found.updated !== this.run.updated)
+      this.open(found.id).catch((error) => this.#fail(error));
   }
 
   /** Show none any more. */
@@ -112,6 +124,7 @@ export class RunView {
       (isLost) => this.turn === turn && this.#lose(isLost),
       "/runs",
     );
+    turn.query = this.api.placing();
     this.turn = turn;
     try {
       await turn.resume(id);
@@ -184,8 +197,9 @@ export class RunView {
     if (!run) return;
     const isOver = !isGoing(run);
     this.head.show([
-      ["state", [run.state, run.reasons, isOver], () => head.state(run)],
+      ["state", run.state, () => head.state(run)],
       ["task", run.task, () => head.task(run.task)],
+      ["reasons", [run.reasons, isOver], () => head.reasons(run)],
       ["facts", [run.usage, run.node_count, run.cached, run.limits, run.model], () => head.facts(run)],
       [
         "acts",
@@ -200,18 +214,31 @@ export class RunView {
   }
 
   #answered(run) {
-    const parts = answer(run, this.does);
+    const parts = answer(run, this.opening);
     return parts.length ? el("section", { "aria-label": "Answer" }, el("h3", {}, "Answer"), parts) : null;
   }
 
+  /** Show a part, and go there: always by the keys, and where it stands below the tree. */
   async #openPart(id, isByKey) {
+    await this.#showPart(id);
+    if (this.partId !== id) return;
+    if (this.#isStacked()) this.part.node.scrollIntoView();
+    if (isByKey) this.part.heading.focus();
+  }
+
+  async #showPart(id) {
     if (!this.#node(id)) return;
     this.partId = id;
     this.tree.open(id);
     this.part.wait(this.#node(id).title);
     await this.#look();
-    if (isByKey) this.part.heading.focus();
-    else if (this.#isStacked()) this.part.heading.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Open something at the side, and keep in sight what was pressed: the room here gets narrower by that. */
+  #aside(open) {
+    const pressed = document.activeElement;
+    open();
+    if (this.node.contains(pressed)) pressed.scrollIntoView({ block: "nearest" });
   }
 
   /** Look the part up that is opened, and show it; what changes meanwhile is looked up after that. */
@@ -230,6 +257,8 @@ export class RunView {
     try {
       const node = await this.api.get(`${address(run.id)}/nodes/${encodeURIComponent(partId)}`);
       if (this.run?.id !== run.id || this.partId !== partId) return;
+      if (node.answer && node.answer === this.run.answer)
+        Object.assign(node, { answer: "", citations: [], removed: [] }); // it stands above
       this.part.show(node, (id) => this.#node(id)?.title ?? "", !isGoing(this.run));
     } catch (error) {
       if (this.partId === partId && !error.isOffline) this.part.fail(error);
