@@ -199,12 +199,23 @@ class Reviewer:
         for one in self._about(note.path):
             self.writer.proposals.drawings.follow(one, {note.path: note.raw})
         found = blocks.resolve_all(snapshots.take(note.raw, note.outline), choice)
+        taken = self._accepted(note.path, choice)
         after = splices.merge(note.raw, found)
         needs = frozenset[Capability]({"add", "delete"})
         file = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=True)
-        done = self._apply(Draft(files=(file,)), "resolved waiting edits")
-        self._read_back(note.path, after)
-        return done
+        proposal = taken[0] if len(taken) == 1 else ""
+        done = self._apply(Draft(files=(file,)), "resolved waiting edits", proposal=proposal)
+        self._read_back(note.path, after, done.change_id)
+        return replace(done, proposal_id=proposal)
+
+    def _accepted(self, path: NotePath, choice: Choice | Mapping[str, Choice]) -> list[str]:
+        """List the proposals of which blocks in a note are accepted."""
+        return [
+            one
+            for one in self._about(path)
+            for shown in [self.writer.proposals.drawings.get(one).get(path, {})]
+            if any((choice if isinstance(choice, str) else choice.get(name)) == "accept" for name in shown)
+        ]
 
     def _own(self, proposal_id: str) -> Proposal:
         found = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
@@ -212,14 +223,14 @@ class Reviewer:
             raise RefusedError(f"the proposal {proposal_id} is another client's", hint="a person can decide on it")
         return found
 
-    def _apply(self, draft: Draft, reason: str, run: str = "") -> Submission:
+    def _apply(self, draft: Draft, reason: str, run: str = "", *, proposal: str = "") -> Submission:
         """Write what only concerns blocks in notes; the rules hold for that, too."""
         grants, ground = self.writer.grants, grounds.of(self.writer.desk.view)
         draft = sight.marked(draft, self.writer.desk.view.visible)
         rules.verdict(draft, replace(grants, editable="all"), ground, person_word=True).raise_if_refused()
-        return self.writer.apply(draft, Meta(client=grants.client, run=run, reason=reason))
+        return self.writer.apply(draft, Meta(client=grants.client, run=run, reason=reason, proposal=proposal))
 
-    def _read_back(self, path: NotePath, raw: bytes) -> None:
+    def _read_back(self, path: NotePath, raw: bytes, change_id: str) -> None:
         """Tell proposals what became of their blocks in a note."""
         drawings = self.writer.proposals.drawings
         for one in self._about(path):
@@ -228,7 +239,7 @@ class Reviewer:
                 continue
             file = next(file for file in self.writer.proposals.show(one).files if file.path == path)
             seen = rendering.read_back(file, raw, shown)
-            _ = drawings.mark(one, seen.states)
+            _ = drawings.mark(one, seen.states, change_id=change_id)
             drawings.put(one, path, seen.blocks)
 
     def _about(self, path: NotePath) -> list[str]:

@@ -1,8 +1,10 @@
 """List, show, accept and reject what waits for a person's word."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, get_args
 
+from knapper.changes.disk import reversals
+from knapper.changes.disk.journal import Journal
 from knapper.changes.review import proposals
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale, Status, Summary
@@ -31,7 +33,8 @@ def list_proposals(
         offset: How many of the newest are left out.
 
     Returns:
-        ``results`` with id, status, client, created, why they wait, and how many parts are in which state.
+        ``results`` with id, status, client, created, why they wait, and how many parts are in which state; ``undone``
+        and ``undone_by`` where what was accepted was taken back.
     """
     answers.check_page(limit, offset)
     chosen: Status | None = next((known for known in STATUSES if status == known), None)
@@ -39,7 +42,8 @@ def list_proposals(
         raise BadInput(f"there is no status '{status}'", hint=f"one of: {', '.join(STATUSES)}")
     wanted = Wanted(status=chosen, path=path, visible=context.view.visible)
     found = context.writer.proposals.find(wanted, limit=limit, offset=offset)
-    return answers.stretch([_summary(one) for one in found.proposals], found.total, limit, offset)
+    taken_back = reversals.find(_journal(context), [change for one in found.proposals for change in one.changes])
+    return answers.stretch([_summary(one, taken_back) for one in found.proposals], found.total, limit, offset)
 
 
 def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, proposed.Proposal]:
@@ -50,14 +54,15 @@ def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, propo
         proposal_id: Id of the proposal, as list_proposals tells it.
 
     Returns:
-        ``digest``, which accepting asks for, and ``files`` with ``hunks``.
+        ``digest``, which accepting asks for, and ``files`` with ``hunks``; ``undone`` (``all`` or ``part``) and
+        ``undone_by`` where what was accepted was taken back.
 
     Raises:
         NotFound: There is none, or it is about files that the client doesn't see.
     """
     fitted = context.reviewer.refit(proposal_id)
     foreign.shown(context, (file.path for file in fitted.files if file.before is not None))
-    return shape(fitted)
+    return shape(context, fitted)
 
 
 def accept_proposal(
@@ -138,10 +143,10 @@ def edit_proposal(
     run = context.asked.run if context.asked else ""
     edited = context.reviewer.edit(proposal_id, digest, hunk, new_text, run=run)
     notices: list[JSONValue] = [*edited.proposal.notices, *edited.notices]
-    return shape(edited.proposal) | _some({"change_id": edited.change_id, "notes": notices})
+    return shape(context, edited.proposal) | _some({"change_id": edited.change_id, "notes": notices})
 
 
-def shape(proposal: Proposal) -> dict[str, JSONValue]:
+def shape(context: Context, proposal: Proposal) -> dict[str, JSONValue]:
     """Give a proposal as every surface shows it."""
     together = {file.number: group[0].number for group in proposal.groups() for file in group}
     files: list[JSONValue] = [_file(file, together[file.number]) for file in proposal.files]
@@ -173,10 +178,21 @@ def shape(proposal: Proposal) -> dict[str, JSONValue]:
         "change_ids": changes,
         "notes": notices,
     }
-    return shown | _some(more)
+    return shown | _some({**more, **_undone(proposal.changes, reversals.find(_journal(context), proposal.changes))})
 
 
-def _summary(one: Summary) -> JSONValue:
+def _journal(context: Context) -> Journal:
+    return context.writer.state.journal
+
+
+def _undone(changes: Sequence[str], taken_back: Mapping[str, str]) -> dict[str, JSONValue]:
+    """Say what became of changes that accepting made: an undo leaves a proposal accepted, for it was."""
+    gone = [change for change in changes if change in taken_back]
+    by: list[JSONValue] = [*dict.fromkeys(taken_back[change] for change in gone if taken_back[change])]
+    return {"undone": "all" if len(gone) == len(changes) else "part", "undone_by": by} if gone else {}
+
+
+def _summary(one: Summary, taken_back: Mapping[str, str]) -> JSONValue:
     items: dict[str, JSONValue] = {name: count for name, count in one.items.items() if count}
     shown: dict[str, JSONValue] = {
         "id": one.id,
@@ -188,7 +204,8 @@ def _summary(one: Summary) -> JSONValue:
         "files": one.files,
         "items": items,
     }
-    return shown | _some({"reason": one.reason, "why": one.why, "run": one.run, "tainted": one.tainted})
+    more: dict[str, JSONValue] = {"reason": one.reason, "why": one.why, "run": one.run, "tainted": one.tainted}
+    return shown | _some({**more, **_undone(one.changes, taken_back)})
 
 
 def _file(file: ProposedFile, group: int) -> JSONValue:

@@ -31,6 +31,16 @@ def note(database: sqlite3.Connection, selection: Selection, plain: Draft, at: s
     )
 
 
+def made(database: sqlite3.Connection, proposal_id: str, change_id: str) -> None:
+    """Note a change that took something over by accepting blocks in a note, where there was nothing to attempt."""
+    database.execute(
+        "INSERT INTO acceptances (token, proposal, at, chosen, plain, expected, blocks, change)"
+        " VALUES (:change || ':' || :proposal, :proposal, strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'),"
+        " '{}', '{}', '{}', '{}', :change)",
+        {"proposal": proposal_id, "change": change_id},
+    )
+
+
 def forget(database: sqlite3.Connection, token: str) -> None:
     """Drop an attempt that came to nothing."""
     database.execute("DELETE FROM acceptances WHERE token = ? AND change IS NULL", (token,))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 from knapper.changes.disk.ledger import Ledger
-from knapper.changes.review import choices, hunking, proposal_rows, rendering, settling
+from knapper.changes.review import attempts, choices, hunking, proposal_rows, rendering, settling
 from knapper.changes.review.choices import Blocks
 from knapper.changes.review.proposal_records import ItemState, Proposal, ProposedFile
 from knapper.changes.review.proposal_rows import Reader
@@ -56,14 +56,24 @@ class Drawings:
             found = self._reader.get(database, proposal_id)
             proposal_rows.put_blocks(database, found.id, choices.file_at(found, path).number, blocks)
 
-    def mark(self, proposal_id: str, states: Mapping[str, ItemState], reason: str = "") -> Proposal:
-        """Note what a person did to blocks in a note itself: hunk ids with what became of each.
+    def mark(
+        self, proposal_id: str, states: Mapping[str, ItemState], reason: str = "", *, change_id: str = ""
+    ) -> Proposal:
+        """Note what a person did to blocks in a note itself.
+
+        Args:
+            proposal_id: Which.
+            states: Hunk ids with what became of each.
+            reason: Why they were rejected.
+            change_id: The change that accepted blocks came to; empty where none is known.
 
         Raises:
             NotFound: There is no such proposal or hunk.
         """
         with self._ledger.writing() as database:
             found = self._reader.get(database, proposal_id)
+            if change_id and "accepted" in states.values():
+                attempts.made(database, proposal_id, change_id)
             for state in set(states.values()) - {"open"}:
                 chosen = choices.hunks_of(found, [name for name, own in states.items() if own == state])
                 found = settling.close(database, found, chosen, state, reason)

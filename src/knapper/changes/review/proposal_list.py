@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from knapper.changes.review import proposal_rows
 from knapper.changes.review.proposal_records import Page, Status, Summary
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
@@ -97,4 +98,5 @@ def _summary(database: sqlite3.Connection, row: sqlite3.Row) -> Summary:
             "accepted": counts.get("accepted", 0),
             "rejected": counts.get("rejected", 0),
         },
+        changes=proposal_rows.changes(database, row["id"]),
     )

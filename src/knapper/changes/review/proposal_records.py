@@ -204,6 +204,8 @@ class Summary:
     """Of the first file."""
     items: Mapping[Literal["open", "stale", "accepted", "rejected"], int]
     """How many hunks and whole files are in which state."""
+    changes: tuple[str, ...] = ()
+    """Ids of the changes that accepting it made, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,9 +81,6 @@ def get(database: sqlite3.Connection, proposal_id: str) -> Proposal:
     row = database.execute("SELECT * FROM proposals WHERE id = ?", (proposal_id,)).fetchone()
     if row is None:
         raise missing(proposal_id)
-    changes = database.execute(
-        "SELECT change FROM acceptances WHERE proposal = ? AND change IS NOT NULL ORDER BY at", (proposal_id,)
-    )
     found = Proposal(
         id=row["id"],
         client=row["client"],
@@ -102,9 +99,17 @@ def get(database: sqlite3.Connection, proposal_id: str) -> Proposal:
         scope=Scope(paths=None if row["scope"] is None else frozenset(json.loads(row["scope"]))),
         rejection=row["rejection"],
         superseded_by=row["superseded_by"],
-        changes=tuple(one["change"] for one in changes.fetchall() if one["change"]),
+        changes=changes(database, proposal_id),
     )
     return proposal_records.sealed(found)
+
+
+def changes(database: sqlite3.Connection, proposal_id: str) -> tuple[str, ...]:
+    """List the changes that accepting something of a proposal made, in order."""
+    found = database.execute(
+        "SELECT change FROM acceptances WHERE proposal = ? AND change > '' ORDER BY at", (proposal_id,)
+    )
+    return tuple(row["change"] for row in found.fetchall())
 
 
 def blocks(database: sqlite3.Connection, proposal_id: str) -> dict[NotePath, dict[str, tuple[str, ...]]]:

@@ -34,6 +34,9 @@ def _whys(row: Row) -> Iterator[str]:
         yield "    who proposed it had read text that others wrote"
     if row.get("rejection"):
         yield f"    rejected: {plain(str(row['rejection']))}"
+    if row.get("undone"):
+        part = "a part of what was accepted was" if row["undone"] == "part" else "what was accepted was"
+        yield f"    {part} undone" + "".join(f" by {one}" for one in cast("Sequence[str]", row.get("undone_by", ())))
 
 
 def proposal(shown: Row) -> str:

@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 from knapper.tools.shapes.written import RewrittenLink
 
 Status = Literal["open", "stale", "accepted", "partly_accepted", "rejected", "expired", "superseded"]
+Extent = Literal["all", "part"]
 
 
 class Stale(TypedDict):
@@ -80,6 +81,10 @@ class Proposal(TypedDict):
     rejection: NotRequired[str]
     superseded_by: NotRequired[str]
     change_ids: NotRequired[list[str]]
+    undone: NotRequired[Extent]
+    """How much of what was accepted was taken back, and isn't there again."""
+    undone_by: NotRequired[list[str]]
+    """The changes that took it back; undoing one brings it again."""
     notes: NotRequired[list[str]]
 
 
@@ -106,6 +111,8 @@ class Summary(TypedDict):
     why: NotRequired[str]
     run: NotRequired[str]
     tainted: NotRequired[bool]
+    undone: NotRequired[Extent]
+    undone_by: NotRequired[list[str]]
 
 
 class Proposals(TypedDict):

@@ -1,0 +1,139 @@
+"""A proposal that was accepted and taken back says so, on every surface, for as long as it isn't done again."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from knapper.changes.writer import Asked
+from knapper.cli.render import waiting
+from knapper.tools import files, journal, pending, proposals
+from knapper.tools.context import Context
+from tests.tools import opened
+from tests.tools.opened import Opener
+
+NOTE = "# Garden\n\nOne.\n\nTwo.\n\nThree.\n"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Opener:
+    return opened.vault(tmp_path, {"Garden.md": NOTE})
+
+
+def propose(vault: Opener) -> str:
+    """Let an agent propose two hunks; gives the proposal's id."""
+    with vault.open("agent", Asked(propose=True)) as context:
+        text = NOTE.replace("One.", "1.").replace("Three.", "3.")
+        return str(files.write_file(context, "Garden.md", text, context.view.read("Garden.md").hash)["proposal_id"])
+
+
+def accept(context: Context, name: str, *hunks: str) -> str:
+    digest = str(proposals.show_proposal(context, name)["digest"])
+    return str(proposals.accept_proposal(context, name, digest, (), hunks)["change_id"])
+
+
+def undo(context: Context, change: str) -> str:
+    return str(journal.undo_change(context, change)["change_id"])
+
+
+def told(context: Context, name: str) -> tuple[str, str | None, list[str] | None]:
+    """Give what a list says of a proposal, which showing it says, too."""
+    shown: dict[str, Any] = proposals.show_proposal(context, name)
+    listed: dict[str, Any] = next(row for row in answer(context) if row["id"] == name)
+    facts = [(one["status"], one.get("undone"), one.get("undone_by")) for one in (shown, listed)]
+
+    assert facts[0] == facts[1]
+    return facts[0]
+
+
+def answer(context: Context) -> list[dict[str, Any]]:
+    found: Any = proposals.list_proposals(context)
+    return found["results"]
+
+
+def test_an_undone_proposal_names_the_undo_until_that_is_undone(vault: Opener) -> None:
+    name = propose(vault)
+
+    with vault.open() as context:
+        change = accept(context, name)
+        before = told(context, name)
+        taken_back = undo(context, change)
+        after = told(context, name)
+        undo(context, taken_back)
+
+        assert before == ("accepted", None, None)
+        assert after == ("accepted", "all", [taken_back])
+        assert told(context, name) == ("accepted", None, None)
+
+
+def test_a_proposal_that_was_undone_once_more_names_what_to_undo(vault: Opener) -> None:
+    name = propose(vault)
+
+    with vault.open() as context:
+        change = accept(context, name)
+        again = undo(context, undo(context, change))
+        undo(context, again)
+        _, undone, by = told(context, name)
+        assert by
+        undo(context, by[0])
+
+        assert undone == "all"
+        assert told(context, name) == ("accepted", None, None)
+        assert vault.text("Garden.md") != NOTE
+
+
+def test_undoing_one_of_two_steps_is_a_part(vault: Opener) -> None:
+    name = propose(vault)
+
+    with vault.open() as context:
+        accept(context, name, "1.1")
+        second = undo(context, accept(context, name, "1.2"))
+
+        assert told(context, name) == ("accepted", "part", [second])
+
+
+def test_what_was_accepted_as_a_block_in_its_note_is_undone_with_its_proposal(vault: Opener) -> None:
+    name = propose(vault)
+
+    with vault.open() as context:
+        pending.draw_proposal(context, name)
+        done: dict[str, Any] = pending.resolve_blocks(context, "Garden.md", accept=["all"])
+        undone: dict[str, Any] = journal.undo_change(context, proposal_id=name)
+
+        assert (done["proposal_id"], undone["undone"]) == (name, [done["change_id"]])
+        assert told(context, name) == ("accepted", "all", [undone["change_id"]])
+
+
+def test_rejecting_blocks_in_a_note_accepts_nothing(vault: Opener) -> None:
+    name = propose(vault)
+
+    with vault.open() as context:
+        pending.draw_proposal(context, name)
+        done: dict[str, Any] = pending.resolve_blocks(context, "Garden.md", reject=["all"])
+        undo(context, done["change_id"])
+
+        assert "proposal_id" not in done
+        assert told(context, name) == ("rejected", None, None)
+
+
+def test_what_the_journal_has_dropped_is_still_undone(vault: Opener) -> None:
+    name = propose(vault)
+
+    with vault.open() as context:
+        undo(context, accept(context, name))
+        context.writer.state.journal.prune(max_age_days=-1)
+
+        assert told(context, name) == ("accepted", "all", None)
+
+
+def test_the_command_line_says_what_took_a_proposal_back(vault: Opener) -> None:
+    name = propose(vault)
+
+    with vault.open() as context:
+        by = undo(context, accept(context, name))
+        listed = waiting.listing(proposals.list_proposals(context))
+        shown = waiting.proposal(proposals.show_proposal(context, name))
+
+        assert f"what was accepted was undone by {by}" in click.unstyle(listed)
+        assert f"what was accepted was undone by {by}" in click.unstyle(shown)
