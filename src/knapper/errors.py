@@ -14,6 +14,9 @@ The tree::
 """
 
 from collections.abc import Mapping
+from typing import Final
+
+_OF_DATA: Final = (ArithmeticError, AssertionError, LookupError, MemoryError, OSError, RuntimeError, ValueError)
 
 
 class KnapError(Exception):
@@ -101,3 +104,16 @@ class StorageError(KnapError):
     """Say that the disk, a permission or a state file stands in the way."""
 
     code = "storage"
+
+
+def raised_by(error: Exception, *libraries: str) -> bool:
+    """Tell whether a library found fault with data, files or the machine; a wrong call of ours is none of these.
+
+    For libraries that raise `Exception` itself, or errors that have no root of their own.
+
+    Args:
+        error: What came out of the library.
+        libraries: The packages whose errors count, such as ``onnxruntime``; Python's own for data always do.
+    """
+    kind = type(error)
+    return kind is Exception or kind.__module__.partition(".")[0] in libraries or isinstance(error, _OF_DATA)

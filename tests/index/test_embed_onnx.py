@@ -119,6 +119,13 @@ def test_a_model_that_fails_is_named() -> None:
         Onnx(SETTINGS, models=models).query("q")
 
 
+def test_a_wrong_call_of_the_library_is_not_taken_for_a_failing_model() -> None:
+    models = FakeModels(FakeModel(failure=TypeError("embed() got an unexpected keyword")))
+
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        Onnx(SETTINGS, models=models).query("q")
+
+
 def test_fetched_models_are_kept_where_the_settings_say(tmp_path: Path) -> None:
     models = FakeModels()
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import pytest
 from hypothesis import given
@@ -241,6 +241,15 @@ def test_a_model_here_says_what_it_cannot_do() -> None:
         codes.append(caught.value.code)
 
     assert codes == ["transcriber_model", "transcriber_refused"]
+
+
+def test_a_wrong_call_of_the_library_is_not_taken_for_a_bad_recording() -> None:
+    class Narrow(Pieces):
+        def transcribe(self, audio: BinaryIO, *, language: str | None, vad_filter: bool) -> NoReturn:
+            raise TypeError(audio, language, vad_filter)
+
+    with pytest.raises(TypeError):
+        Whisper("small", models=Narrow()).transcribe(audio())
 
 
 def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,15 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from knapper import errors
 from knapper.index.embed import EmbedderError, EmbedSettings
 from knapper.index.embedders import prefixes
 from knapper.index.embedders.forms import clean, normalise
 
 RECOMMENDED = "intfloat/multilingual-e5-small"
 
+_LIBRARIES = ("huggingface_hub", "onnxruntime")
+"""What the extra stands on; their errors have no root of their own."""
 _DIMENSIONS = 384
 """Of the recommended model, which the library doesn't list itself."""
 _HINT = "check embeddings.model and the connection that it is fetched over, or set embeddings.kind = static"
@@ -97,7 +100,9 @@ class Onnx:
         documents = [clean(text) for text in texts]
         try:
             rows = np.array(list(model.embed(documents, batch_size=self._settings.batch)), np.float32)
-        except Exception as error:  # the runtime's errors have no root of their own
+        except Exception as error:
+            if not errors.raised_by(error, *_LIBRARIES):
+                raise
             raise EmbedderError(f"the model '{self._settings.model}' can't be run", hint=_HINT) from error
         if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
             raise EmbedderError(f"the model '{self._settings.model}' gives no vectors that can be used", hint=_HINT)
@@ -131,7 +136,9 @@ def _load(models: Models, settings: EmbedSettings) -> Model:
         if settings.model.casefold() == RECOMMENDED and RECOMMENDED not in known:
             _describe_recommended(models)
         return models(model_name=settings.model, **options)
-    except Exception as error:  # the runtime's errors have no root of their own
+    except Exception as error:
+        if not errors.raised_by(error, *_LIBRARIES):
+            raise
         raise EmbedderError(f"the model '{settings.model}' can't be loaded", hint=_HINT) from error
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from knapper import errors
 from knapper.index.embed import EmbedderError
 from knapper.index.embedders.forms import clean, normalise
 
@@ -157,7 +158,9 @@ def _read_tokenizer(path: Path) -> Tokenizer:
         raise EmbedderError(f"the embedder's file {path} is missing", hint=_HINT)
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing narrower
+    except Exception as error:
+        if not errors.raised_by(error, "tokenizers"):
+            raise
         raise EmbedderError(f"the embedder's file {path} is damaged", hint=_HINT) from error
     tokenizer.encode_special_tokens = True  # "<s>" in a note is HTML
     tokenizer.no_truncation()

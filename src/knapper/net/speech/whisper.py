@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import BinaryIO, Final, Protocol, cast
 
+from knapper import errors
 from knapper.net.speech.transcripts import Audio, Segment, Transcriber, TranscriberError, Transcript
 
+_LIBRARIES: Final = ("av", "ctranslate2", "huggingface_hub", "onnxruntime")
+"""What the extra stands on; their errors have no root of their own."""
 _HINT: Final = "check audio.model and the connection that it is fetched over; a model's folder will do too"
 
 
@@ -93,7 +96,9 @@ class Whisper(Transcriber):
                     Segment(text=piece.text.strip(), start_s=round(piece.start, 3), stop_s=round(piece.end, 3))
                     for piece in pieces
                 ]
-            except Exception as error:  # the libraries' errors have no root of their own
+            except Exception as error:
+                if not errors.raised_by(error, *_LIBRARIES):
+                    raise
                 raise TranscriberError(
                     f"'{audio.name}' can't be transcribed ({type(error).__name__})",
                     hint="check that the file is what its ending says",
@@ -115,7 +120,9 @@ class Whisper(Transcriber):
         models = self._models or _installed()
         try:
             return models(self._name, device="auto", compute_type="default")
-        except Exception as error:  # the libraries' errors have no root of their own
+        except Exception as error:
+            if not errors.raised_by(error, *_LIBRARIES):
+                raise
             raise TranscriberError(
                 f"the model '{self._name}' can't be loaded ({type(error).__name__})",
                 hint=_HINT,
