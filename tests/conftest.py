@@ -6,8 +6,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("knapper", deadline=None, print_blob=True)
-hypothesis.settings.load_profile("knapper")
+hypothesis.settings.register_profile("knapper", deadline=None, print_blob=True, derandomize=True)
+hypothesis.settings.register_profile("explore", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("knapper")  # the same cases each time; `--hypothesis-profile=explore` looks for others
 
 SLOW_TIMEOUT_S = 120
 PROPERTY_TIMEOUT_S = 90

@@ -196,6 +196,24 @@ def test_a_bases_links_follow(tmp_path: Path) -> None:
     assert world.text("q.base") == raw.replace("a/N", "b/N")
 
 
+def test_a_link_that_no_longer_path_can_tell_apart_but_still_leads_right_is_left_alone(tmp_path: Path) -> None:
+    world = relinking.make(tmp_path, {"B": "", "C.md": "# H", "N.md": "[t](B) text"})
+
+    draft = world.move(("B", "a/B"), ("C.md", "a/B.md"))
+
+    assert (draft.notices, draft.rewritten) == ((), ())
+    assert world.meanings()["N.md"] == [("B", "a/B")]
+
+
+def test_a_rewritten_link_to_nothing_at_whose_place_a_file_arrives_is_told(tmp_path: Path) -> None:
+    world = relinking.make(tmp_path, {"B.md": "[t](./a/C)", "d/C.md": "# H"})
+
+    draft = world.move(("B.md", "a/B.md"), ("d/C.md", "a/C.md"))
+
+    assert world.meanings()["a/B.md"] == [("./C", "a/C.md")]
+    assert any("led nowhere" in notice for notice in draft.notices)
+
+
 def test_files_in_strange_encodings_are_left_alone_where_they_must_be(tmp_path: Path) -> None:
     world = relinking.make(tmp_path, {"N.md": ""})
     (world.root / "latin.md").write_bytes(b"caf\xe9 [[N]]\n")

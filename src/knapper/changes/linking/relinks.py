@@ -44,8 +44,10 @@ def rewrite(page: Page, relocation: Relocation, habit: Habit, pasts: Sequence[Pa
             continue
         found = found or next(link_styles.choose(aim, habit, relocation.after), None)
         if found is None or not page.takes(found[1]):
-            broken.append(link_edits.broken(page, link, aim.new))
+            if relocation.after.resolve(link.target, aim.source).path != aim.new:
+                broken.append(link_edits.broken(page, link, aim.new))
         elif found[1] != _written(page.raw, link):
+            healed += not aim.is_file and relocation.after.resolve(found[0], aim.source).path is not None
             span = (link.target_start, link.target_stop)
             splice = Splice(start=span[0], stop=span[1], new=found[1])
             edits[span] = Edit(
