@@ -24,7 +24,7 @@ from tests.tools import opened
 NOTES = {
     "A.md": "# A\n\nAlpha grows tall.\n",
     "B.md": "# B\n\nBeta stays small.\n",
-    "C.md": "# C\n\nGamma is red.\n",
+    "G.md": "# G\n\nGamma is red.\n",
 }
 USAGE = RequestUsage(input_tokens=60, output_tokens=40)
 _KINDS = {

@@ -157,7 +157,7 @@ def test_a_note_that_changes_in_another_vault_makes_stale_what_cites_it(world: W
     (root / "Plans/Fence.md").write_text(FENCE.replace("900", "800"), encoding="utf-8")
 
     assert world.node(again, "root").cached
-    assert world.runs.stale(run.id, world.engine) == {"root": ["work:Plans/Fence.md"]}
+    assert world.runs.stale(run.id, world.context) == {"root": ["work:Plans/Fence.md"]}
     _ = world.go_on(run.id, replay="stale")
     assert ("answer", "T") in world.brain.asked
 

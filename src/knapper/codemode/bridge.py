@@ -68,6 +68,11 @@ class Bridge:
         return (*(("read_file",) if can_read else ()), *(("http_get",) if can_get else ()))
 
     @property
+    def others(self) -> tuple[str, ...]:
+        """Name the other vaults that the script has looked into."""
+        return tuple(self._others)
+
+    @property
     def reads(self) -> Mapping[tuple[str, str], str]:
         """Give the hashes of the notes that the script has read, by vault and path."""
         return dict(self._read)

@@ -59,9 +59,9 @@ def _used(trials: Trials, wanted: Needs, answer: Answer, checkpoint: str) -> Ret
 
 
 def _kept(trials: Trials, found: Mapping[str, JSONValue]) -> Retrieval | None:
-    """Read what was kept with the question; None where a note that it rests on isn't as it was."""
+    """Read what was kept with the question; None where it rests on no note, or on one that isn't as it was."""
     reads = tuple(Read(**cast("dict[str, str]", one)) for one in _dicts(found, "reads"))
-    if not all(_is_same(trials, one) for one in reads):
+    if not reads or not all(_is_same(trials, one) for one in reads):
         return None
     written = [
         Written(

@@ -191,6 +191,7 @@ def _joined(found: Retrieval, tried: Sequence[Retrieval], notes: Sequence[str]) 
     """Put the attempts and the costs of all tries into the one that is used."""
     return replace(
         found,
+        others=tuple(dict.fromkeys(name for one in tried for name in one.others)),
         attempts=tuple(attempt for one in tried for attempt in one.attempts),
         usage=sum((one.usage for one in tried), Usage()),
         notes=(*found.notes, *notes),

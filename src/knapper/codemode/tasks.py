@@ -152,6 +152,8 @@ class Retrieval:
     why: str = ""
     reads: tuple[Read, ...] = ()
     """Notes that the context rests on, cited or not, as they were: if one changes, the context is stale."""
+    others: tuple[str, ...] = ()
+    """Other vaults that were looked into, whether or not anything was found there."""
     used_tools: bool = False
     """Whether it may rest on other notes as well, since the script has called tools."""
     attempts: tuple[Attempt, ...] = ()

@@ -65,6 +65,7 @@ class Trials:
             queries=found.queries,
             why=found.why,
             reads=witness.reads,
+            others=witness.others,
             used_tools=witness.used_tools,
             attempts=(attempt,),
             usage=draft.usage,
@@ -83,6 +84,7 @@ class Trials:
             tier=tier,
             queries=gathered.queries,
             reads=reads_of(gathered.citations),
+            others=self.options.vaults,
             attempts=(Attempt(step="direct", score=score),),
             usage=Usage(),
         )

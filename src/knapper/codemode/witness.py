@@ -56,6 +56,11 @@ class Witness:
         return tuple(Read(vault=vault, path=path, hash=one) for (vault, path), one in self._bridge.reads.items())
 
     @property
+    def others(self) -> tuple[str, ...]:
+        """Name the other vaults that the script has looked into."""
+        return self._bridge.others
+
+    @property
     def is_full(self) -> bool:
         """Tell whether there was more than is remembered."""
         return self._kept >= MOST_KEPT

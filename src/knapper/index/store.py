@@ -136,6 +136,11 @@ class Store:
         row = self.database.reader().execute("SELECT hash FROM files WHERE path = ?", (path,)).fetchone()
         return str(row[0]) if row else ""
 
+    def hashes(self) -> list[tuple[NotePath, NotePath, str]]:
+        """List the notes by path: each with the file that it leads to, if it is a link, or itself, and its hash."""
+        rows = self.database.reader().execute("SELECT path, target, hash FROM files WHERE kind = 'note' ORDER BY path")
+        return [(NotePath(path), NotePath(target or path), str(hash_)) for path, target, hash_ in rows]
+
     def properties_of(self, path: NotePath) -> dict[str, JSONValue]:
         """Give the properties that the index holds of a note; empty where it has none, or doesn't know the note."""
         row = self.database.reader().execute("SELECT properties FROM files WHERE path = ?", (path,)).fetchone()

@@ -17,7 +17,7 @@ from knapper.agents.run.strategies import Strategy
 from knapper.tools import foreign
 from knapper.tools.context import Context
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of how prompts are put together; another one makes all that was kept useless."""
 _SOURCES: Final = TypeAdapter(tuple[Source, ...])
 _NODE: Final = TypeAdapter(Node)

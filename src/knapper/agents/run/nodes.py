@@ -22,6 +22,10 @@ SKIP: Final = "skip"
 """What a person can answer, beside saying where to look."""
 
 
+ALL: Final = "**"
+"""In a source's path: all notes of the vault, with a hash over all of theirs. A node that found none rests on that."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Name a stretch of a note that was used, and the note's hash then."""
@@ -54,6 +58,8 @@ class Found:
     """Places that can be cited."""
     reads: tuple[Source, ...] = ()
     """Notes that it rests on beside these."""
+    others: tuple[str, ...] = ()
+    """Other vaults that were looked into."""
     score: float = 0.0
     parts: dict[str, float] = field(default_factory=dict[str, float])
     """What the score is made of."""
@@ -67,6 +73,11 @@ class Found:
     """What a person should hear of it."""
     checkpoint: str = ""
     """The id of what a person is asked about it."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether no note was found; what a person said in their own words is something."""
+        return not self.sources and not (self.context.strip() and (self.reads or self.checkpoint))
 
     @property
     def all_sources(self) -> tuple[Source, ...]:

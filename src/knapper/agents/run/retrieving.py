@@ -1,14 +1,16 @@
 """Find what a node needs, keep it, and ask a person where nothing was found and much depends on it."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from knapper.agents.run import freshness
 from knapper.agents.run.asking import Account, Asker
 from knapper.agents.run.cache import Cache
 from knapper.agents.run.engine import Engine, Need
 from knapper.agents.run.events import Checkpoint
-from knapper.agents.run.nodes import GO_ON, SKIP, Asking, Found, Node
+from knapper.agents.run.nodes import GO_ON, SKIP, Asking, Found, Node, Source
 from knapper.agents.run.records import Order
 from knapper.agents.run.tree import Tree
 from knapper.codemode.tasks import Regenerations, Thresholds
@@ -38,6 +40,7 @@ class Retrieving:
         self._asker = asker
         self._cache = cache
         self._context = cache.context
+        self._known: tuple[int, Source] | None = None
         self._regenerations = Regenerations(Thresholds().regens_per_run, used)
 
     async def find(self, tree: Tree, node: Node) -> None:
@@ -54,12 +57,13 @@ class Retrieving:
             return
         account = Account()
         before = node.spent
+        base = await asyncio.to_thread(self._base)
         _ = tree.change(node.id, "retrieving", state="running")
         try:
             found = await self._ask(node, account)
         finally:
             node = tree.change(node.id, spent=before + account.spent)
-        node = tree.change(node.id, found=found)
+        node = tree.change(node.id, found=await self._based(found, base))
         await self._settle(tree, node)
         tree.tell_usage()
 
@@ -88,12 +92,29 @@ class Retrieving:
         """Look once more, with what the person said."""
         account = Account()
         before = node.spent
+        base = await asyncio.to_thread(self._base)
         try:
             found = await self._ask(node, account, word)
         finally:
             node = tree.change(node.id, spent=before + account.spent)
         if found.context.strip() or not node.found:
+            found = await self._based(found, base)
             _ = tree.change(node.id, found=replace(found, tier="C"))
+
+    def _base(self) -> Source:
+        """Give all notes as they are before they are looked through; worked out once for each state of the index."""
+        _ = self._context.freshen(meaning=False)
+        generation = self._context.index.store.generation()
+        if self._known is None or self._known[0] != generation:
+            self._known = (generation, freshness.everything(self._context))
+        return self._known[1]
+
+    async def _based(self, found: Found, base: Source) -> Found:
+        """Have a node that found nothing rest on all notes, since a new one may say what it looked for."""
+        if not found.is_empty:
+            return found
+        others = [await asyncio.to_thread(freshness.everything, self._context, name) for name in found.others]
+        return replace(found, reads=(*found.reads, base, *others))
 
     async def _ask(self, node: Node, account: Account, word: str = "") -> Found:
         need = Need(
