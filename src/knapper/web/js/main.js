@@ -135,7 +135,11 @@ function talking(parts, does) {
 /** Make what goes on beside the conversation. */
 function working(parts, does) {
   parts.runs = new Runs(api, { ...does, ...opening(parts) });
-  parts.waiting = new Waiting(api, { ...does, open: (run) => parts.conversation.openRun(run) });
+  const open = (run) => {
+    parts.runs.leave();
+    return parts.conversation.openRun(run);
+  };
+  parts.waiting = new Waiting(api, { ...does, open });
   parts.journal = new Journal(api, parts.panel, {
     ...does,
     openNote: (path) => parts.passages.link({ target: path }),
