@@ -47,6 +47,19 @@ def narrowed(context: Context, asker: Client) -> Context:
     return replace(context, view=view, open_writer=writer, scripting=scripting)
 
 
+def covers(wider: Policy, narrower: Policy) -> bool:
+    """Tell whether whoever sees by one policy sees all that is seen by another one, as far as the rules' words tell.
+
+    Rules are compared, not what they match: the answer may be no where it could be yes, and never the other way round.
+    """
+    if any(pattern.startswith("!") for pattern in narrower.hidden):
+        hides = wider.hidden == narrower.hidden
+    else:
+        hides = set(wider.hidden) <= set(narrower.hidden)
+    known = {narrower.read, narrower.within}
+    return hides and all(lines in known for lines in (wider.read, wider.within) if lines)
+
+
 def grants(own: Grants, asker: Grants) -> Grants:
     """Join what an agent and its client may change: only what both may, in the way of the stricter one.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from knapper.agents import models, usage
@@ -15,7 +15,7 @@ from knapper.agents.run.records import Limits
 from knapper.agents.run.runs import Runs
 from knapper.agents.run.strategies import Strategies
 from knapper.agents.run.wording import Wording
-from knapper.app import model_choice
+from knapper.app import model_choice, narrowing
 from knapper.app.chats import CLIENT, now
 from knapper.app.scripting import Scripts
 from knapper.changes.writer import Asked
@@ -24,6 +24,8 @@ from knapper.codemode import checkpoints
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
+
+    from pydantic_ai.models import Model
 
     from knapper.agents.run.engine import AskPerson
     from knapper.agents.run.events import Checkpoint
@@ -70,29 +72,66 @@ class TaskRuns:
         own = settings.model
         wanted = model_choice.wanted(settings, model)
         patience = Patience(timeout_s=own.timeout_s, retries=own.retries)
-        beside = settings.config_file.parent
+        opened = models.open_model(wanted, model_choice.keys(settings).find, patience)
+
+        def context_of(run_id: str) -> Context:
+            return self._context(run_id, roots, hosts)
+
+        return replace(self.engine_of(opened, str(wanted[0]), person), context_of=context_of)
+
+    def engine_of(self, model: Model, name: str, person: AskPerson | None = None) -> Engine:
+        """Give what works with a model that is open.
+
+        Args:
+            model: The model.
+            name: What it is called.
+            person: Asks a person; None where nobody is there.
+        """
+        settings = self.hub.settings
+        prompts = settings.config_file.parent / "prompts"
         return Engine(
-            model=models.open_model(wanted, model_choice.keys(settings).find, patience),
-            name=str(wanted[0]),
+            model=model,
+            name=name,
             store=self.store,
             folder=self.runs.folder,
-            context_of=lambda run: self._context(run, roots, hosts),
+            context_of=self.context,
             retrieve=Finding(checkpoints=self.checkpoints),
-            words=Wording(folder=beside / "prompts"),
+            words=Wording(folder=prompts),
             strategies=strategies(settings),
-            prompts=Prompts(folder=beside / "prompts"),
+            prompts=Prompts(folder=prompts),
             meter=self.meter,
             person=person,
-            context_tokens=own.context_tokens,
+            context_tokens=settings.model.context_tokens,
         )
 
-    async def elsewhere(self, point: Checkpoint) -> str:
-        """Wait for a person's answer on whatever surface: the `person` of an engine where nobody sits beside it."""
-        return await finding.polled(self.checkpoints, point)
+    def context(self, run_id: str) -> Context:
+        """Give the vault as a run sees it: what both the agent and the client may see on whose behalf it is.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        return self._context(run_id, (), ())
+
+    async def elsewhere(self, point: Checkpoint, *, most_s: float = 0) -> str:
+        """Wait for a person's answer on whatever surface: the `person` of an engine where nobody sits beside it.
+
+        Args:
+            point: What is asked.
+            most_s: How long to wait for them; 0 for as long as it takes.
+        """
+        return await finding.polled(self.checkpoints, point, most_s=most_s)
 
     def is_ready(self) -> bool:
         """Tell whether the sandbox can run scripts at once, or has to be prepared first."""
         return self.scripts.sandbox().code.is_ready()
+
+    def check_sandbox(self) -> None:
+        """See that scripts can be run here, be it after some seconds in which the sandbox is prepared.
+
+        Raises:
+            SetupError: They can't (code ``no_sandbox``).
+        """
+        _ = self.scripts.sandbox().code.file
 
     def close(self) -> None:
         """Close what is open; the hub stays open."""
@@ -111,9 +150,11 @@ class TaskRuns:
         """Close them."""
         self.close()
 
-    def _context(self, run: str, roots: Sequence[str], hosts: Sequence[str]) -> Context:
+    def _context(self, run_id: str, roots: Sequence[str], hosts: Sequence[str]) -> Context:
+        asker = self.hub.settings.client(self.store.get(run_id).order.client)
+
         def opened(vault: str) -> Context:
-            return self.hub.context(client=CLIENT, vault=vault, asked=Asked(run=run))
+            return narrowing.narrowed(self.hub.context(client=CLIENT, vault=vault, asked=Asked(run=run_id)), asker)
 
         if not roots and not hosts:
             return opened(self.vault)  # with the hub's own sandbox

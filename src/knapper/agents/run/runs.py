@@ -87,6 +87,15 @@ class Runs:
         self.store.ask_to_cancel(run.id)
         return True
 
+    def check_idle(self, run_id: str) -> None:
+        """See that nobody carries a run out.
+
+        Raises:
+            ConflictError: Somebody does (code ``run_busy``).
+        """
+        with locks.hold(self.folder, run_id):
+            pass
+
     def delete(self, run_id: str) -> None:
         """Forget a run; what it wrote stays, and can be undone.
 
@@ -159,6 +168,19 @@ async def carry_out(
         anew = _forget(engine, run, tree, replay)
         tell(RunStarted(run=run.brief(), resumed=resumed))
         return await _watched(Execution(engine, run, tree, anew))
+
+
+def settle(engine: Engine, run_id: str) -> None:
+    """Keep that a run was ended before it began; one that had begun has kept its end itself.
+
+    Raises:
+        NotFound: There is no such run.
+    """
+    run = engine.store.get(run_id)
+    if run.state == "pending":
+        leaves = engine.is_leaving()
+        why = INTERRUPTED if leaves else CANCELLED
+        _ = engine.store.save(replace(run, state="interrupted" if leaves else "cancelled", reasons=(why,)))
 
 
 async def _watched(execution: Execution) -> Run:

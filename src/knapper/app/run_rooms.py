@@ -1,0 +1,281 @@
+"""Hold the runs of a server: each client has its own, and a person sees others' that show nothing hidden from it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from knapper.agents.run import export, finding, watching
+from knapper.agents.run import runs as running
+from knapper.app import model_choice, narrowing, run_options, run_orders, runs
+from knapper.app.chats import CLIENT
+from knapper.app.runs import TaskRuns
+from knapper.changes.writer import Asked
+from knapper.errors import Ambiguous, BadInput, NotFound
+from knapper.tools import answers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from knapper.agents.run.engine import AskPerson, Engine
+    from knapper.agents.run.events import Checkpoint as Point
+    from knapper.agents.run.nodes import Node
+    from knapper.agents.run.records import Limits, Run
+    from knapper.agents.run.runs import Shown
+    from knapper.app.hub import Hub
+    from knapper.app.run_orders import Wanted
+    from knapper.codemode.checkpoints import Checkpoint
+    from knapper.tools.shapes import Answer
+    from knapper.vault.grants import Grants
+    from knapper.vault.outline import JSONValue
+
+ANSWER_S: Final = 600.0
+"""How long a run that a person began waits for a person's answer before it goes on without."""
+OpenEngine = Callable[[TaskRuns, str, "AskPerson | None"], "Engine"]
+"""Opens what works for runs: from a model's name, empty for the configured one, and who asks a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """Hold a run that is to be carried out, with what does it."""
+
+    run: Run
+    engine: Engine
+    replay: str = ""
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRoom:
+    """Hold what one client sees of a vault's runs, and does with them; any thread may use it."""
+
+    client: str
+    tasks: TaskRuns
+    open_engine: OpenEngine
+
+    @property
+    def grants(self) -> Grants:
+        """Give what the client may do."""
+        return self.tasks.hub.settings.client(self.client).grants
+
+    def runs(self, limit: int, offset: int) -> tuple[Sequence[Run], int]:
+        """List the runs that the client sees, the last begun first; tells how many there are, too."""
+        return self.tasks.runs.runs(limit=limit, offset=offset, clients=self._clients())
+
+    def show(self, run_id: str) -> Shown:
+        """Give a run with its nodes.
+
+        Raises:
+            NotFound: There is none of that id, or the client doesn't see it (code ``no_run``).
+        """
+        try:
+            found = self.tasks.runs.show(run_id)
+        except (NotFound, Ambiguous):
+            raise _no_run(run_id) from None
+        if found.run.id != run_id or found.run.order.client not in self._clients():
+            raise _no_run(run_id)
+        return found
+
+    def node(self, run_id: str, node_id: str) -> Node:
+        """Give a node with all that it did.
+
+        Raises:
+            NotFound: There is no such run, or no such node in it (code ``no_node``).
+        """
+        found = next((node for node in self.show(run_id).nodes if node.id == node_id), None)
+        if found is None:
+            hint = "the run itself lists its nodes"
+            raise NotFound(f"the run has no node '{node_id[:40]}'", hint=hint, code="no_node")
+        return found
+
+    def stale(self, run_id: str) -> Mapping[str, Sequence[str]]:
+        """List the nodes whose notes have changed since, each with those notes; errors are those of `show`."""
+        run = self.show(run_id).run
+        return self.tasks.runs.stale(run.id, self.tasks.context(run.id))
+
+    def begin(self, wanted: Wanted) -> Going:
+        """Keep a new run; nothing is asked or read yet.
+
+        Raises:
+            SetupError: There is no model, or no sandbox for its scripts.
+            NotFound: There is no such strategy.
+            RefusedError: It asks for more than the client may have.
+            BadInput: The task can't be one.
+        """
+        settings = self.tasks.hub.settings
+        order = run_orders.order(settings, wanted, self.grants)
+        model_choice.check(settings, wanted.model, self.grants)
+        engine = self._engine(wanted.model)
+        if order.code_mode:
+            self.tasks.check_sandbox()
+        self._check_rules()
+        return Going(run=running.begin(engine, order), engine=engine)
+
+    def go_on(self, run_id: str, replay: str, limits: Mapping[str, float]) -> Going:
+        """Make a run that has ended ready to go on.
+
+        Args:
+            run_id: The run's.
+            replay: ``stale``, a node's id, or empty.
+            limits: What it may take beyond what it had.
+
+        Raises:
+            NotFound: There is no such run or node.
+            ConflictError: It goes on (code ``run_busy``).
+            SetupError: There is no model.
+            RefusedError: It asks for more than the client may have.
+        """
+        run = self.show(run_id).run
+        if replay and replay != running.STALE:
+            _ = self.node(run_id, replay)
+        self.tasks.runs.check_idle(run.id)
+        if run.order.code_mode:
+            self.tasks.check_sandbox()
+        allowed = run_orders.limits(self.tasks.hub.settings, limits, self.grants, run.order.limits)
+        return Going(run=run, engine=self._engine(run.model), replay=replay, limits=allowed)
+
+    def cancel(self, run_id: str) -> bool:
+        """Ask for a run's end, whichever process carries it out; tells whether one does. Errors are those of `show`."""
+        return self.tasks.runs.cancel(self.show(run_id).run.id)
+
+    def delete(self, run_id: str) -> None:
+        """Forget a run with what it asked; what it wrote stays.
+
+        Raises:
+            NotFound: There is no such run.
+            ConflictError: It goes on (code ``run_busy``).
+        """
+        run = self.show(run_id).run
+        self.tasks.runs.delete(run.id)
+        _ = self.tasks.checkpoints.forget(run.id)
+
+    def export(self, run_id: str, to: str) -> Answer:
+        """Propose a run's answer as a note, or with its parts' in a folder, by the client's own rules.
+
+        Raises:
+            NotFound: There is no such run.
+            BadInput: It has no answer yet (code ``run_unanswered``).
+            KnapError: The notes can't be made.
+        """
+        found = self.show(run_id)
+        run = found.run
+        if not run.answer:
+            raise BadInput(f"the run {run.id} has no answer yet", hint="let it go on first", code="run_unanswered")
+        asked = Asked(run=run.id, propose=True, reason=f"run {run.id}")
+        context = self.tasks.hub.context(client=self.client, vault=self.tasks.vault, asked=asked)
+        return answers.several(context, export.requests(run, found.nodes, to))
+
+    def options(self) -> dict[str, JSONValue]:
+        """Tell what a run may be: strategies, ranges, and whether a model and the sandbox are there."""
+        return run_options.shown(self.tasks, self.grants, lambda: self._engine("").name)
+
+    def waiting(self, run_id: str) -> Sequence[Checkpoint]:
+        """List what a run asks a person, and nobody has answered; the client sees the run."""
+        return self.tasks.checkpoints.waiting(run_id)
+
+    def questions(self, run_id: str) -> Sequence[Point]:
+        """List the same as it is told while the run goes on; errors are those of `show`."""
+        open_ids = {one.id for one in self.waiting(run_id)}
+        asked = (watching.of(node) for node in self.show(run_id).nodes if node.asking)
+        return [one for one in asked if one.id in open_ids]
+
+    def answer(self, run_id: str, checkpoint: str, word: str) -> Checkpoint:
+        """Answer what a run asks: ``go on``, ``skip``, notes by their paths, or where to look in one's own words.
+
+        Raises:
+            NotFound: There is no such run, or it doesn't ask that (code ``no_checkpoint``).
+            RefusedError: The client is no person.
+            ConflictError: It is answered already.
+        """
+        run = self.show(run_id).run
+        asked = self.tasks.checkpoints.get(checkpoint)
+        if asked.run != run.id:
+            raise NotFound(f"there is no question '{checkpoint[:100]}'", code="no_checkpoint")
+        said = finding.answer_of(self.tasks.context(run.id), word.strip())
+        return self.tasks.checkpoints.answer(asked.id, said, self.grants)
+
+    def _engine(self, model: str) -> Engine:
+        person = self._asked_elsewhere if self.grants.is_person else None
+        return self.open_engine(self.tasks, model, person)
+
+    def _asked_elsewhere(self, point: Point) -> Awaitable[str]:
+        return self.tasks.elsewhere(point, most_s=ANSWER_S)
+
+    def _check_rules(self) -> None:
+        """See that what the client and its agent may see can be joined, before a run finds out."""
+        hub = self.tasks.hub
+        asker = hub.settings.client(self.client)
+        _ = narrowing.narrowed(hub.context(client=CLIENT, vault=self.tasks.vault), asker)
+        _ = narrowing.grants(hub.settings.client(CLIENT).grants, asker.grants)
+
+    def _clients(self) -> Sequence[str]:
+        """Name those whose runs the client sees: itself; for a person also those that see nothing hidden from it."""
+        if not self.grants.is_person:
+            return (self.client,)
+        hub, vault = self.tasks.hub, self.tasks.vault
+        own = hub.context(client=self.client, vault=vault).view.policy
+        agent = hub.context(client=CLIENT, vault=vault)
+        return [
+            name
+            for name in self.tasks.store.clients()
+            if name == self.client
+            or narrowing.covers(own, narrowing.narrowed(agent, hub.settings.client(name)).view.policy)
+        ]
+
+
+class RunRooms:
+    """Hold the rooms of a server's clients; any thread may ask for one."""
+
+    def __init__(
+        self, hub: Hub, open_engine: OpenEngine | None = None, is_leaving: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Begin without any.
+
+        Args:
+            hub: The vaults; it stays open, and is the caller's to close.
+            open_engine: Opens what works for runs; None for what the configuration says.
+            is_leaving: Tells whether the server ends.
+        """
+        self._hub = hub
+        self._open_engine = open_engine or _configured
+        self._is_leaving = is_leaving
+        self._lock = threading.Lock()
+        self._vaults: dict[str, TaskRuns] = {}
+
+    def room(self, client: str, vault: str = "") -> RunRoom:
+        """Give a client's room in a vault.
+
+        Args:
+            client: Who asks.
+            vault: The vault's name; empty for the first.
+
+        Raises:
+            NotFound: There is no such vault.
+            StorageError: The runs can't be opened.
+        """
+        name = self._hub.open(vault).vault.name
+        with self._lock:
+            tasks = self._vaults.get(name)
+            if tasks is None:
+                tasks = self._vaults[name] = runs.open_runs(self._hub, name)
+        return RunRoom(client=client, tasks=tasks, open_engine=self._engine)
+
+    def close(self) -> None:
+        """Close all runs."""
+        with self._lock:
+            for tasks in self._vaults.values():
+                tasks.close()
+            self._vaults.clear()
+
+    def _engine(self, tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
+        return replace(self._open_engine(tasks, model, person), is_leaving=self._is_leaving)
+
+
+def _configured(tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
+    return tasks.engine(model, person=person)
+
+
+def _no_run(run_id: str) -> NotFound:
+    return NotFound(f"there is no run '{run_id[:80]}'", hint="GET /runs lists them", code="no_run")
