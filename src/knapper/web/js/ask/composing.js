@@ -54,9 +54,7 @@ export class Composing {
   }
 
   #said(found) {
-    const { toggles, added } = this.choice;
-    const isAlone = toggles.task && !this.does.file() && !added.length; // then the scout is switched on by itself
-    if (!this.choice.isChat) this.switches.say(found, toggles.scout || isAlone);
+    if (!this.choice.isChat) this.switches.say(found);
   }
 
   #folded(isOpen) {

@@ -45,13 +45,16 @@ export class Gathering {
   }
 
   #draw(found) {
-    const { notes, removed = [], notices = [] } = found;
+    const { notes, removed = [], notices = [], cut } = found;
+    const others = notices.filter((text) => !text.startsWith("the token limit"));
     fill(this.head, `${count(notes.length, "note")}, ${count(found.tokens, "token")}`);
     fill(
       this.list,
       noteList(notes, this.does.openNote),
       removed.length ? leftOut(removed, this.does.openNote) : null,
-      notices.filter((text) => !text.startsWith("the token limit")).map((text) => el("p", { class: "notice" }, text)),
+      cut ? el("p", { class: "notice" }, `Only the beginning of ${cut} goes in.`) : null,
+      found.explored ? el("p", { class: "quiet" }, "The scout chooses more, once the task begins.") : null,
+      others.map((text) => el("p", { class: "notice" }, text)),
     );
     this.copy.disabled = !notes.length;
   }
@@ -61,9 +64,9 @@ export class Gathering {
 export function noteList(notes, openNote) {
   const rows = notes.map((one) => {
     const name = button(short(one.path), () => openNote(one.path), { class: "cite", title: one.path });
-    const size = one.tokens ? el("span", { class: "quiet size" }, ` ${count(one.tokens, "token")}`) : null;
+    const about = [one.why ?? one.source, one.tokens ? count(one.tokens, "token") : ""].filter(Boolean).join(" · ");
     const reason = one.reason ? el("p", { class: "reason" }, one.reason) : null;
-    return el("li", {}, name, " ", el("span", { class: "quiet" }, one.why ?? one.source ?? ""), size, reason);
+    return el("li", {}, name, " ", el("span", { class: "quiet" }, about), reason);
   });
   return el("ul", { class: "note-list" }, rows);
 }

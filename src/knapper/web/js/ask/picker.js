@@ -18,7 +18,7 @@ export class Picker {
     this.at = -1;
     this.asked = 0;
     const id = `picker-${++made}`;
-    this.list = el("ul", { id, class: "picker-list", role: "listbox", "aria-label": label, hidden: true });
+    this.list = el("ul", { id, class: "picker-list", role: "listbox", "aria-label": "What fits", hidden: true });
     this.input = el("input", {
       type: "text",
       role: "combobox",

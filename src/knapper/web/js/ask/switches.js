@@ -27,7 +27,8 @@ export class Switches {
         "aria-controls": "choosing",
         onclick: () => this.fold(!this.isOpen),
       },
-      "Notes and rules",
+      "Notes",
+      el("span", { class: "wide-only" }, " and rules"),
     );
     this.told = el("span", { class: "quiet told", role: "status" });
     const group = el("div", { class: "toggles", role: "group", "aria-label": "Agents" }, [...this.buttons.values()]);
@@ -59,11 +60,10 @@ export class Switches {
   }
 
   /** Say how much would go in. */
-  say(gathered, isExploring) {
-    const notes = gathered.notes.length;
-    const looking = isExploring ? (notes ? ", and what the scout finds" : "") : "";
-    const text = notes || !isExploring ? `${count(notes, "note")} · ${count(gathered.tokens, "token")}${looking}` : "";
-    fill(this.told, text || "the scout finds the notes");
+  say({ notes, tokens, explored }) {
+    const size = `${count(notes.length, "note")} · ${count(tokens, "token")}`;
+    if (!explored) fill(this.told, size);
+    else fill(this.told, notes.length ? `${size}, and what the scout finds` : "the scout finds the notes");
   }
 
   #toggle(name) {
