@@ -61,8 +61,23 @@ class Desk:
         Raises:
             NotFound: There is no such preset.
         """
-        own = self.opened.presets.find(preset) if preset else self._configured()
-        return choices.allowed(choices.seen(own, self.acting("").view), self.client.grants)
+        if preset:
+            return self._own(self.opened.presets.find(preset))
+        own = self.configured()
+        return replace(own, toggles=self.switches.toggles(own.toggles))
+
+    def configured(self) -> Preset:
+        """Give what the configuration says, as far as the client may see and do it.
+
+        Raises:
+            SetupError: All agents are switched off.
+        """
+        return self._own(pipelines.configured(self.opened.hub.settings))
+
+    def presets(self) -> list[Preset]:
+        """List the presets as the client may see them."""
+        view = self.acting("").view
+        return [choices.seen(one, view) for one in self.opened.presets.list()]
 
     def answering(self, model: str = "") -> Answering:
         """Open the models; nothing is sent yet.
@@ -138,9 +153,8 @@ class Desk:
             orchestrate=made.orchestrate if order.orchestrate is None else order.orchestrate,
         ).settled()
 
-    def _configured(self) -> Preset:
-        own = pipelines.configured(self.opened.hub.settings)
-        return replace(own, toggles=self.switches.toggles(own.toggles))
+    def _own(self, preset: Preset) -> Preset:
+        return choices.allowed(choices.seen(preset, self.acting("").view), self.client.grants)
 
 
 class Tasking:

@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from knapper.errors import SetupError
 from knapper.server import auth, replies
-from knapper.server.http import chat_asking, chat_document, chat_replies, chat_stream, sessions
+from knapper.server.http import ask, chat_asking, chat_document, chat_replies, chat_stream, presets, sessions
 from knapper.server.http.app import Mount
+from knapper.server.http.ask_tasks import Tasks
 from knapper.server.http.chat_asking import VAULT, Take
 from knapper.server.http.chat_document import Shown
 from knapper.server.http.chat_turns import Talks
@@ -39,7 +40,7 @@ _BY_ID: Final = (_MESSAGE, _FILE, VAULT)
 
 
 def mount(hub: Hub, stop: Stop, open_chatting: Callable[[], Chatting] | None = None) -> Mount:
-    """Make what answers below ``/chat`` and ``/sessions``.
+    """Make what answers below ``/chat``, ``/sessions``, ``/ask`` and ``/presets``.
 
     Args:
         hub: The vaults; it stays open, and is the caller's to close.
@@ -47,6 +48,7 @@ def mount(hub: Hub, stop: Stop, open_chatting: Callable[[], Chatting] | None = N
         open_chatting: Opens what holds the chats; None for what the configuration says.
     """
     talks = Talks(open_chatting or (lambda: _configured(hub)))
+    tasks = Tasks(talks)
 
     @asynccontextmanager
     async def lifespan() -> AsyncGenerator[None]:
@@ -56,9 +58,11 @@ def mount(hub: Hub, stop: Stop, open_chatting: Callable[[], Chatting] | None = N
             yield
         finally:
             forget()
+            await tasks.shut()
             await talks.shut()
 
-    return Mount(routes=[*map(chat_document.route, (*_shown(talks), *sessions.shown(talks)))], lifespan=lifespan)
+    shown = (*_shown(talks), *sessions.shown(talks), *ask.shown(tasks), *presets.shown(tasks))
+    return Mount(routes=[*map(chat_document.route, shown)], lifespan=lifespan)
 
 
 def _configured(hub: Hub) -> Chatting:

@@ -89,8 +89,12 @@ class Given:
 
     def count(self, name: str, usual: int) -> int:
         """Give a number, or the usual one."""
-        value = cast("int | None", self.values.get(name))
+        value = self.whole(name)
         return usual if value is None else value
+
+    def whole(self, name: str) -> int | None:
+        """Give a whole number; None where it was left out."""
+        return cast("int | None", self.values.get(name))
 
     def number(self, name: str) -> float | None:
         """Give a number; None where it was left out."""
@@ -103,6 +107,10 @@ class Given:
     def texts(self, name: str) -> list[str] | None:
         """Give a list of texts; None where it was left out."""
         return cast("list[str] | None", self.values.get(name))
+
+    def plain(self) -> dict[str, JSONValue]:
+        """Give all that was said, without what is null."""
+        return {name: cast("JSONValue", value) for name, value in self.values.items() if value is not None}
 
     def object(self, name: str) -> "Given":
         """Give an object; empty where it was left out."""

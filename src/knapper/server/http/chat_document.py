@@ -71,6 +71,17 @@ def answer(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {_JSON: {"schema": shape({"success": {"const": True}, **properties})}}
 
 
+def streamed(told: str) -> dict[str, Any]:
+    """Describe a stream of events.
+
+    Args:
+        told: Which there are, in which order.
+    """
+    fields = {"id": _TEXT, "event": _TEXT, "data": {**_TEXT, "contentMediaType": _JSON}}
+    text = f"One of the events; its data is JSON, whose `type` is the event's name. {told}"
+    return {_EVENTS: {"schema": {**shape(fields), "description": text}}}
+
+
 def shape(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Describe an object, all of whose properties are there."""
     return {"type": "object", "properties": dict(properties), "required": list(properties)}
@@ -145,17 +156,11 @@ _TURN: Final[Mapping[str, Any]] = {
     "notes": {"type": "array"},
 }
 REPLY: Final = answer(_TURN)
-STREAM: Final[Mapping[str, Any]] = {
-    _EVENTS: {
-        "schema": {
-            **shape({"id": _TEXT, "event": _TEXT, "data": {**_TEXT, "contentMediaType": _JSON}}),
-            "description": "One of the events; its data is JSON, whose `type` is the event's name. `start` comes "
-            "first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
-            "`question`, `usage` and `error`, as they happen; `done` comes last, with the answer. A lost connection "
-            "doesn't end the turn: GET /chat/{turn_id}/events goes on.",
-        }
-    }
-}
+STREAM: Final[Mapping[str, Any]] = streamed(
+    "`start` comes first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
+    "`question`, `usage` and `error`, as they happen; `done` comes last, with the answer. A lost connection doesn't "
+    "end the turn: GET /chat/{turn_id}/events goes on."
+)
 CANCELLED: Final = answer(
     {"turn_id": _TEXT, "session_id": _TEXT, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
 )

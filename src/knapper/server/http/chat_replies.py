@@ -20,6 +20,9 @@ _STATUSES: Final = {
     "session_busy": statuses.CONFLICT,
     "session_changed": statuses.CONFLICT,
     "no_session": statuses.NOT_FOUND,
+    "no_run": statuses.NOT_FOUND,
+    "not_found": statuses.NOT_FOUND,
+    "web_off": statuses.FORBIDDEN,
     "budget_spent": statuses.FORBIDDEN,
     "bad_input": statuses.UNFIT,
     "internal": statuses.BROKEN,
@@ -38,9 +41,19 @@ def whole(turn: LiveTurn) -> Response:
     shape = _shape(turn, done, told)
     if error is None:
         return replies.Json({"success": True, **shape})
+    return failed(shape, error)
+
+
+def failed(shape: Mapping[str, JSONValue], error: Mapping[str, JSONValue]) -> Response:
+    """Reply with what went wrong, beside what there is.
+
+    Args:
+        shape: What there is.
+        error: As `knapper.agents.events.Error` shows itself.
+    """
     code = str(error["code"])
-    failed = {"success": False, "error": error["error"], "code": code, "hint": error["hint"]}
-    return replies.Json({**shape, **failed}, _STATUSES.get(code, GATEWAY))
+    told = {"success": False, "error": error["error"], "code": code, "hint": error["hint"]}
+    return replies.Json({**shape, **told}, _STATUSES.get(code, GATEWAY))
 
 
 def not_set_up(error: SetupError) -> Response:

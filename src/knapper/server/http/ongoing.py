@@ -20,7 +20,8 @@ class Ongoing:
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._stops = False
+        self.stops = False
+        """Whether the server stops."""
         self._lives: list[Live[Any]] = []
         self._watching: set[asyncio.Task[None]] = set()
 
@@ -31,7 +32,7 @@ class Ongoing:
             StorageError: The server stops (code ``stopping``).
             ConflictError: Too much goes on.
         """
-        if self._stops:
+        if self.stops:
             raise StorageError("the server stops", hint="try again in a moment", code="stopping")
         live = lives.start(about, work, question)
         self._lives = [*(one for one in self._lives if not one.has_ended), live]
@@ -44,7 +45,7 @@ class Ongoing:
         """Begin no more, and cancel what goes on, saying why."""
         from knapper.agents.events import Error  # noqa: PLC0415 - a server without chats needn't pay for models
 
-        self._stops = True
+        self.stops = True
         for live in self._lives:
             if not live.has_ended:
                 live.tell(Error(error="the server stops", code="stopping", hint="what there is so far, is kept"))

@@ -1,0 +1,157 @@
+"""Have several agents do tasks over HTTP: ``POST /ask`` answers at once, ``POST /ask/stream`` as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from knapper.errors import SetupError
+from knapper.server import auth, events, replies
+from knapper.server.http import ask_defaults, ask_document, ask_orders, chat_asking, chat_replies
+from knapper.server.http.ask_orders import CONTEXT, ORDER
+from knapper.server.http.chat_asking import VAULT
+from knapper.server.http.chat_document import Shown
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from knapper.agents.live import Live
+    from knapper.agents.pipeline.events import Outcome
+    from knapper.agents.pipeline.runs import PausedRun
+    from knapper.app.tasks import Desk
+    from knapper.server.http.ask_tasks import Tasks
+    from knapper.server.http.calling import Endpoint
+    from knapper.server.http.chat_asking import Given, Take
+    from knapper.vault.outline import JSONValue
+
+    Work = Callable[[Tasks, Desk, Given], Awaitable[dict[str, JSONValue]]]
+    """Does what a route is for, at a client's desk."""
+
+_CANCEL_S: Final = 2.0
+"""How long a cancelled task is waited for."""
+
+
+def shown(tasks: Tasks) -> tuple[Shown, ...]:
+    """List the routes."""
+    tag, one = "ask", "/ask/{run_id}"
+    how = "Scout, web and task work as they are switched on; a run that asks something goes on with its answer."
+    again = "After `Last-Event-ID`, or from the beginning."
+    known = "No model is asked. Where the scout is to look, its choice isn't known: the others are shown."
+    whole, live = _asking(tasks, _whole), _asking(tasks, _live)
+    context, stream = ask_document.CONTEXT, ask_document.STREAM
+    by_vault: tuple[Take, ...] = (VAULT,)
+    waits, usual = _endpoint(tasks, by_vault, _waiting), _endpoint(tasks, by_vault, ask_defaults.defaults)
+    given = _endpoint(tasks, CONTEXT, _context)
+    cancel = ask_document.CANCELLED
+    return (
+        Shown("POST", "/ask", tag, "Have a task done.", whole, how, ORDER, ask_document.WHOLE),
+        Shown("POST", "/ask/stream", tag, "Have a task done as it happens.", live, how, ORDER, stream),
+        Shown("GET", f"{one}/events", tag, "Hear a run again.", _resuming(tasks), again, (), stream),
+        Shown("POST", f"{one}/cancel", tag, "Stop a run; what there is, is kept.", _cancelling(tasks), gives=cancel),
+        Shown("GET", "/ask/waiting", tag, "List runs that ask.", waits, "", by_vault, ask_document.WAITING),
+        Shown("POST", "/ask/context", tag, "Show what would go in.", given, known, CONTEXT, context),
+        Shown("GET", "/ask/defaults", tag, "Show what is usual.", usual, "", by_vault, ask_document.DEFAULTS),
+    )
+
+
+def _asking(tasks: Tasks, answer: Callable[[Live[Outcome], Request], Awaitable[Response]]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        given = await chat_asking.read(request, ORDER)
+        ask_orders.check(given)
+        try:
+            desk = await tasks.desk(auth.client_of(request.scope), given.text("vault"))
+            live = await _begun(tasks, desk, given)
+        except SetupError as error:
+            return chat_replies.not_set_up(error)
+        return await answer(live, request)
+
+    return endpoint
+
+
+async def _begun(tasks: Tasks, desk: Desk, given: Given) -> Live[Outcome]:
+    model = given.text("model")
+    if given.text("run_id"):
+        return await tasks.go_on(desk, given.text("run_id"), given.text("answer"), model)
+    return await tasks.begin(desk, ask_orders.order(given), model)
+
+
+async def _whole(live: Live[Outcome], request: Request) -> Response:
+    """Wait for the end; whoever asked may have gone, and the task goes on."""
+    del request
+    told = (await live.wait()).as_dict()
+    error = next((one.as_dict() for one in live.events if one.kind == "error"), None)
+    return replies.Json({"success": True, **told}) if error is None else chat_replies.failed(told, error)
+
+
+async def _live(live: Live[Outcome], request: Request) -> Response:
+    start: dict[str, JSONValue] = {"run_id": live.about, "task": live.question}
+    return events.stream(live, start, request)
+
+
+def _resuming(tasks: Tasks) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await chat_asking.read(request, ())
+        return await _live(tasks.find(auth.client_of(request.scope), request.path_params["run_id"]), request)
+
+    return endpoint
+
+
+def _cancelling(tasks: Tasks) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await chat_asking.read(request, ())
+        live = tasks.find(auth.client_of(request.scope), request.path_params["run_id"])
+        cancelled = live.cancel()
+        outcome = None
+        with suppress(TimeoutError):  # a write that goes on finishes first
+            async with asyncio.timeout(_CANCEL_S):
+                outcome = (await live.wait()).as_dict()
+        shape = {"run_id": live.about, "cancelled": cancelled, "ended": live.has_ended, "outcome": outcome}
+        return replies.Json({"success": True, **shape})
+
+    return endpoint
+
+
+def _endpoint(tasks: Tasks, takes: tuple[Take, ...], work: Work) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        given = await chat_asking.read(request, takes)
+        desk = await tasks.desk(auth.client_of(request.scope), given.text("vault"))
+        return replies.Json({"success": True, **await work(tasks, desk, given)})
+
+    return endpoint
+
+
+async def _waiting(tasks: Tasks, desk: Desk, _: Given) -> dict[str, JSONValue]:
+    from knapper.app import resuming  # noqa: PLC0415 - a server without tasks needn't pay for models
+
+    found = await tasks.work(lambda: resuming.waiting(desk.opened, desk.client))
+    rows: list[JSONValue] = [_row(desk, run) for run in found]
+    return {"results": rows}
+
+
+def _row(desk: Desk, run: PausedRun) -> dict[str, JSONValue]:
+    asked = run.request
+    return {
+        "run_id": run.id,
+        "task": asked.get("task", ""),
+        "note": asked.get("current", ""),
+        "question": run.question.get("question", ""),
+        "options": run.question.get("options") or [],
+        "at": run.at.isoformat(timespec="seconds"),
+        "client": run.client,
+        "session_id": asked.get("session_id", "") if run.client == desk.client.name else "",
+    }
+
+
+async def _context(tasks: Tasks, desk: Desk, given: Given) -> dict[str, JSONValue]:
+    from knapper.app import previews  # noqa: PLC0415 - the same
+
+    def work() -> dict[str, JSONValue]:
+        wanted = desk.planned(ask_orders.order(given))
+        reader = desk.room.context("")
+        return previews.preview(desk.acting(""), reader, wanted, texts=given.flag("texts") is True)
+
+    return await tasks.work(work)
