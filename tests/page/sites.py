@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,9 @@ from knapper.app.chatting import Chatting
 from knapper.config import Settings
 from knapper.server import auth, running, sockets
 from knapper.server.http import app, chat, page, page_seats
-from knapper.server.http.app import Work
+from knapper.server.http.app import Mount, Work
 from knapper.server.http.page_seats import Seats
+from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
 from tests.agents import scripted
 from tests.agents.scripted import Call
@@ -68,8 +69,9 @@ def serving(
     *,
     notes: Mapping[str, str] = NOTES,
     change: Callable[[Settings], Settings] = lambda found: found,
+    more: Callable[[Hub, Stop], Sequence[Mount]] = lambda *_: (),
 ) -> Generator[Site]:
-    """Serve notes below *base*."""
+    """Serve notes below *base*; *more* makes what is served beside the page and its chat."""
 
     def answering(chats: Chats) -> Chat:
         return scripted.chat(open_model(), chats.hub.table.rows, meter=chats.meter)
@@ -80,7 +82,7 @@ def serving(
     with Hub(found) as hub:
         work = Work(threads=Threads(4))
         talk = chat.mount(hub, work.stop, lambda: Chatting(hub, answering))
-        mounts = [page.mount(seats, hub.vaults), talk]
+        mounts = [page.mount(seats, hub.vaults), talk, *more(hub, work.stop)]
         made = app.create(hub, found.server, auth.keys(found), work, mounts)
         thread = threading.Thread(
             target=running.serve,
