@@ -18,8 +18,9 @@ from bench.frame import Report, Row
 from bench.places import Places
 from knapper import app
 from knapper.agents import failures
-from knapper.agents.chat import Message, Turn
+from knapper.agents.chat import Message
 from knapper.agents.events import Done, Error, Event, Text, ToolCall, ToolResult
+from knapper.agents.turns import Turn
 from knapper.app import chats
 from knapper.config import Embeddings, Model, Settings, Vault
 

@@ -6,7 +6,7 @@ these, and `Done` at the end, always; `Error` comes before it where something we
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, cast
 
 from knapper.vault.outline import JSONValue
 
@@ -22,7 +22,11 @@ class Happening:
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape the event as every surface shows it."""
-        return {"type": self.kind, **{one.name: getattr(self, one.name) for one in fields(self)}}  # pyright: ignore[reportArgumentType] - subclasses are dataclasses
+        shape: dict[str, JSONValue] = {"type": self.kind}
+        for one in fields(self):  # pyright: ignore[reportArgumentType] - subclasses are dataclasses
+            value = cast("JSONValue | tuple[JSONValue, ...]", getattr(self, one.name))
+            shape[one.name] = list(value) if isinstance(value, tuple) else value
+        return shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

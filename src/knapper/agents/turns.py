@@ -26,7 +26,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 from knapper.agents import citations, compaction, defusing, failures, mending, prompting, toolset, usage
 from knapper.agents.chat import Chat, Message, Tell
 from knapper.agents.citations import Checked
-from knapper.agents.events import Done, Error, Event, State, Text, ToolCall, ToolResult, Usage
+from knapper.agents.events import Done, Error, Event, State, Text, ToolCall, ToolResult
 from knapper.agents.toolset import TableTools, Workbench
 from knapper.errors import KnapError
 from knapper.tools.context import Context
@@ -82,7 +82,7 @@ class Turn:
             self._fail(failures.of(error, self._chat.name), limit=isinstance(error, UsageLimitExceeded))
         except KnapError as error:
             self._fail(error, limit=error.code == "budget_spent")
-        tell(self._used())
+        tell(usage.event(self.spent))
         tell(self.done())
 
     async def events(self) -> AsyncGenerator[Event]:
@@ -160,7 +160,7 @@ class Turn:
                 if added:
                     self._said[-1] += added
                     self._tell(Text(text=added, step=len(self._said)))
-        self._tell(self._used())
+        self._tell(usage.event(self.spent))
 
     async def _call(self, node: CallToolsNode[Workbench, str], run: AgentRun[Workbench, str]) -> bool:
         """Answer the model's calls; tells whether the turn ends here."""
@@ -215,16 +215,6 @@ class Turn:
         if self.state == "asked" and self._bench.question and not said:
             said = self._bench.question.question
         return said + LIMIT_REACHED if self.state == "limit" else said
-
-    def _used(self) -> Usage:
-        spent = self.spent
-        cost = None if spent.cost_usd is None else float(spent.cost_usd)
-        return Usage(
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
-            requests=spent.requests,
-            cost_usd=cost,
-        )
 
     def _fail(self, error: KnapError, *, limit: bool) -> None:
         self.state = "limit" if limit else "failed"

@@ -9,9 +9,10 @@ from typing import Final
 
 from pydantic_ai.usage import RunUsage, UsageLimits
 
+from knapper.agents import events
 from knapper.changes.disk.ledger import Ledger, open_ledger
+from knapper.codemode.asking import Spent
 from knapper.errors import RefusedError
-from knapper.vault.outline import JSONValue
 
 FILE: Final = "usage.db"
 VERSION: Final = 1
@@ -45,42 +46,6 @@ class Limits:
     """Of a US dollar; what a model costs is known for some models only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """Hold what was used."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: Decimal | None = None
-    """None where no price is known; the known part where some are."""
-
-    @property
-    def tokens(self) -> int:
-        """Give all tokens."""
-        return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: "Spent") -> "Spent":
-        """Add up."""
-        known = [one.cost_usd for one in (self, other) if one.cost_usd is not None]
-        return Spent(
-            requests=self.requests + other.requests,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cost_usd=sum(known, Decimal()) if known else None,
-        )
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Shape it as every surface shows it."""
-        return {
-            "requests": self.requests,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "total_tokens": self.tokens,
-            "cost_usd": None if self.cost_usd is None else float(self.cost_usd),
-        }
-
-
 def of(usage: RunUsage) -> Spent:
     """Read what a run of pydantic-ai used."""
     return Spent(
@@ -88,6 +53,16 @@ def of(usage: RunUsage) -> Spent:
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost,
+    )
+
+
+def event(spent: Spent) -> events.Usage:
+    """Give the event that tells what was used."""
+    return events.Usage(
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        requests=spent.requests,
+        cost_usd=None if spent.cost_usd is None else float(spent.cost_usd),
     )
 
 

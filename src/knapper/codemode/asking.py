@@ -11,23 +11,37 @@ from knapper.vault.outline import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Hold what replies cost."""
+class Spent:
+    """Hold what was used."""
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: Decimal | None = None
-    """None where no price is known."""
+    """None where no price is known; the known part where some are."""
 
-    def __add__(self, other: "Usage") -> "Usage":
+    @property
+    def tokens(self) -> int:
+        """Give all tokens."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Spent") -> "Spent":
         """Add up."""
         known = [one.cost_usd for one in (self, other) if one.cost_usd is not None]
-        return Usage(
+        return Spent(
             requests=self.requests + other.requests,
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cost_usd=sum(known, Decimal()) if known else None,
+        )
+
+    def __sub__(self, before: "Spent") -> "Spent":
+        """Tell what came to what there was before."""
+        return Spent(
+            requests=self.requests - before.requests,
+            input_tokens=self.input_tokens - before.input_tokens,
+            output_tokens=self.output_tokens - before.output_tokens,
+            cost_usd=None if self.cost_usd is None else self.cost_usd - (before.cost_usd or 0),
         )
 
     def as_dict(self) -> dict[str, JSONValue]:
@@ -36,7 +50,7 @@ class Usage:
             "requests": self.requests,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
-            "total_tokens": self.input_tokens + self.output_tokens,
+            "total_tokens": self.tokens,
             "cost_usd": None if self.cost_usd is None else float(self.cost_usd),
         }
 
@@ -67,7 +81,7 @@ class Reply:
     """Hold what a model said, and what that cost."""
 
     text: str
-    usage: Usage = Usage(requests=1)
+    usage: Spent = Spent(requests=1)
 
 
 class Ask(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from knapper.codemode import direct, recalling, scoring, shape
-from knapper.codemode.asking import Ask, Usage
+from knapper.codemode.asking import Ask, Spent
 from knapper.codemode.bridge import Bridge
 from knapper.codemode.checkpoints import Checkpoints
 from knapper.codemode.scoring import Needs
@@ -193,6 +193,6 @@ def _joined(found: Retrieval, tried: Sequence[Retrieval], notes: Sequence[str]) 
         found,
         others=tuple(dict.fromkeys(name for one in tried for name in one.others)),
         attempts=tuple(attempt for one in tried for attempt in one.attempts),
-        usage=sum((one.usage for one in tried), Usage()),
+        usage=sum((one.usage for one in tried), Spent()),
         notes=(*found.notes, *notes),
     )

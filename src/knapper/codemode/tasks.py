@@ -4,7 +4,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Literal
 
-from knapper.codemode.asking import Usage
+from knapper.codemode.asking import Spent
 from knapper.codemode.citing import Citation, Dropped
 from knapper.codemode.scoring import Least, Score, Weights
 from knapper.codemode.witness import Read
@@ -114,7 +114,7 @@ class Attempt:
     error: str = ""
     calls: int = 0
     wall_s: float = 0.0
-    usage: Usage = field(default_factory=Usage)
+    usage: Spent = field(default_factory=Spent)
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape it as every surface shows it."""
@@ -157,7 +157,7 @@ class Retrieval:
     used_tools: bool = False
     """Whether it may rest on other notes as well, since the script has called tools."""
     attempts: tuple[Attempt, ...] = ()
-    usage: Usage = field(default_factory=Usage)
+    usage: Spent = field(default_factory=Spent)
     checkpoint: str = ""
     """The id of what a person is asked, or was."""
     notes: tuple[str, ...] = ()

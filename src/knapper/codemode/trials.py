@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from knapper.codemode import citing, results, scoring, scripts
-from knapper.codemode.asking import Usage
+from knapper.codemode.asking import Spent
 from knapper.codemode.bridge import MAIN, Bridge
 from knapper.codemode.citing import Citation
 from knapper.codemode.direct import Gathered
@@ -86,7 +86,7 @@ class Trials:
             reads=reads_of(gathered.citations),
             others=self.options.vaults,
             attempts=(Attempt(step="direct", score=score),),
-            usage=Usage(),
+            usage=Spent(),
         )
 
     def score(self, context: str, heard: Sequence[str], citations: Sequence[Citation], wanted: Needs) -> Score:

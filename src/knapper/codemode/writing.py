@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Final, Literal
 
 from knapper.codemode import stubs
-from knapper.codemode.asking import Ask, Data, Prompt, Usage
+from knapper.codemode.asking import Ask, Data, Prompt, Spent
 from knapper.tools.sandboxes import Signature
 from knapper.vault.outline import JSONValue
 
@@ -27,7 +27,7 @@ class Draft:
     """Hold a script that a model wrote; it hasn't run."""
 
     script: str
-    usage: Usage
+    usage: Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,26 +8,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
-from knapper.agents.events import Error, Usage
+from knapper.agents.events import Error, Happening, Usage
 from knapper.agents.run.records import RunState
 from knapper.vault.outline import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted:
+class RunStarted(Happening):
     """Say that a run begins, or goes on."""
 
     kind: ClassVar[str] = "run_started"
     run: dict[str, JSONValue]
     resumed: bool = False
 
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Shape the event as every surface shows it."""
-        return {"type": self.kind, "run": self.run, "resumed": self.resumed}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChanged:
+class NodeChanged(Happening):
     """Say how a node stands now."""
 
     kind: ClassVar[str] = "node"
@@ -36,13 +32,9 @@ class NodeChanged:
     doing: str = ""
     """What it is at: deciding, planning, retrieving, answering, joining; empty where it has ended."""
 
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Shape the event as every surface shows it."""
-        return {"type": self.kind, "node": self.node, "doing": self.doing}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Happening):
     """Ask the person about a node on which much depends."""
 
     kind: ClassVar[str] = "checkpoint"
@@ -56,21 +48,9 @@ class Checkpoint:
     unattended: bool = False
     """Nobody is there, and the run goes on."""
 
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Shape the event as every surface shows it."""
-        return {
-            "type": self.kind,
-            "node_id": self.node_id,
-            "id": self.id,
-            "question": self.question,
-            "options": [*self.options],
-            "answer": self.answer,
-            "unattended": self.unattended,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunDone:
+class RunDone(Happening):
     """End the run, with all that it came to."""
 
     kind: ClassVar[str] = "run_done"
@@ -86,23 +66,6 @@ class RunDone:
     cached: int = 0
     usage: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     model: str = ""
-
-    def as_dict(self) -> dict[str, JSONValue]:
-        """Shape the event as every surface shows it."""
-        return {
-            "type": self.kind,
-            "run_id": self.run_id,
-            "state": self.state,
-            "answer": self.answer,
-            "reasons": [*self.reasons],
-            "failed": self.failed,
-            "citations": self.citations,
-            "removed": self.removed,
-            "nodes": self.nodes,
-            "cached": self.cached,
-            "usage": self.usage,
-            "model": self.model,
-        }
 
 
 RunEvent: TypeAlias = RunStarted | NodeChanged | Checkpoint | Usage | Error | RunDone

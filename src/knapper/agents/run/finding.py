@@ -14,8 +14,7 @@ from knapper.agents import untrusted
 from knapper.agents.run.engine import Need
 from knapper.agents.run.events import Checkpoint
 from knapper.agents.run.nodes import GO_ON, SKIP, Found, Source
-from knapper.agents.usage import Spent
-from knapper.codemode.asking import Ask, Prompt, Reply, Usage
+from knapper.codemode.asking import Ask, Prompt, Reply
 from knapper.codemode.checkpoints import Answer, Checkpoints, Choice
 from knapper.codemode.retrieval import NOBODY, Retriever
 from knapper.codemode.tasks import Mark, Options, Retrieval, Task
@@ -122,17 +121,7 @@ async def _reply(need: Need, prompt: Prompt) -> Reply:
     text = await need.asker.text(
         prompt.instructions, "\n\n".join([prompt.request, *blocks]), need.account, "work", most=SCRIPT_TOKENS
     )
-    return Reply(text=text, usage=_usage(before, need.account.spent))
-
-
-def _usage(before: Spent, after: Spent) -> Usage:
-    """Tell what a reply cost, for the trace; the run's account has it already."""
-    return Usage(
-        requests=after.requests - before.requests,
-        input_tokens=after.input_tokens - before.input_tokens,
-        output_tokens=after.output_tokens - before.output_tokens,
-        cost_usd=None if after.cost_usd is None else after.cost_usd - (before.cost_usd or 0),
-    )
+    return Reply(text=text, usage=need.account.spent - before)  # for the trace; the run's account has it already
 
 
 def _task(need: Need) -> Task:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import cast
 
+from knapper.agents import usage
 from knapper.agents.events import Usage
 from knapper.agents.run.events import RunDone
 from knapper.agents.run.nodes import ANSWERED, ROOT, Node
@@ -18,11 +19,7 @@ def spent(nodes: Iterable[Node]) -> Spent:
 
 def used(nodes: Iterable[Node]) -> Usage:
     """Give the event that tells what nodes cost."""
-    found = spent(nodes)
-    cost = None if found.cost_usd is None else float(found.cost_usd)
-    return Usage(
-        input_tokens=found.input_tokens, output_tokens=found.output_tokens, requests=found.requests, cost_usd=cost
-    )
+    return usage.event(spent(nodes))
 
 
 def lost(nodes: Iterable[Node]) -> list[Node]:
