@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from knapper.agents import presets, scopes
+from knapper.agents import presets
 from knapper.agents.pipeline import runs
 from knapper.agents.pipeline.answering import Answering
 from knapper.agents.pipeline.orchestrator import OrchestratorSettings
 from knapper.agents.pipeline.pipeline import Agents
 from knapper.agents.pipeline.requests import Request
-from knapper.agents.presets import AgentToggles, Preset
 from knapper.agents.research.records import ResearchSettings
-from knapper.agents.scopes import ContextScopeConfig, EditRules
 from knapper.agents.scout.records import UPDATE_SELECTION, ScoutSettings
 from knapper.app import chats
 from knapper.app.chats import CLIENT, Chats
+from knapper.app.presets import configured
 from knapper.changes.writer import Asked
-from knapper.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from knapper.agents.chat import Chat
     from knapper.agents.pipeline.runs import Runs
-    from knapper.agents.presets import Presets
+    from knapper.agents.presets import Preset, Presets
     from knapper.app.hub import Hub
     from knapper.config import Settings
     from knapper.tools.context import Context
@@ -154,26 +152,6 @@ def open_pipelines(hub: Hub, vault: str = "") -> Pipelines:
         presets=presets.open_presets(folder),
         hub=hub,
         vault=opened.vault,
-    )
-
-
-def configured(settings: Settings) -> Preset:
-    """Give what a task is done with by the configuration.
-
-    Raises:
-        SetupError: All agents are switched off.
-    """
-    own = settings.agents
-    if not (own.scout_on or own.web_on or own.task_on):
-        hint = "set agents.task, agents.scout or agents.web to on"
-        raise SetupError("no agent is switched on", hint=hint, code="no_agent")
-    return Preset(
-        name="",
-        scope=ContextScopeConfig(
-            link_depth=own.link_depth, include_same_folder=own.same_folder, excluded_folders=own.excluded_folders
-        ),
-        rules=EditRules(editable=own.editable, can=scopes.abilities(own.can)),
-        toggles=AgentToggles(scout=own.scout_on, web=own.web_on, task=own.task_on),
     )
 
 

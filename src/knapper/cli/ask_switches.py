@@ -9,8 +9,8 @@ from typing_extensions import TypedDict
 from knapper.cli import options
 
 
-class Switches(TypedDict):
-    """Hold what the person said; None and empty where they said nothing."""
+class Chosen(TypedDict):
+    """Hold the choice of agents, notes and edits; None and empty where the person said nothing."""
 
     scout: bool | None
     web: bool | None
@@ -21,6 +21,11 @@ class Switches(TypedDict):
     editable: str | None
     can: str
     preset: str
+
+
+class Switches(Chosen):
+    """Hold all that the person said."""
+
     save_preset: str
     token_limit: int | None
     route: bool | None
@@ -39,9 +44,10 @@ def of(own: Mapping[str, object]) -> Switches:
     return cast("Switches", {name: own[name] for name in _NAMES})
 
 
-def added(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the switches."""
-    decorators = (
+def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the choice of agents, notes and edits."""
+    return _decorated(
+        command,
         click.option("--scout/--no-scout", default=None, help="Look for the notes first, in the whole vault."),
         click.option("--web/--no-web", default=None, help="Search the web where the notes don't answer."),
         click.option("--task/--no-task", default=None, help="Do the task, or only show what was found."),
@@ -55,6 +61,13 @@ def added(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--can", default="", metavar="WORDS", help="What edits may do: add,delete,create,navigate."),
         click.option("--preset", default="", metavar="NAME", help="With what was saved under this name."),
+    )
+
+
+def added(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command all switches."""
+    more = _decorated(
+        command,
         click.option("--save-preset", default="", metavar="NAME", help="Save these switches under a name."),
         click.option("--token-limit", type=click.IntRange(3_000), default=None, help="Tokens of notes at most."),
         click.option("--route/--no-route", default=None, help="Let a model choose which agents work."),
@@ -62,9 +75,18 @@ def added(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--resume", default="", metavar="RUN", help="Answer what this run asked."),
         click.option("--debug", is_flag=True, help="Show what models were given and said."),
     )
+    return choosing(more)
+
+
+def _decorated(command: Callable[..., Any], *decorators: Callable[..., Any]) -> Callable[..., Any]:
     for decorator in reversed(decorators):
         command = decorator(command)
     return command
+
+
+def words(said: str) -> list[str]:
+    """Part words that stand behind one another with commas."""
+    return [word.strip() for word in said.split(",") if word.strip()]
 
 
 def are_given(own: Switches, note: str) -> bool:

@@ -33,6 +33,7 @@ COMMANDS: Final = (
     Row("run", "knapper.cli.commands.run", "Find", "Carry out a larger task over the notes, part by part."),
     Row("chat", "knapper.cli.commands.chat", "Find", "Talk with a model about the notes."),
     Row("sessions", "knapper.cli.commands.sessions", "Find", "List the conversations with a model."),
+    Row("presets", "knapper.cli.commands.presets", "Find", "List, show, save and delete choices for `knap ask`."),
     Row("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date while notes are saved."),
     Row("read", "knapper.cli.commands.read", "Notes", "Show a note, or a part of it."),
     Row("info", "knapper.cli.commands.info", "Notes", "Tell about a note all but its text."),

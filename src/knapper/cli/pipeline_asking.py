@@ -20,7 +20,7 @@ from knapper.agents.scopes import EditRules
 from knapper.app import pipelines
 from knapper.app.hub import Hub
 from knapper.app.pipelines import Pipelines
-from knapper.cli import asking, decisions, output
+from knapper.cli import ask_switches, asking, decisions, output
 from knapper.cli.ask_switches import Switches
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
@@ -174,7 +174,7 @@ def _toggles(usual: AgentToggles, switches: Switches) -> AgentToggles:
 
 
 def _rules(usual: EditRules, switches: Switches) -> EditRules:
-    words = [word.strip() for word in switches["can"].split(",") if word.strip()]
+    words = ask_switches.words(switches["can"])
     return EditRules(
         editable=scopes.editable(switches["editable"]) if switches["editable"] else usual.editable,
         can=scopes.abilities(words) if words else usual.can,

@@ -1,0 +1,83 @@
+"""Open what a person has set for tasks of several agents, without a model to do one."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from knapper.agents import presets, scopes
+from knapper.agents.presets import AgentToggles, Preset
+from knapper.agents.scopes import ContextScopeConfig, EditRules
+from knapper.errors import SetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from knapper.agents.presets import Presets
+    from knapper.app.hub import Hub
+    from knapper.config import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """Hold the presets of a vault, and what holds without one."""
+
+    kept: Presets
+    settings: Settings
+
+    def usual(self, name: str = "") -> Preset:
+        """Give what a task is done with where nothing else is said.
+
+        Args:
+            name: Of a preset; empty for the configuration's choice, with the switches as they were last.
+
+        Raises:
+            NotFound: There is no such preset.
+            SetupError: All agents are switched off.
+        """
+        if name:
+            return self.kept.find(name)
+        own = configured(self.settings)
+        return replace(own, toggles=self.kept.toggles(own.toggles))
+
+
+@contextmanager
+def open_choices(hub: Hub, vault: str = "") -> Generator[Choices]:
+    """Open the presets of a vault for a while.
+
+    Args:
+        hub: Holds the vaults.
+        vault: The vault's name; empty for the first.
+
+    Raises:
+        NotFound: There is no such vault.
+        StorageError: The presets can't be opened.
+    """
+    folder = hub.open(vault).folder
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = presets.open_presets(folder)
+    try:
+        yield Choices(kept=kept, settings=hub.settings)
+    finally:
+        kept.shut()
+
+
+def configured(settings: Settings) -> Preset:
+    """Give what a task is done with by the configuration.
+
+    Raises:
+        SetupError: All agents are switched off.
+    """
+    own = settings.agents
+    if not (own.scout_on or own.web_on or own.task_on):
+        hint = "set agents.task, agents.scout or agents.web to on"
+        raise SetupError("no agent is switched on", hint=hint, code="no_agent")
+    return Preset(
+        name="",
+        scope=ContextScopeConfig(
+            link_depth=own.link_depth, include_same_folder=own.same_folder, excluded_folders=own.excluded_folders
+        ),
+        rules=EditRules(editable=own.editable, can=scopes.abilities(own.can)),
+        toggles=AgentToggles(scout=own.scout_on, web=own.web_on, task=own.task_on),
+    )
