@@ -49,8 +49,4 @@ def path(said: Options) -> ExitCode:
     A file that is broken is named too.
     """
     where = settings.file(said)
-    if said.as_json:
-        output.write_json({"success": True, "path": str(where), "exists": where.exists()})
-    else:
-        output.write(said, str(where))
-    return ExitCode.OK
+    return output.result(said, {"path": str(where), "exists": where.exists()}, str(where))

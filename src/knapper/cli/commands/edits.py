@@ -150,11 +150,7 @@ def reject(said: Options, proposal: str, reason: str, **own: Unpack[Chosen]) -> 
     """Say no to a proposal, or to a part of it."""
     with _vault(said, own) as context:
         answer = proposals.reject_proposal(context, proposal, reason, own["file"], own["hunk"])
-    if said.as_json:
-        output.write_json(answer)
-    else:
-        output.write(said, waiting.rejection(answer))
-    return ExitCode.OK
+    return output.result(said, answer, waiting.rejection(answer))
 
 
 @command.command(

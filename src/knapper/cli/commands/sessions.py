@@ -53,11 +53,8 @@ def show(said: Options, session: str) -> ExitCode:
     """Show what was said in a conversation."""
     with _store(said) as store:
         found, turns = store.get(session), store.turns(session)
-    if said.as_json:
-        output.write_json({"success": True, **found.as_dict(), "turns": [turn.as_dict() for turn in turns]})
-    else:
-        output.write(said, output.plain(export.markdown(found, turns)).rstrip("\n"))
-    return ExitCode.OK
+    shown = {**found.as_dict(), "turns": [turn.as_dict() for turn in turns]}
+    return output.result(said, shown, output.plain(export.markdown(found, turns)).rstrip("\n"))
 
 
 @command.command("export", context_settings=options.CONTEXT)
@@ -81,7 +78,7 @@ def save(said: Options, session: str, path: str) -> ExitCode:
 def rename(said: Options, session: str, name: str) -> ExitCode:
     """Give a conversation another name."""
     with _store(said) as store:
-        return _tell(said, store.rename(session, name).as_dict())
+        return _told(said, store.rename(session, name).as_dict())
 
 
 @command.command("fork", context_settings=options.CONTEXT)
@@ -92,7 +89,7 @@ def rename(said: Options, session: str, name: str) -> ExitCode:
 def fork(said: Options, session: str, upto: int | None) -> ExitCode:
     """Begin a conversation that goes on from another one."""
     with _store(said) as store:
-        return _tell(said, store.fork(session, upto=upto).as_dict())
+        return _told(said, store.fork(session, upto=upto).as_dict())
 
 
 @command.command("clear", context_settings=options.CONTEXT)
@@ -102,7 +99,7 @@ def fork(said: Options, session: str, upto: int | None) -> ExitCode:
 def clear(said: Options, session: str) -> ExitCode:
     """Let a conversation begin anew; its past isn't sent to a model again."""
     with _store(said) as store:
-        return _tell(said, store.clear(session).as_dict())
+        return _told(said, store.clear(session).as_dict())
 
 
 @command.command("delete", context_settings=options.CONTEXT)
@@ -113,7 +110,7 @@ def delete(said: Options, session: str) -> ExitCode:
     """Delete a conversation; what it changed in notes stays, and can be undone."""
     with _store(said) as store:
         store.delete(session)
-    return _tell(said, {"id": session, "deleted": True})
+    return output.result(said, {"id": session, "deleted": True}, f"{session} deleted")
 
 
 @contextmanager
@@ -122,12 +119,8 @@ def _store(said: Options) -> Generator[Store]:
         yield store
 
 
-def _tell(said: Options, answer: Mapping[str, JSONValue]) -> ExitCode:
-    if said.as_json:
-        output.write_json({"success": True, **answer})
-    else:
-        output.write(said, f"{answer['id']} deleted" if answer.get("deleted") else _line(answer))
-    return ExitCode.OK
+def _told(said: Options, row: Mapping[str, JSONValue]) -> ExitCode:
+    return output.result(said, row, _line(row))
 
 
 def _line(row: Mapping[str, JSONValue]) -> str:

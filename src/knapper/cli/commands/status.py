@@ -24,8 +24,4 @@ def command(said: Options) -> ExitCode:
     with session.vault(said) as context:
         answer = status.vault_status(context)
         places = {"vault": f"{context.vault} ({context.view.root})", "index": str(context.index.folder)}
-    if said.as_json:
-        output.write_json(answer)
-    else:
-        output.write(said, standing.of_vault(answer, places))
-    return ExitCode.OK
+    return output.result(said, answer, standing.of_vault(answer, places))

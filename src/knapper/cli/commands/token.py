@@ -28,7 +28,7 @@ def command(ctx: click.Context) -> ExitCode | None:
     said = ctx.ensure_object(Options)
     found = settings.read(said)
     _ = tokens.read_or_make(found.state_dir, "api")
-    return _tell(said, {"success": True, "file": str(tokens.place(found.state_dir, "api"))}, "file")
+    return _tell(said, {"file": str(tokens.place(found.state_dir, "api"))}, "file")
 
 
 @command.command(
@@ -47,7 +47,7 @@ def rotate(said: Options) -> ExitCode:
     for name in ("api", "page"):
         _ = tokens.write_new(found.state_dir, name)
     output.note(said, "the old tokens are good until the server is started again")
-    return _tell(said, {"success": True, "file": str(tokens.place(found.state_dir, "api"))}, "file")
+    return _tell(said, {"file": str(tokens.place(found.state_dir, "api"))}, "file")
 
 
 @command.command(
@@ -69,7 +69,7 @@ def page(said: Options, port: int | None) -> ExitCode:
     code = page_seats.of_state(found.state_dir).new_code()
     host = f"[{found.server.host}]" if ":" in found.server.host else found.server.host
     address = page_seats.address(f"http://{host}:{port or found.server.port}", code)
-    return _tell(said, {"success": True, "address": address}, "address")
+    return _tell(said, {"address": address}, "address")
 
 
 @command.command(
@@ -84,12 +84,8 @@ def new(said: Options) -> ExitCode:
     token = tokens.make()
     line = f'token_hash = "{tokens.hash_of(token)}"'
     output.note(said, f"for the client: the token below. For [clients.NAME] in the configuration:\n  {line}")
-    return _tell(said, {"success": True, "token": token, "token_hash": tokens.hash_of(token)}, "token")
+    return _tell(said, {"token": token, "token_hash": tokens.hash_of(token)}, "token")
 
 
 def _tell(said: Options, answer: dict[str, object], shown: str) -> ExitCode:
-    if said.as_json:
-        output.write_json(answer)
-    else:
-        output.write(said, str(answer[shown]))
-    return ExitCode.OK
+    return output.result(said, answer, str(answer[shown]))

@@ -49,8 +49,4 @@ def command(said: Options, change: str, **own: Unpack[Said]) -> ExitCode:
     meant = {"yes": False, "propose": False, "dry_run": own["dry_run"], "reason": own["reason"]}
     with writing.vault(said, meant) as context:
         answer = journal.undo_change(context, change, own["run"], own["proposal"], since, partial=own["partial"])
-    if said.as_json:
-        output.write_json(answer)
-    else:
-        output.write(said, outcomes.undone(answer))
-    return ExitCode.OK
+    return output.result(said, answer, outcomes.undone(answer))
