@@ -62,6 +62,11 @@ class Site:
         return (self.root / path).read_text(encoding="utf-8")
 
 
+def _nothing(hub: Hub, stop: Stop) -> Sequence[Mount]:
+    del hub, stop
+    return ()
+
+
 @contextlib.contextmanager
 def serving(
     base: Path,
@@ -69,7 +74,7 @@ def serving(
     *,
     notes: Mapping[str, str] = NOTES,
     change: Callable[[Settings], Settings] = lambda found: found,
-    more: Callable[[Hub, Stop], Sequence[Mount]] = lambda *_: (),
+    more: Callable[[Hub, Stop], Sequence[Mount]] = _nothing,
 ) -> Generator[Site]:
     """Serve notes below *base*; *more* makes what is served beside the page and its chat."""
 

@@ -4,6 +4,11 @@ import { el, fill } from "../dom.js";
 import { Limits } from "./limits.js";
 
 const MOST_CHARS = 50_000;
+const PROFILES = {
+  strict: "the vaults alone",
+  local: "also the folders that the configuration names",
+  extended: "also the folders and hosts that the configuration names",
+};
 
 export class Beginning {
   /**
@@ -32,10 +37,14 @@ export class Beginning {
   #draw(options) {
     this.task = el("textarea", { id: "run-task", rows: "4", maxlength: String(MOST_CHARS), required: true });
     this.strategy = el("select", { id: "run-strategy" }, strategies(options));
-    this.codeMode = el("input", { type: "checkbox", id: "run-code-mode", checked: options.code_mode });
+    const canScripts = options.sandbox_ready !== null;
+    const ticked = { checked: options.code_mode && canScripts, disabled: !canScripts };
+    this.codeMode = el("input", { type: "checkbox", id: "run-code-mode", ...ticked });
     this.fresh = el("input", { type: "checkbox", id: "run-fresh" });
     this.limits = new Limits(options.limits, options.ranges, "run");
-    this.begin = el("button", { type: "submit", class: "main", disabled: !options.model }, "Begin");
+    this.model = el("input", { type: "text", id: "run-model", maxlength: "200", placeholder: options.model ?? "" });
+    this.profile = el("select", { id: "run-profile" }, profiles(options));
+    this.begin = el("button", { type: "submit", class: "main" }, "Begin");
     const form = el(
       "form",
       { class: "run-form" },
@@ -46,16 +55,15 @@ export class Beginning {
         "It is split where that helps. Each part finds its own notes and answers with citations; one answer is made of them.",
       ),
       problems(options),
-      el("div", { class: "field" }, el("label", { for: "run-task" }, "Task"), this.task),
-      el("div", { class: "field" }, el("label", { for: "run-strategy" }, "Strategy"), this.strategy),
+      labelled("Task", this.task),
+      labelled("Strategy", this.strategy),
       el(
         "label",
         { class: "tick" },
         this.codeMode,
         " Let the model write scripts that find what is needed (Code Mode)",
       ),
-      el("label", { class: "tick" }, this.fresh, " Take nothing from earlier runs"),
-      el("details", { class: "limits-fold" }, el("summary", {}, "Limits"), this.limits.node),
+      el("details", { class: "limits-fold" }, el("summary", {}, "Limits, model, and more"), this.#more(options)),
       this.problem,
       el("div", { class: "row" }, this.begin),
     );
@@ -71,6 +79,12 @@ export class Beginning {
     this.task.focus();
   }
 
+  #more({ profiles: known = [] }) {
+    const profile = known.length > 1 ? labelled("What scripts may read", this.profile) : null;
+    const fresh = el("label", { class: "tick" }, this.fresh, " Take nothing from earlier runs");
+    return [this.limits.node, labelled("Model", this.model), profile, fresh];
+  }
+
   async #begin() {
     this.begin.disabled = true;
     try {
@@ -78,7 +92,9 @@ export class Beginning {
         task: this.task.value,
         strategy: this.strategy.value,
         code_mode: this.codeMode.checked,
+        profile: this.profile.value || null,
         fresh: this.fresh.checked,
+        model: this.model.value.trim(),
         ...this.limits.read(),
       });
       this.does.begun(made.id);
@@ -92,6 +108,10 @@ export class Beginning {
   }
 }
 
+function labelled(name, input) {
+  return el("div", { class: "field" }, el("label", { for: input.id }, name), input);
+}
+
 function strategies({ strategies: known, strategy }) {
   const rows = [{ name: "auto", summary: "the model chooses" }, ...known.filter((one) => one.name !== "auto")];
   return rows.map((one) =>
@@ -103,11 +123,17 @@ function strategies({ strategies: known, strategy }) {
   );
 }
 
-function problems({ model, model_hint: hint, sandbox_ready: isReady }) {
+function profiles({ profiles: known = [] }) {
+  return known.map((name) => el("option", { value: name }, PROFILES[name] ?? name));
+}
+
+function problems({ model, model_hint: hint, sandbox_ready: isReady, sandbox_hint: sandboxHint }) {
   const noModel = model ? null : el("p", { class: "notice warns" }, `No model is set up. ${hint ?? ""}`);
   const slow =
     isReady === false
-      ? el("p", { class: "notice" }, "Scripts have to be prepared first; that is done once, and takes some seconds.")
-      : null;
-  return [noModel, slow];
+      ? "Scripts have to be prepared first; that is done once, and takes some seconds."
+      : isReady === null
+        ? `Scripts can't be run here, so parts are found by search. ${sandboxHint ?? ""}`
+        : "";
+  return [noModel, slow ? el("p", { class: "notice" }, slow) : null];
 }

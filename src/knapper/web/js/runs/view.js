@@ -88,8 +88,8 @@ export class RunView {
   /** Take up a run that goes on again, such as by another window's word. */
   notice(runs) {
     const found = this.run && !this.turn && runs.find((one) => one.id === this.run.id);
-    if (found && isGoing(found) && found.updated !== this.run.updated)
-      this.open(found.id).catch((error) => this.#fail(error));
+    const isOther = found && (isGoing(found) || found.state !== this.run.state || found.updated !== this.run.updated);
+    if (isOther) this.open(found.id).catch((error) => error.isOffline || this.#fail(error));
   }
 
   /** Show none any more. */
@@ -113,6 +113,7 @@ export class RunView {
   #take(run) {
     this.run = run;
     for (const node of run.nodes) this.tree.put(node);
+    if (isGoing(run)) for (const point of run.checkpoints ?? []) this.#ask(point);
     this.#draw();
     this.#look();
   }
@@ -184,10 +185,11 @@ export class RunView {
       const run = await this.api.get(address(this.run.id));
       if (number !== this.opened) return;
       this.questions.clear();
-      this.#take({ ...run, is_live: false });
-      this.does.tell(`The run has ended: ${runWord(run.state)}`);
+      const isGoing = run.state === "running"; // elsewhere, and the server looks no more
+      this.#take({ ...run, is_live: isGoing });
+      if (!isGoing) this.does.tell(`The run has ended: ${runWord(run.state)}`);
     } catch (error) {
-      this.#fail(error);
+      if (!error.isOffline) this.#fail(error);
     }
     this.does.changed();
   }

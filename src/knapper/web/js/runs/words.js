@@ -48,7 +48,7 @@ const GOING = new Set(["pending", "running"]);
 
 /** Tell whether a run goes on, here or in another process. */
 export function isGoing(run) {
-  return Boolean(run.is_live) || GOING.has(run.state);
+  return run.is_live ?? GOING.has(run.state);
 }
 
 export function runWord(state) {

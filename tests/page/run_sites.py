@@ -1,0 +1,116 @@
+"""Serve runs beside the page, with a model and finders that do what a test tells them."""
+
+import asyncio
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Locator, Page, expect
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from knapper.agents.run.engine import AskPerson, Engine, Need
+from knapper.agents.run.nodes import Found
+from knapper.app import Hub
+from knapper.app.run_rooms import RunRooms
+from knapper.app.runs import TaskRuns
+from knapper.codemode.checkpoints import Checkpoints
+from knapper.config import Settings
+from knapper.server.http import runs
+from knapper.server.http.app import Mount
+from knapper.server.stopping import Stop
+from tests.agents import run_world
+from tests.agents.run_world import Brain
+from tests.agents.scripted import Model
+from tests.page import sites
+from tests.page.sites import Site
+
+NOTES: Final = {**sites.NOTES, **run_world.NOTES}
+
+
+@dataclass
+class Gated(Brain):
+    """Keep those waiting who ask about what is held."""
+
+    held: set[str] = field(default_factory=set[str])
+
+    def open(self) -> FunctionModel:
+        return FunctionModel(self._held)
+
+    async def _held(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        said = await self._reply(messages, info)
+        kind, task = self.asked[-1]
+        while f"{kind} {task}" in self.held:  # noqa: ASYNC110 - a test lets it go on from another thread
+            await asyncio.sleep(0.01)
+        return said
+
+
+@dataclass
+class Finder:
+    """Find what a test says for a task, or the note that it names by its first letter; ask a person where told to."""
+
+    found: Mapping[str, Found] = field(default_factory=dict[str, Found])
+    asks: Sequence[str] = ()
+    words: list[str] = field(default_factory=list[str])
+    """What persons have answered."""
+
+    def of(self, checkpoints: Checkpoints) -> Callable[[Need], "asyncio.Future[Found]"]:
+        def retrieve(need: Need) -> "asyncio.Future[Found]":
+            return asyncio.ensure_future(self._find(need, checkpoints))
+
+        return retrieve
+
+    async def _find(self, need: Need, checkpoints: Checkpoints) -> Found:
+        task = need.node.task
+        known = checkpoints.find(need.asker.run, need.node.id, task)
+        if known is not None and known.answer is not None:
+            self.words.append(known.answer.text or known.answer.choice)
+        elif task in self.asks:
+            asked = checkpoints.ask(need.asker.run, need.node.id, task, {})
+            return Found(context="", score=0.1, tier="C", checkpoint=asked.id)
+        return self.found.get(task) or run_world.read(need.context, f"{task[0].upper()}.md")
+
+
+@contextmanager
+def serving(
+    base: Path,
+    brain: Brain,
+    finder: Finder | None = None,
+    *,
+    change: Callable[[Settings], Settings] = lambda found: found,
+    work: Callable[[TaskRuns, Engine], Engine] = lambda _, made: made,
+) -> Generator[Site]:
+    """Serve notes below *base*; *work* changes what carries runs out."""
+    found = finder or Finder()
+
+    def engine(tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
+        made = tasks.engine_of(brain.open(), model or "scripted", person)
+        return work(tasks, replace(made, retrieve=found.of(tasks.checkpoints), look_s=0.05))
+
+    def mounts(hub: Hub, stop: Stop) -> Sequence[Mount]:
+        return [runs.mount(hub, stop, lambda is_leaving: RunRooms(hub, engine, is_leaving))]
+
+    with sites.serving(base, Model([["Yes."]]).open, notes=NOTES, change=change, more=mounts) as site:
+        yield site
+
+
+def begin(tab: Page, task: str, *, by_scripts: bool = False) -> None:
+    """Begin a run by the form."""
+    tab.get_by_role("button", name="New run").click()
+    tab.get_by_label("Task", exact=True).fill(task)
+    ticked = tab.get_by_role("checkbox", name="Let the model write scripts")
+    if ticked.is_enabled():
+        ticked.set_checked(by_scripts)
+    tab.get_by_role("button", name="Begin").click()
+    expect(tab.locator(".run-head .task")).to_have_text(task)
+
+
+def state(tab: Page) -> Locator:
+    return tab.locator(".run-state")
+
+
+def part(tab: Page, node_id: str) -> Locator:
+    """Give the line of a part in the tree."""
+    return tab.locator(f"[data-node='{node_id}'] > .part")
