@@ -29,13 +29,13 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """Hold a chunk's score and where it comes from."""
+class Joined:
+    """Hold the scores of chunks by id, and where they come from, each in 0..1."""
 
-    id: int
-    score: float
-    keyword: float
-    dense: float
+    scores: Mapping[int, float]
+    keyword: Mapping[int, float]
+    """What a ranking lacks isn't in it."""
+    dense: Mapping[int, float]
 
 
 def spread(scores: Mapping[int, float]) -> dict[int, float]:
@@ -47,7 +47,7 @@ def spread(scores: Mapping[int, float]) -> dict[int, float]:
     return {i: (score - low) / width if width > 0 else 1.0 for i, score in scores.items()}
 
 
-def convex(keyword: Mapping[int, float], dense: Mapping[int, float], *, share: float) -> dict[int, Scored]:
+def convex(keyword: Mapping[int, float], dense: Mapping[int, float], *, share: float) -> Joined:
     """Add the spread scores of both rankings, the second with the weight *share*; what a ranking lacks counts 0 there.
 
     Source: Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023.
@@ -55,15 +55,11 @@ def convex(keyword: Mapping[int, float], dense: Mapping[int, float], *, share: f
     words, meaning = spread(keyword), spread(dense)
     if not keyword or not dense:
         share = 0.0 if keyword else 1.0
-    return {
-        i: Scored(
-            id=i,
-            score=(1 - share) * words.get(i, 0.0) + share * meaning.get(i, 0.0),
-            keyword=words.get(i, 0.0),
-            dense=meaning.get(i, 0.0),
-        )
-        for i in words.keys() | meaning.keys()
-    }
+    rest = 1 - share
+    scores = {i: rest * score for i, score in words.items()}
+    for i, score in meaning.items():
+        scores[i] = scores.get(i, 0.0) + share * score
+    return Joined(scores=scores, keyword=words, dense=meaning)
 
 
 def rrf(rankings: Sequence[Sequence[int]], *, k: int = 60) -> dict[int, float]:
@@ -93,16 +89,11 @@ def rrf(rankings: Sequence[Sequence[int]], *, k: int = 60) -> dict[int, float]:
     return {i: score / best for i, score in scores.items()}
 
 
-def reciprocal(keyword: Mapping[int, float], dense: Mapping[int, float], *, k: int) -> dict[int, Scored]:
+def reciprocal(keyword: Mapping[int, float], dense: Mapping[int, float], *, k: int) -> Joined:
     """Join the same two rankings by reciprocal rank instead."""
     by_words = sorted(keyword, key=lambda i: -keyword[i])
     by_meaning = sorted(dense, key=lambda i: -dense[i])
-    joined = rrf([by_words, by_meaning], k=k)
-    words, meaning = spread(keyword), spread(dense)
-    return {
-        i: Scored(id=i, score=score, keyword=words.get(i, 0.0), dense=meaning.get(i, 0.0))
-        for i, score in joined.items()
-    }
+    return Joined(scores=rrf([by_words, by_meaning], k=k), keyword=spread(keyword), dense=spread(dense))
 
 
 def towards(
@@ -119,12 +110,17 @@ def towards(
     return (query + by / length * centre).astype(np.float32) if length > 0 else query
 
 
-def notes(chunks: Mapping[int, Sequence[Scored]], names: Mapping[int, float], weights: Weights) -> dict[int, float]:
-    """Score notes by id: the weighted sum of their best chunks, and what their names add."""
-    scores = {
-        note: sum(w * s for w, s in zip(weights.ranks, sorted((c.score for c in found), reverse=True), strict=False))
-        for note, found in chunks.items()
-    }
+def notes(
+    chunks: Mapping[int, Sequence[float]], names: Mapping[int, float], weights: Weights
+) -> dict[int, float]:
+    """Score notes by id: the weighted sum of the scores of their best chunks, and what their names add."""
+    ranks = weights.ranks
+    scores: dict[int, float] = {}
+    for note, found in chunks.items():
+        if len(found) == 1:
+            scores[note] = ranks[0] * found[0]
+        else:
+            scores[note] = sum(w * s for w, s in zip(ranks, sorted(found, reverse=True), strict=False))
     for note, score in names.items():
         scores[note] = scores.get(note, 0.0) + weights.name * score
     return scores

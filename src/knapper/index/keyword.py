@@ -105,20 +105,24 @@ class Keywords:
 
     def _shares(self, connection: sqlite3.Connection, query: Query, files: Sequence[int]) -> dict[int, float]:
         """Give, by file, the largest share of a title or alias that the query says."""
-        names = [(file, name) for file in files for name in _names(connection, file)]
+        names = _names(connection, files)
         said, *stems = self._stemmer.stems([query.plain, *(name for _, name in names)])
-        known = set(said)
+        known = frozenset(said)
         shares: defaultdict[int, float] = defaultdict(float)
         for (file, _), parts in zip(names, stems, strict=True):
             if parts:
-                shares[file] = max(shares[file], sum(part in known for part in parts) / len(parts))
+                shares[file] = max(shares[file], sum(map(known.__contains__, parts)) / len(parts))
         return shares
 
 
-def _names(connection: sqlite3.Connection, file: int) -> list[str]:
-    row = connection.execute("SELECT title_row FROM files WHERE id = ?", (file,)).fetchone()
-    title, aliases, *_ = json.loads(row[0])
-    return [title, *filter(None, aliases.split("\n"))]
+def _names(connection: sqlite3.Connection, files: Sequence[int]) -> list[tuple[int, str]]:
+    """Give the titles and aliases of files, each with its file."""
+    rows = connection.execute(
+        "SELECT id, json_extract(title_row, '$[0]'), json_extract(title_row, '$[1]') FROM files"
+        " WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(files),),
+    )
+    return [(file, name) for file, title, aliases in rows for name in (title, *filter(None, aliases.split("\n")))]
 
 
 def _holds(

@@ -1,5 +1,6 @@
 """Answer a question with hits: rank by words, by names and by meaning, and join the rankings."""
 
+import heapq
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from knapper.index import fuse, segment
 from knapper.index.embed import Embedder, EmbedderError
 from knapper.index.filters import Filter
-from knapper.index.fuse import Fusion, Scored, Weights
+from knapper.index.fuse import Fusion, Joined, Weights
 from knapper.index.ports import Look, Looks
 from knapper.index.segment import Query
 from knapper.index.store import Row
@@ -125,42 +126,41 @@ class Searcher:
                 raise
             return None, "", f"searched by words only: {error.message}"
 
-    def _join(self, rankings: _Rankings, fusion: Fusion) -> dict[int, Scored]:
+    def _join(self, rankings: _Rankings, fusion: Fusion) -> Joined:
         if fusion == "rrf":
             return fuse.reciprocal(rankings.keyword, rankings.dense, k=self._weights.rrf_k)
         return fuse.convex(rankings.keyword, rankings.dense, share=self._weights.dense)
 
-    def _learn(
-        self, look: Look, rankings: _Rankings, chunks: Mapping[int, Scored], vector: NDArray[np.float32]
-    ) -> dict[int, Scored]:
+    def _learn(self, look: Look, rankings: _Rankings, chunks: Joined, vector: NDArray[np.float32]) -> Joined:
         """Ask for meaning again, moved towards what the best chunks say."""
-        best = sorted(chunks.values(), key=lambda chunk: (-chunk.score, chunk.id))[: self._weights.teachers]
-        teachers, known = look.vectors([chunk.id for chunk in best])
-        moved = fuse.towards(vector, known, [chunks[i].score for i in teachers], by=self._weights.feedback)
+        scores = chunks.scores
+        best = heapq.nsmallest(self._weights.teachers, scores, key=lambda i: (-scores[i], i))
+        teachers, known = look.vectors(best)
+        moved = fuse.towards(vector, known, [scores[i] for i in teachers], by=self._weights.feedback)
         ids, rows = look.vectors(rankings.dense)
         dense = dict(zip(ids, (rows @ moved).tolist(), strict=True))
         return fuse.convex(rankings.keyword, dense, share=self._weights.dense)
 
-    def _hits(
-        self, look: Look, question: Question, chunks: Mapping[int, Scored], names: Mapping[int, float]
-    ) -> list[Hit]:
-        by_note: defaultdict[int, list[Scored]] = defaultdict(list)
-        for chunk in chunks.values():
-            by_note[look.note(chunk.id)].append(chunk)
-        notes = fuse.notes(by_note, names, self._weights)
-        found: list[tuple[float, int, Scored]] = []
-        for note in sorted(notes, key=lambda n: (-notes[n], n))[: question.limit]:
-            best = _shown(look, note, by_note[note])[: question.per_note]
-            top = best[0].score if best else 0.0
-            for place, chunk in enumerate(best):
-                share = _SECOND * min(chunk.score / top, 1.0) if place and top > 0 else 1.0
-                found.append((notes[note] * share, note, chunk))
-        found.sort(key=lambda one: (-one[0], one[2].id))
-        rows = {row.id: row for row in look.rows([chunk.id for _, _, chunk in found[: question.limit]])}
+    def _hits(self, look: Look, question: Question, chunks: Joined, names: Mapping[int, float]) -> list[Hit]:
+        by_note: defaultdict[int, list[int]] = defaultdict(list)
+        for chunk in chunks.scores:
+            by_note[look.note(chunk)].append(chunk)
+        scored = {note: [chunks.scores[chunk] for chunk in held] for note, held in by_note.items()}
+        notes = fuse.notes(scored, names, self._weights)
+        best = heapq.nsmallest(question.limit, notes, key=lambda note: (-notes[note], note))
+        shown = _shown(look, {note: by_note.get(note, []) for note in best}, chunks.scores)
+        found: list[tuple[float, int, int]] = []
+        for note in best:
+            top = chunks.scores.get(shown[note][0], 0.0) if shown[note] else 0.0
+            for place, chunk in enumerate(shown[note][: question.per_note]):
+                share = _SECOND * min(chunks.scores[chunk] / top, 1.0) if place and top > 0 else 1.0
+                found.append((notes[note] * share, chunk, note))
+        found.sort(key=lambda one: (-one[0], one[1]))
+        rows = {row.id: row for row in look.rows([chunk for _, chunk, _ in found[: question.limit]])}
         return [
-            Hit(row=rows[chunk.id], score=score, parts=_parts(chunk, notes[note], names.get(note, 0.0)))
-            for score, note, chunk in found[: question.limit]
-            if chunk.id in rows
+            Hit(row=rows[chunk], score=score, parts=_parts(chunks, chunk, notes[note], names.get(note, 0.0)))
+            for score, chunk, note in found[: question.limit]
+            if chunk in rows
         ]
 
 
@@ -181,14 +181,20 @@ def _rank(look: Look, question: Question, query: Query, vector: NDArray[np.float
     return _Rankings(keyword=keyword, dense=dense, names=names)
 
 
-def _shown(look: Look, note: int, found: Sequence[Scored]) -> list[Scored]:
-    """Order a note's chunks for showing: properties say less than text, and its first text stands for a name alone."""
-    if not found:
-        first = look.first(note)
-        return [] if first is None else [Scored(id=first, score=0.0, keyword=0.0, dense=0.0)]
-    properties = look.properties([chunk.id for chunk in found])
-    return sorted(found, key=lambda c: (-c.score * (_PROPERTIES if c.id in properties else 1.0), c.id))
+def _shown(look: Look, by_note: Mapping[int, Sequence[int]], scores: Mapping[int, float]) -> dict[int, list[int]]:
+    """Order notes' chunks for showing: properties say less than text, and a first text stands for a name alone."""
+    properties = look.properties([chunk for held in by_note.values() for chunk in held])
+    shown: dict[int, list[int]] = {}
+    for note, held in by_note.items():
+        if held:
+            ranked = [(-scores[chunk] * (_PROPERTIES if chunk in properties else 1.0), chunk) for chunk in held]
+            shown[note] = [chunk for _, chunk in sorted(ranked)]
+        else:
+            first = look.first(note)
+            shown[note] = [] if first is None else [first]
+    return shown
 
 
-def _parts(chunk: Scored, note: float, name: float) -> dict[str, float]:
-    return {"keyword": chunk.keyword, "dense": chunk.dense, "chunk": chunk.score, "name": name, "note": note}
+def _parts(chunks: Joined, chunk: int, note: float, name: float) -> dict[str, float]:
+    keyword, dense = chunks.keyword.get(chunk, 0.0), chunks.dense.get(chunk, 0.0)
+    return {"keyword": keyword, "dense": dense, "chunk": chunks.scores.get(chunk, 0.0), "name": name, "note": note}
