@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from knapper.agents.run.records import DEEPEST, MOST_NODES, Limits, Order
 from knapper.app import runs
@@ -126,7 +126,7 @@ def ranges(settings: Settings, grants: Grants) -> dict[str, tuple[float, float]]
 
 def value(name: str, given: Limits) -> float:
     """Give a limit by its name among `RANGES`."""
-    return given.seconds / 60 if name == "minutes" else float(getattr(given, name))
+    return given.seconds / 60 if name == "minutes" else cast("int", getattr(given, name))
 
 
 def _told(said: Mapping[str, float]) -> dict[str, float | int]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from knapper.app import Hub
 from knapper.config import Settings
 from knapper.server import auth, logs, running, sockets, watchers
-from knapper.server.http import app, chat, page, page_seats
+from knapper.server.http import app, chat, page, page_seats, runs
 from knapper.server.http.app import Mount, Work
 from knapper.server.http.page_seats import Seats
 from knapper.server.mcp import http as mcp
@@ -60,4 +60,5 @@ def _mounts(hub: Hub, seats: Seats, work: Work, *, watch: bool) -> list[Mount]:
         mcp.mount(hub, work.threads),
         page.mount(seats, hub.vaults),
         chat.mount(hub, work.stop),
+        runs.mount(hub, work.stop),
     ]

@@ -122,7 +122,11 @@ class Runs:
         return freshness.stale(context, self.store.nodes(self.store.get(run_id).id))
 
     def _resting(self, run: Run) -> Run:
-        return store.resting(run, is_held=lambda run_id: locks.is_held(self.folder, run_id))
+        found = store.resting(run, is_held=lambda run_id: locks.is_held(self.folder, run_id))
+        if found is run:
+            return run
+        now = self.store.get(run.id)  # it may have ended between the two looks
+        return found if now.state == run.state else now
 
 
 def begin(engine: Engine, order: Order) -> Run:
