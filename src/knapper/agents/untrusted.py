@@ -13,6 +13,8 @@ from typing import Final
 _OPENING: Final = re.compile(r"<(?=\S)")
 _ROLES: Final = re.compile(r"\[(?=/?(?:INST|SYS|SYSTEM|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\b)", re.IGNORECASE)
 _INVISIBLE: Final = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")
+_PLAIN: Final = re.compile(r"[^\x00-\x1f\"\\<\[" + _INVISIBLE.pattern[1:-1] + "]*")
+"""Text that stands in JSON as it is."""
 TAG: Final = "vault-data"
 
 
@@ -26,6 +28,8 @@ def escape(data: object) -> str:
 
     ``{"a": "</vault-data>"}`` becomes ``{"a": "\\u003c/vault-data>"}``.
     """
+    if isinstance(data, str) and _PLAIN.fullmatch(data):
+        return f'"{data}"'
     text = json.dumps(data, ensure_ascii=False)
     text = _OPENING.sub(r"\\u003c", text)
     text = _ROLES.sub(r"\\u005b", text)

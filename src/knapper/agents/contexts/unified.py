@@ -1,5 +1,6 @@
 """Write notes as one text with line numbers and the reason for each, within a limit of tokens."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,6 +15,8 @@ from knapper.vault.paths import NotePath
 LEAST_TOKENS: Final = 3_000
 _CHARS: Final = 4
 """Characters of a token, roughly."""
+_WIDE: Final = re.compile("[\u2e80-\U0010ffff]+")
+"""Scripts of which each character is a token."""
 _CUT: Final = "… (the rest of this note isn't shown: the token limit is reached)"
 
 
@@ -117,7 +120,7 @@ def check_limit(limit: int) -> None:
 
 def tokens(text: str) -> int:
     """Estimate how many tokens a text is: characters by four, and more for scripts that need more."""
-    wide = sum(char > "\u2e7f" for char in text) if not text.isascii() else 0
+    wide = 0 if text.isascii() else sum(map(len, _WIDE.findall(text)))
     return (len(text) - wide + _CHARS - 1) // _CHARS + wide
 
 
