@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from knapper.agents import untrusted
 
-MARKS = st.sampled_from(
-    ["<", "</vault-data>", "< ", "[INST]", "[", "\u200b", "\ufeff", '"', "\\", "\n", "\x7f", "\u2028"]
-)
+SIGNS = ["<", "</vault-data>", "< ", "[INST]", "[", "\u200b", "\ufeff", '"', "\\", "\n", "\x7f", "\u2028"]
+MARKS = st.sampled_from(SIGNS)
 TEXTS = st.lists(st.one_of(MARKS, st.text(max_size=5)), max_size=8).map("".join)
 
 

@@ -6,12 +6,12 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from knapper.agents import offers, scopes
+from knapper.agents import offers
 from knapper.agents.offers import Offered
 from knapper.agents.pipeline.events import Outcome, PipelineEvent, Progress
-from knapper.agents.presets import AgentToggles, Preset
-from knapper.agents.scopes import ContextScopeConfig, EditRules
+from knapper.agents.presets import AgentToggles
 from knapper.app import chats, pipelines
+from knapper.app.choices import Choice
 from knapper.changes.writer import Asked
 from knapper.errors import RefusedError, SetupError
 from knapper.tools import foreign
@@ -79,21 +79,14 @@ def _request(opened: Pipelines, asked: Offered) -> Request:
     if asked.kind == "scout":
         chosen = replace(usual, toggles=AgentToggles(scout=True, task=False), added=())
         return opened.request(asked.task, chosen, current=asked.note)
-    toggles = AgentToggles(
-        scout=choices.get("scout", usual.toggles.scout), web=choices.get("web", usual.toggles.web), task=True
+    chosen = Choice(
+        scout=choices.get("scout"),
+        web=choices.get("web"),
+        task=True,
+        link_depth=choices.get("link_depth"),
+        same_folder=choices.get("same_folder"),
+        editable=choices.get("editable"),
+        can=choices.get("can"),
+        added=choices.get("add", ()),
     )
-    chosen = Preset(
-        name="",
-        scope=ContextScopeConfig(
-            link_depth=choices.get("link_depth", usual.scope.link_depth),
-            include_same_folder=choices.get("same_folder", usual.scope.include_same_folder),
-            excluded_folders=usual.scope.excluded_folders,
-        ),
-        rules=EditRules(
-            editable=choices.get("editable", usual.rules.editable),
-            can=scopes.abilities(list(choices["can"])) if "can" in choices else usual.rules.can,
-        ),
-        added=(*usual.added, *choices.get("add", ())),
-        toggles=toggles,
-    )
-    return opened.request(asked.task, chosen, current=asked.note)
+    return opened.request(asked.task, chosen.applied(usual), current=asked.note)

@@ -8,16 +8,13 @@ from typing import Any, Final, cast
 import click
 
 from knapper import app
-from knapper.agents import scopes
 from knapper.agents.contexts import unified
 from knapper.agents.events import ToolCall
-from knapper.agents.pipeline.answering import Answering
 from knapper.agents.pipeline.events import Debug, Gathered, Navigate, Notice, Outcome, PipelineEvent, Progress, Selected
 from knapper.agents.pipeline.pipeline import Tell
 from knapper.agents.pipeline.requests import Request
-from knapper.agents.presets import AgentToggles
-from knapper.agents.scopes import EditRules
-from knapper.app import pipelines
+from knapper.app import pipelines, resuming
+from knapper.app.choices import Choice
 from knapper.app.hub import Hub
 from knapper.app.pipelines import Pipelines
 from knapper.cli import ask_switches, asking, decisions, output
@@ -99,25 +96,25 @@ def answer(said: Options, found: Settings, asked: Asked) -> ExitCode:
         pipelines.open_pipelines(hub) as opened,
         asyncio.Runner() as runner,
     ):
-        answering = opened.answering(asked.model)
         screen = Screen(said)
         if asked.switches["resume"]:
-            finished = _run(runner, _resumed(answering, opened, asked, screen.tell))
+            finished = _run(runner, _resumed(opened, asked.switches["resume"], asked, screen.tell))
         else:
-            request = _request(opened, asked)
+            answering, request = opened.answering(asked.model), _request(opened, asked)
             finished = _run(runner, answering.ask(request, opened.context(request.run_id), screen.tell))
         while finished and screen.outcome is not None and screen.outcome.state == "asked":
             if said.as_json or not asking.is_possible():
                 break
-            finished = _answered(runner, answering, opened, screen)
+            finished = _answered(runner, opened, asked, screen)
         return _end(said, hub, screen, finished=finished)
 
 
-def _resumed(answering: Answering, opened: Pipelines, asked: Asked, tell: Tell) -> Coroutine[Any, Any, Outcome]:
+async def _resumed(opened: Pipelines, run_id: str, asked: Asked, tell: Tell) -> Outcome:
     """Go on with a run on the person's word; the agents see and change no more by that."""
-    run = asked.switches["resume"]
-    person = opened.context(run, "cli").writer.grants
-    return answering.resume(run, asked.question, opened.context(run), tell, by=person)
+    person = opened.hub.settings.client("cli")
+    run = resuming.find(opened, run_id, person)
+    with resuming.opened_for(opened, run, person, asked.model) as (answering, context):
+        return await answering.resume(run_id, asked.question, context, tell, by=person.grants)
 
 
 def _run(runner: asyncio.Runner, work: Coroutine[Any, Any, Outcome]) -> bool:
@@ -129,31 +126,19 @@ def _run(runner: asyncio.Runner, work: Coroutine[Any, Any, Outcome]) -> bool:
     return True
 
 
-def _answered(runner: asyncio.Runner, answering: Answering, opened: Pipelines, screen: Screen) -> bool:
+def _answered(runner: asyncio.Runner, opened: Pipelines, asked: Asked, screen: Screen) -> bool:
     outcome = cast("Outcome", screen.outcome)
     for line in shown.question(outcome.question):
         click.echo(output.plain(line), err=True)
     text = click.prompt("answer", err=True)
-    context = opened.context(outcome.run_id)
-    tell: Tell = screen.tell
-    return _run(runner, answering.resume(outcome.run_id, text, context, tell))
+    return _run(runner, _resumed(opened, outcome.run_id, replace(asked, question=text), screen.tell))
 
 
 def _request(opened: Pipelines, asked: Asked) -> Request:
     switches = asked.switches
-    usual = opened.usual(switches["preset"])
-    chosen = replace(
-        usual,
-        toggles=_toggles(usual.toggles, switches),
-        scope=replace(
-            usual.scope,
-            link_depth=_or(switches["depth"], usual.scope.link_depth),
-            include_same_folder=_or(switches["same_folder"], usual.scope.include_same_folder),
-        ),
-        rules=_rules(usual.rules, switches),
-        added=(*usual.added, *switches["add"]),
-    )
-    if any(switches[name] is not None for name in ("scout", "web", "task")):
+    usual, choice = opened.usual(switches["preset"]), _choice(switches)
+    chosen = choice.applied(usual)
+    if choice.switches:
         opened.presets.set_toggles(chosen.toggles)
     if switches["save_preset"]:
         opened.presets.save(replace(chosen, name=switches["save_preset"]))
@@ -162,27 +147,21 @@ def _request(opened: Pipelines, asked: Asked) -> Request:
     if switches["token_limit"] is not None:
         unified.check_limit(switches["token_limit"])
         request = replace(request, token_limit=switches["token_limit"])
-    return replace(request, orchestrate=_or(switches["route"], request.orchestrate), debug=switches["debug"])
+    route = request.orchestrate if switches["route"] is None else switches["route"]
+    return replace(request, orchestrate=route, debug=switches["debug"])
 
 
-def _toggles(usual: AgentToggles, switches: Switches) -> AgentToggles:
-    return AgentToggles(
-        scout=_or(switches["scout"], usual.scout),
-        web=_or(switches["web"], usual.web),
-        task=_or(switches["task"], usual.task),
+def _choice(switches: Switches) -> Choice:
+    return Choice(
+        scout=switches["scout"],
+        web=switches["web"],
+        task=switches["task"],
+        link_depth=switches["depth"],
+        same_folder=switches["same_folder"],
+        editable=switches["editable"] or None,
+        can=ask_switches.words(switches["can"]) or None,
+        added=switches["add"],
     )
-
-
-def _rules(usual: EditRules, switches: Switches) -> EditRules:
-    words = ask_switches.words(switches["can"])
-    return EditRules(
-        editable=scopes.editable(switches["editable"]) if switches["editable"] else usual.editable,
-        can=scopes.abilities(words) if words else usual.can,
-    )
-
-
-def _or(said: Any, usual: Any) -> Any:  # noqa: ANN401 - of whatever type both are
-    return usual if said is None else said
 
 
 def _end(said: Options, hub: Hub, screen: Screen, *, finished: bool) -> ExitCode:
