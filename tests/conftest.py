@@ -1,10 +1,13 @@
-"""Keep every test away from the person's own settings and state."""
+"""Keep every test away from the person's own settings, state and keyring."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
+import keyring
 import pytest
+from keyring.backends import null
 
 hypothesis.settings.register_profile("knapper", deadline=None, print_blob=True, derandomize=True)
 hypothesis.settings.register_profile("explore", deadline=None, print_blob=True)
@@ -43,3 +46,12 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("KNAP_STATE_DIR", str(home / "state"))
     monkeypatch.setenv("KNAP_CONFIG", str(home / "config.toml"))
     return home
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_keyring() -> Generator[None]:
+    """Look for the system's keyring nowhere: it may be slow, locked, or the person's own."""
+    before = keyring.get_keyring()
+    keyring.set_keyring(null.Keyring())
+    yield
+    keyring.set_keyring(before)

@@ -1,15 +1,23 @@
-"""Keep tests away from the person's own keyring."""
+"""Make small worlds of runs, and take them down again."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from pathlib import Path
 
-import keyring
 import pytest
-from keyring.backends import null
+
+from tests.agents import run_world
+from tests.agents.run_world import Brain, Make, World
 
 
-@pytest.fixture(autouse=True, scope="session")
-def no_keyring() -> Generator[None]:
-    before = keyring.get_keyring()
-    keyring.set_keyring(null.Keyring())
-    yield
-    keyring.set_keyring(before)
+@pytest.fixture
+def make(tmp_path: Path) -> Generator[Make]:
+    """Give a function that makes a world, with notes of its own where they are given."""
+    made: list[World] = []
+
+    def one(brain: Brain | None = None, notes: Mapping[str, str] | None = None) -> World:
+        made.append(run_world.world(tmp_path / str(len(made)), brain or Brain(), notes))
+        return made[-1]
+
+    yield one
+    for world in made:
+        run_world.shut(world)

@@ -184,6 +184,10 @@ class World:
         (self.vault.root / name).write_text(text, encoding="utf-8")
 
 
+Make = Callable[..., World]
+"""Makes a world of a brain and notes; both may be left out."""
+
+
 def world(base: Path, brain: Brain, notes: Mapping[str, str] | None = None) -> World:
     vault = opened.vault(base, dict(notes or NOTES))
     context = vault.open("agent")

@@ -1,8 +1,6 @@
 """Runs: limits of tokens, cost and time, and the share of each that is kept for the answer."""
 
-from collections.abc import Callable, Generator
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,26 +12,11 @@ from knapper.agents.run import budget
 from knapper.agents.run.budget import Budget, OutOfBudget
 from knapper.agents.run.records import Limits
 from knapper.agents.usage import Spent
-from tests.agents import run_world
-from tests.agents.run_world import Brain, Part, World
+from tests.agents.run_world import Brain, Make, Part
 from tests.agents.scripted import NOW
 
-Make = Callable[..., World]
 DEAR = RequestUsage(input_tokens=1_500, output_tokens=500)
 MANY = {"T": [Part(name) for name in ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")]}
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Generator[Make]:
-    made: list[World] = []
-
-    def one(brain: Brain) -> World:
-        made.append(run_world.world(tmp_path / str(len(made)), brain))
-        return made[-1]
-
-    yield one
-    for world in made:
-        run_world.shut(world)
 
 
 class Clock:

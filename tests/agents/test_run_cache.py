@@ -1,7 +1,7 @@
 """Runs: nothing is paid twice, what changed is done again, and what didn't isn't."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,25 +15,10 @@ from knapper.agents.run.nodes import Found
 from knapper.agents.run.records import Order
 from knapper.errors import NotFound
 from knapper.tools.context import Context
-from tests.agents import run_world
-from tests.agents.run_world import Brain, Part, World
+from tests.agents.run_world import Brain, Make, Part, World
 
 THREE = {"T": [Part("alpha"), Part("beta"), Part("gamma")]}
 CHAIN = {"T": [Part("alpha"), Part("beta", needs=["alpha"]), Part("gamma")]}
-Make = Callable[..., World]
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Generator[Make]:
-    made: list[World] = []
-
-    def one(brain: Brain) -> World:
-        made.append(run_world.world(tmp_path / str(len(made)), brain))
-        return made[-1]
-
-    yield one
-    for world in made:
-        run_world.shut(world)
 
 
 def _given(context: Context, _: str) -> Context:

@@ -1,7 +1,7 @@
 """Runs: split where that helps, done side by side, joined from every part, ended with what there is."""
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,24 +14,9 @@ from knapper.agents.run.finding import Finding
 from knapper.agents.run.records import Limits, Order
 from knapper.agents.run.wording import Wording
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError, StorageError
-from tests.agents import run_world
-from tests.agents.run_world import Brain, Part, World
+from tests.agents.run_world import Brain, Make, Part
 
 THREE = {"T": [Part("alpha"), Part("beta"), Part("gamma")]}
-Make = Callable[..., World]
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Generator[Make]:
-    made: list[World] = []
-
-    def one(brain: Brain | None = None, notes: Mapping[str, str] | None = None) -> World:
-        made.append(run_world.world(tmp_path / str(len(made)), brain or Brain(), notes))
-        return made[-1]
-
-    yield one
-    for world in made:
-        run_world.shut(world)
 
 
 def test_a_task_that_need_not_be_split_is_answered_at_once(make: Make) -> None:

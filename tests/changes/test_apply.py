@@ -16,16 +16,6 @@ from tests.changes.disks import META, HookedDisk, Nth, nothing, opened, picture,
 NOTE = NotePath("a/note.md")
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "vault"
-
-
-@pytest.fixture
-def state(root: Path) -> State:
-    return opened(root)
-
-
 def apply(state: State, *effects: Effect) -> changes.Applied:
     return changes.apply(state, effects, META)
 

@@ -37,11 +37,6 @@ class CaselessDisk(Files):
         return path
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "vault"
-
-
 def apply(state: State, *effects: Effect) -> changes.Applied:
     return changes.apply(state, effects, META)
 

@@ -46,11 +46,6 @@ def root(tmp_path: Path, env: dict[str, str]) -> Path:
     return root
 
 
-@pytest.fixture
-def state(root: Path) -> State:
-    return opened(root)
-
-
 def run(root: Path, env: dict[str, str], *arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=root, env=env, capture_output=True, check=True)
     return done.stdout.decode()

@@ -26,16 +26,6 @@ AFTER = b"# A\n\nONE\ntwo\nthree\n\nfour\nfive\nsix\n\nSEVEN\neight\n"
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "vault"
-
-
-@pytest.fixture
-def state(root: Path) -> State:
-    return opened(root)
-
-
-@pytest.fixture
 def clock() -> Clock:
     return Clock()
 

@@ -3,7 +3,6 @@
 import multiprocessing
 import sqlite3
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,25 +23,6 @@ from tests.changes.waiting import META, Clock, create, edit, move, propose, tras
 
 BEFORE = b"one\n\ntwo\n\nthree\n\nfour\n"
 AFTER = b"ONE\n\ntwo\n\nTHREE\n\nFOUR\n"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "vault"
-
-
-@pytest.fixture
-def state(root: Path) -> Iterator[State]:
-    own = opened(root)
-    yield own
-    own.journal.shut()
-
-
-@pytest.fixture
-def store(state: State) -> Iterator[Proposals]:
-    own = proposals.open_proposals(state.folder)
-    yield own
-    own.shut()
 
 
 def accept_in_process(root: Path, proposal_id: str, number: int) -> None:

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,25 +23,6 @@ from tests.changes.waiting import create, edit, move, propose, trash
 NOTE = NotePath("a.md")
 BEFORE = b"# A\n\none\n\nstays\n\ntwo\n\nstays\n\nthree\n"
 AFTER = b"# A\n\nONE\n\nstays\n\nTWO\n\nstays\n\nTHREE\n"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "vault"
-
-
-@pytest.fixture
-def state(root: Path) -> Iterator[State]:
-    own = opened(root)
-    yield own
-    own.journal.shut()
-
-
-@pytest.fixture
-def store(state: State) -> Iterator[Proposals]:
-    own = proposals.open_proposals(state.folder)
-    yield own
-    own.shut()
 
 
 def apply(state: State, draft: Draft) -> None:

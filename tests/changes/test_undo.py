@@ -25,11 +25,6 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def state(root: Path) -> State:
-    return opened(root)
-
-
 def edit(state: State, path: NotePath, old: bytes, new: bytes, meta: Meta = META) -> str:
     return changes.apply(state, [Write(path=path, base=hash_of(old), content=new)], meta).change_id
 

@@ -31,11 +31,6 @@ NOTES = {
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Opener:
-    return opened.vault(tmp_path, NOTES, hidden=("Secret/",))
-
-
-@pytest.fixture
 def context(vault: Opener, sandbox: Sandbox) -> Iterator[Context]:
     with vault.open("script") as made:
         _ = made.index.refresh()

@@ -1,7 +1,6 @@
 """Hold the reading of results, and the check of citations, to what hostile scripts may put there."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from knapper.errors import BadInput, NotFound
 from knapper.tools.context import Context
 from knapper.vault import notes
 from knapper.vault.outline import JSONValue
-from tests.tools import opened
 from tests.tools.opened import Opener
 
 NOTES = {
@@ -26,11 +24,6 @@ NOTES = {
     "Secret/Plan.md": "# Plan\n\nHidden.\n",
     "Clippings/Web.md": "# Web\n\nOthers wrote it.\n",
 }
-
-
-@pytest.fixture
-def vault(tmp_path: Path) -> Opener:
-    return opened.vault(tmp_path, NOTES, hidden=("Secret/",))
 
 
 @pytest.fixture

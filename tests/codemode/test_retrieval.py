@@ -42,18 +42,6 @@ BROKEN = "for x in\n    pass"
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Opener:
-    return opened.vault(tmp_path, NOTES, hidden=("Secret/",))
-
-
-@pytest.fixture
-def context(vault: Opener, sandbox: Sandbox) -> Iterator[Context]:
-    with vault.open("agent") as made:
-        _ = made.index.refresh()
-        yield replace(made, open_sandbox=lambda: sandbox)
-
-
-@pytest.fixture
 def checkpoints(tmp_path: Path, context: Context) -> Iterator[Checkpoints]:
     folder = tmp_path / "runs"
     folder.mkdir()

@@ -1,0 +1,30 @@
+"""Open an empty vault, what is written to it, and what waits for it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from knapper.changes.disk.state import State
+from knapper.changes.review import proposals
+from knapper.changes.review.proposals import Proposals
+from tests.changes.disks import opened
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "vault"
+
+
+@pytest.fixture
+def state(root: Path) -> Iterator[State]:
+    own = opened(root)
+    yield own
+    own.journal.shut()
+
+
+@pytest.fixture
+def store(state: State) -> Iterator[Proposals]:
+    own = proposals.open_proposals(state.folder)
+    yield own
+    own.shut()
