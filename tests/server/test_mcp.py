@@ -120,6 +120,22 @@ def test_the_read_only_choice_has_no_tool_that_changes_anything(vault: opened.Op
     assert vault.text("Rain.md") == NOTES["Rain.md"]
 
 
+def test_the_read_only_choice_finds_no_tool_that_it_would_refuse(vault: opened.Opener) -> None:
+    query = {"query": "rename move delete edit create undo accept read note", "limit": 50}
+    reading: dict[str, Any] = call(vault, "find_tool", query, choice="read-only").structured_content or {}
+    every: dict[str, Any] = call(vault, "find_tool", query, choice="essential").structured_content or {}
+    refused = [
+        one["name"]
+        for one in reading["results"]
+        if "isn't offered" in str(call(vault, one["name"], {}, choice="read-only"))
+    ]
+
+    assert {one["effect"] for one in reading["results"]} == {"read"}
+    assert {one["effect"] for one in every["results"]} == {"read", "write", "destructive"}
+    assert refused == []
+    assert reading["total"] == len(reading["results"]) > 5
+
+
 def test_the_essential_choice_is_small_and_still_reaches_the_rest(vault: opened.Opener) -> None:
     tools = ask(vault, lambda asking: asking.list_tools(), choice="essential")
     found = call(vault, "find_tool", {"query": "rename a tag"}, choice="essential")

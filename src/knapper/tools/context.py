@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from knapper.errors import SetupError
 from knapper.index.filters import Filter
+from knapper.tools.profiles import Choice
 from knapper.tools.sandboxes import Sandbox, Scripting
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -57,6 +58,8 @@ class Context:
     """What scripts may use beyond this vault."""
     progress: Callable[[float, float, str], None] = _unheard
     """Hears how much of how much is done of long work, and what is; may end the work by raising."""
+    offered: Choice = "full"
+    """Which tools whoever calls can call."""
     now: Callable[[], datetime] = _local_time
     """Tells the time, with its zone."""
 

@@ -53,6 +53,8 @@ class Finder:
     def find_tool(self, context: Context, query: str, limit: int = 5) -> Annotated[Answer, FoundTools]:
         """Find tools by what they do, with their parameters; call one with call_tool.
 
+        Only what can be called is found: where nothing may be changed, what reads.
+
         Args:
             context: The vault, as the client sees it.
             query: What is to be done, in a few words, or a tool's name.
@@ -61,10 +63,9 @@ class Finder:
         Raises:
             BadInput: The limit is out of its range.
         """
-        del context
         if not 1 <= limit <= 50:
             raise BadInput(f"limit is {limit}", hint="give 1 to 50")
-        found = ranked(query, self._table.rows)
+        found = ranked(query, self._table.callable(context.offered))
         rows: list[JSONValue] = [
             {
                 "name": row.name,

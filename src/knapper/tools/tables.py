@@ -44,8 +44,12 @@ class Table:
         """Give every row."""
         return tuple(self._rows.values())
 
+    def callable(self, choice: Choice) -> tuple[Row, ...]:
+        """Give the rows that can be called: a small choice lists few, and leaves out none."""
+        return self.chosen("read-only" if choice == "read-only" else "full")
+
     def chosen(self, choice: Choice) -> tuple[Row, ...]:
-        """Give the rows of a choice."""
+        """Give the rows that are listed."""
         if choice == "read-only":
             return tuple(row for row in self.rows if row.effect == "read")
         return tuple(row for row in self.rows if row.profile == "essential" or choice == "full")

@@ -25,15 +25,16 @@ Search, read and edit a vault of Markdown notes.
 """
 
 
-def build(desk: Desk, choice: Choice = "full") -> FastMCP:
+def build(desk: Desk, choice: Choice = "full", *, kind: type[FastMCP] = FastMCP) -> FastMCP:
     """Make the server; nothing is opened or indexed yet.
 
     Args:
         desk: Does the work.
         choice: Which tools are listed.
+        kind: What the server is besides.
     """
     vaults = desk.hub.vaults
-    server = FastMCP(
+    server = kind(
         NAME,
         _told(vaults),
         version=__version__,

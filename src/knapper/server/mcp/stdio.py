@@ -5,12 +5,17 @@ import logging.config
 import uuid
 from typing import Any
 
+from fastmcp import FastMCP
+from fastmcp.server.context import reset_transport, set_transport
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from mcp.server.stdio import stdio_server
+from typing_extensions import override
 
 from knapper.app import Hub
 from knapper.server import logs, watchers
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
+from knapper.server.mcp.unreadable import Heard
 from knapper.tools.profiles import Choice
 
 
@@ -29,7 +34,7 @@ def run(hub: Hub, client: str, choice: Choice, *, watch: bool = True) -> None:
 
 async def _serve(hub: Hub, caller: Caller, choice: Choice, *, watch: bool) -> None:
     desk = Desk(hub=hub, identify=lambda: caller)
-    server = build(desk, choice)
+    server = build(desk, choice, kind=_Server)
     met = asyncio.Event()
     server.add_middleware(_Meeting(met))
     watching = asyncio.create_task(_follow(hub, met)) if watch else None
@@ -40,6 +45,25 @@ async def _serve(hub: Hub, caller: Caller, choice: Choice, *, watch: bool) -> No
         if watching is not None:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
+
+
+class _Server(FastMCP):
+    """Answer lines that are no messages, too."""
+
+    @override
+    async def run_stdio_async(
+        self, show_banner: bool = False, log_level: str | None = None, stateless: bool = False
+    ) -> None:
+        """Serve the one client of this process until it closes its end."""
+        del show_banner, log_level, stateless
+        token = set_transport("stdio")
+        try:
+            async with self._lifespan_manager(), stdio_server() as (reading, writing):
+                await self._mcp_server.run(
+                    Heard(reading, writing), writing, self._mcp_server.create_initialization_options()
+                )
+        finally:
+            reset_transport(token)
 
 
 class _Meeting(Middleware):

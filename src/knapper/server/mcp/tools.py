@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from fastmcp.server.providers.base import Provider
@@ -17,6 +18,7 @@ from knapper.server.mcp.callers import Desk
 from knapper.server.mcp.progress import Reporter
 from knapper.server.threads import Kind
 from knapper.tools import schema
+from knapper.tools.context import Context
 from knapper.tools.profiles import Choice
 from knapper.tools.rows import Row
 from knapper.tools.tables import Open
@@ -27,16 +29,19 @@ class RowTool(Tool):
 
     _row: Row = PrivateAttr()
     _desk: Desk = PrivateAttr()
+    _choice: Choice = PrivateAttr()
 
     @classmethod
-    def of(cls, row: Row, desk: Desk, *, brief: bool = False) -> "RowTool":
+    def of(cls, row: Row, desk: Desk, choice: Choice = "full") -> "RowTool":
         """Derive the tool from its row.
 
         Args:
             row: Which.
             desk: Does the work.
-            brief: Leave out what a model can do without: every definition takes room in its context.
+            choice: Among which tools it is offered; of the essential ones each definition leaves out what a model can
+                do without, for it takes room in its context.
         """
+        brief = choice == "essential" and row.profile == "essential"
         tool = cls(
             name=row.name,
             title=row.title,
@@ -45,7 +50,7 @@ class RowTool(Tool):
             output_schema=None if brief else schema.returns(row),
             annotations=annotations(row),
         )
-        tool._row, tool._desk = row, desk
+        tool._row, tool._desk, tool._choice = row, desk, choice
         return tool
 
     def get_meta(self) -> dict[str, Any]:
@@ -58,7 +63,7 @@ class RowTool(Tool):
         name, table = self._row.name, self._desk.hub.table
 
         def call(open_vault: Open) -> ToolResult:
-            answer = table.call(name, arguments, lambda vault: reporter.listen(open_vault(vault)))
+            answer = table.call(name, arguments, lambda vault: self._seen(reporter.listen(open_vault(vault))))
             return results.success(answer)
 
         try:
@@ -68,6 +73,9 @@ class RowTool(Tool):
         except asyncio.CancelledError:
             reporter.cancel()
             raise
+
+    def _seen(self, context: Context) -> Context:
+        return replace(context, offered=self._choice)
 
 
 class _Missing(Tool):
@@ -109,7 +117,7 @@ class Tools(Provider):
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> Tool | None:
         del version
-        allowed = self._desk.hub.table.chosen("read-only" if self._choice == "read-only" else "full")
+        allowed = self._desk.hub.table.callable(self._choice)
         row = next((row for row in allowed if row.name == name), None)
         return self._tool(row) if row else _Missing.of(name, self._desk, is_read_only=self._choice == "read-only")
 
@@ -120,8 +128,7 @@ class Tools(Provider):
     def _tool(self, row: Row) -> RowTool:
         made = self._made.get(row.name)
         if made is None:
-            is_brief = self._choice == "essential" and row.profile == "essential"
-            made = self._made[row.name] = RowTool.of(row, self._desk, brief=is_brief)
+            made = self._made[row.name] = RowTool.of(row, self._desk, self._choice)
         return made
 
 
