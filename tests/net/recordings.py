@@ -3,12 +3,13 @@
 import email
 import hashlib
 import json
-import threading
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.net.listeners import Listener, Quiet, running
 
 SPOKEN = {"text": "Good morning."}
 
@@ -33,29 +34,23 @@ class Upload:
     digest: str
 
 
-class Listener(ThreadingHTTPServer):
+class Server(Listener):
     """Give the replies in turn, the last one again and again."""
 
-    daemon_threads = True
-
     def __init__(self, replies: tuple[Reply, ...]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.replies = replies
         self.uploads: list[Upload] = []
-        self.stopping = threading.Event()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Clients that hang up are part of the tests."""
+        return f"{super().url}/v1"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         server = self.server
-        assert isinstance(server, Listener)
+        assert isinstance(server, Server)
         reply = server.replies[min(len(server.uploads), len(server.replies) - 1)]
         server.uploads.append(_parsed(self))
         if reply.hang:
@@ -67,9 +62,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for _ in range(reply.repeat):
             self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the method that it replaces
-        """Keep the tests' output clean."""
 
 
 def _parsed(handler: BaseHTTPRequestHandler) -> Upload:
@@ -98,14 +90,5 @@ def _bytes(part: Message) -> bytes:
     return sent if isinstance(sent, bytes) else b""
 
 
-@contextmanager
-def listening(*replies: Reply) -> Generator[Listener]:
-    with Listener(replies or (Reply(),)) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.stopping.set()
-            server.shutdown()
-            thread.join()
+def listening(*replies: Reply) -> AbstractContextManager[Server]:
+    return running(Server(replies or (Reply(),)))

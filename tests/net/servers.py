@@ -1,12 +1,13 @@
 """A real HTTP server on loopback that says what a test wants."""
 
 import json
-import threading
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.net.listeners import Listener, Quiet, running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,24 +30,16 @@ class Request:
     json: Payload
 
 
-class Server(ThreadingHTTPServer):
+class Server(Listener):
     """Give the replies in turn, the last one again and again."""
 
     def __init__(self, replies: tuple[Reply | Answerer, ...]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.replies = replies
         self.requests: list[Request] = []
-        self.stopping = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Clients that hang up are part of the tests."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         server = self.server
         assert isinstance(server, Server)
@@ -68,18 +61,6 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.do_POST()
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the method that it replaces
-        """Keep the tests' output clean."""
 
-
-@contextmanager
-def serving(*replies: Reply | Answerer) -> Generator[Server]:
-    with Server(replies) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.stopping.set()
-            server.shutdown()
-            thread.join()
+def serving(*replies: Reply | Answerer) -> AbstractContextManager[Server]:
+    return running(Server(replies))
