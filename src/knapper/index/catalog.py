@@ -185,13 +185,11 @@ class Catalog:
         is_few = conditions.is_narrow(where) or wanted.among is not None
         whole, counted, parameters, fewer = _sql(wanted, is_few=is_few)
         limit, offset = wanted.limit, min(wanted.offset, _LARGEST)
-        if is_open(where) and not is_few:
+        if is_open(where):
             total = connection.execute(f"SELECT COUNT(*) {counted}", fewer).fetchone()[0]
             page = connection.execute(f"SELECT f.id {whole} LIMIT ? OFFSET ?", (*parameters, limit, offset))
             return [int(i) for (i,) in page], int(total)
-        if is_open(where):
-            ids = [int(i) for (i,) in connection.execute(f"SELECT f.id {whole}", parameters)]
-        elif is_few:  # each is looked at by itself, so that it costs only as much as there are
+        if is_few:  # each is looked at by itself, so that it costs only as much as there are
             rows = connection.execute(f"SELECT f.id, f.path, f.target {whole}", parameters)
             shows = self._allowed.sight.of(where)
             ids = [int(i) for i, path, target in rows if shows(path, target)]

@@ -110,9 +110,7 @@ def towards(
     return (query + by / length * centre).astype(np.float32) if length > 0 else query
 
 
-def notes(
-    chunks: Mapping[int, Sequence[float]], names: Mapping[int, float], weights: Weights
-) -> dict[int, float]:
+def notes(chunks: Mapping[int, Sequence[float]], names: Mapping[int, float], weights: Weights) -> dict[int, float]:
     """Score notes by id: the weighted sum of the scores of their best chunks, and what their names add."""
     ranks = weights.ranks
     scores: dict[int, float] = {}

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,12 +49,8 @@ class Keywords:
         only = _restrict(connection, allowed, shift=schema.CHUNK_BITS)
         if not include_log:
             only += f" AND rowid NOT IN ({schema.LOGGED})"
-        rows = connection.execute(
-            f"SELECT rowid, -bm25(chunk_words, {_CHUNK_COLUMNS}) AS score FROM chunk_words"
-            f" WHERE chunk_words MATCH ?{only} ORDER BY score DESC, rowid LIMIT ?",
-            (match, limit),
-        )
-        return {int(i): float(score) for i, score in rows}
+        score = f"-bm25(chunk_words, {_CHUNK_COLUMNS})"
+        return _scores(connection, "chunk_words", score, f"chunk_words MATCH ?{only}", (match, limit))
 
     def names(
         self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None
@@ -70,16 +67,13 @@ class Keywords:
             return {}
         only = _restrict(connection, allowed, shift=0)
         joined = (" AND " if choice.every else " OR ").join(dict.fromkeys(choice.expressions))
-        rows = connection.execute(
-            f"SELECT rowid, -bm25(title_words, {_NAME_COLUMNS}) AS score FROM title_words"
-            f" WHERE title_words MATCH ?{only} ORDER BY score DESC, rowid LIMIT ?",
-            (joined, _NAME_POOL),
-        ).fetchall()
-        if not rows or rows[0][1] <= 0:
+        score = f"-bm25(title_words, {_NAME_COLUMNS})"
+        found = _scores(connection, "title_words", score, f"title_words MATCH ?{only}", (joined, _NAME_POOL))
+        best = max(found.values(), default=0.0)
+        if best <= 0:
             return {}
-        shares = self._shares(connection, query, [int(i) for i, _ in rows])
-        best = float(rows[0][1])
-        return {int(i): float(score) / best * shares.get(int(i), 0.0) for i, score in rows}
+        shares = self._shares(connection, query, list(found))
+        return {i: score / best * shares.get(i, 0.0) for i, score in found.items()}
 
     def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
         """Give the query's words that neither a text nor a name of an allowed file holds."""
@@ -115,14 +109,29 @@ class Keywords:
         return shares
 
 
+def _scores(
+    connection: sqlite3.Connection, table: str, score: str, where: str, parameters: tuple[str, int]
+) -> dict[int, float]:
+    """Give the rows with the highest scores, best first.
+
+    They come as one text: a thread that takes row after row has to wait for its turn as many times.
+    """
+    ranked = f"SELECT rowid AS id, {score} AS score FROM {table} WHERE {where} ORDER BY score DESC, rowid LIMIT ?"
+    told = f"SELECT group_concat(id || ' ' || quote(score), ' ') FROM ({ranked})"
+    said = (connection.execute(told, parameters).fetchone()[0] or "").split(" ")
+    found = zip(map(int, said[::2]), map(float, said[1::2]), strict=True) if len(said) > 1 else ()
+    return dict(sorted(found, key=lambda one: (-one[1], one[0])))
+
+
 def _names(connection: sqlite3.Connection, files: Sequence[int]) -> list[tuple[int, str]]:
     """Give the titles and aliases of files, each with its file."""
     rows = connection.execute(
-        "SELECT id, json_extract(title_row, '$[0]'), json_extract(title_row, '$[1]') FROM files"
-        " WHERE id IN (SELECT value FROM json_each(?))",
+        "SELECT json_group_array(json_array(id, json_extract(title_row, '$[0]'), json_extract(title_row, '$[1]')))"
+        " FROM files WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(files),),
     )
-    return [(file, name) for file, title, aliases in rows for name in (title, *filter(None, aliases.split("\n")))]
+    told = cast("list[tuple[int, str, str]]", json.loads(rows.fetchone()[0]))
+    return [(file, name) for file, title, aliases in told for name in (title, *filter(None, aliases.split("\n")))]
 
 
 def _holds(

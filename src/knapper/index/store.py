@@ -141,16 +141,24 @@ class Store:
         rows = self.database.reader().execute("SELECT path, target, hash FROM files WHERE kind = 'note' ORDER BY path")
         return [(NotePath(path), NotePath(target or path), str(hash_)) for path, target, hash_ in rows]
 
-    def properties_of(self, path: NotePath) -> dict[str, JSONValue]:
-        """Give the properties that the index holds of a note; empty where it has none, or doesn't know the note."""
-        row = self.database.reader().execute("SELECT properties FROM files WHERE path = ?", (path,)).fetchone()
-        return cast("dict[str, JSONValue]", json.loads(row[0])) if row else {}
+    def properties_of(self, wanted: Sequence[NotePath]) -> dict[NotePath, dict[str, JSONValue]]:
+        """Give the properties that the index holds of notes; those that it doesn't know are left out."""
+        rows = self.database.reader().execute(
+            "SELECT path, properties FROM files WHERE path IN (SELECT value FROM json_each(?))",
+            (json.dumps(wanted, ensure_ascii=False),),
+        )
+        return {NotePath(path): cast("dict[str, JSONValue]", json.loads(said)) for path, said in rows}
 
     def rows(self, ids: Sequence[int]) -> list[Row]:
         """Read chunks by id, in the order asked; those that are gone are left out."""
-        with self.database.snapshot() as connection:
-            found = (_read_row(connection, chunk_id) for chunk_id in ids)
-            return [row for row in found if row is not None]
+        sql = (
+            "SELECT c.id, f.path, f.title, f.hash, c.kind, c.heading, c.path, c.start, c.stop, c.start_line,"
+            " c.end_line, c.text FROM chunks c JOIN files f ON f.id = c.id >> ?"
+            " WHERE c.id IN (SELECT value FROM json_each(?))"
+        )
+        rows = self.database.reader().execute(sql, (schema.CHUNK_BITS, json.dumps(list(ids))))
+        found = {row[0]: _row(row) for row in rows}
+        return [found[chunk_id] for chunk_id in ids if chunk_id in found]
 
     def pending(self, model: str, *, after: int, limit: int) -> list[Pending]:
         """Give chunks with an id above *after* that have no vector of *model* yet, by id."""
@@ -209,15 +217,8 @@ def _file_row(connection: sqlite3.Connection, path: NotePath) -> tuple[int, int]
     return (int(row[0]), int(row[1])) if row else None
 
 
-def _read_row(connection: sqlite3.Connection, chunk_id: int) -> Row | None:
-    row = connection.execute(
-        "SELECT f.path, f.title, f.hash, c.kind, c.heading, c.path, c.start, c.stop, c.start_line, c.end_line, c.text"
-        " FROM chunks c JOIN files f ON f.id = ? WHERE c.id = ?",
-        (schema.file_of(chunk_id), chunk_id),
-    ).fetchone()
-    if row is None:
-        return None
-    note, title, digest, kind, heading, path, start, stop, start_line, end_line, text = row
+def _row(said: tuple[int, str, str, str, str, str, str, int, int, int, int, str]) -> Row:
+    chunk_id, note, title, digest, kind, heading, path, start, stop, start_line, end_line, text = said
     return Row(
         id=chunk_id,
         note=NotePath(note),

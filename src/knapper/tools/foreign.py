@@ -25,8 +25,9 @@ def is_others(context: Context, note: Note) -> bool:
 
 def found(context: Context, paths: Iterable[NotePath]) -> frozenset[NotePath]:
     """Tell which of some notes others wrote, as the index knows them; see `heard`."""
-    asked = dict.fromkeys(paths)
-    return frozenset(path for path in asked if _is_foreign(context, path, context.index.store.properties_of(path)))
+    asked = list(dict.fromkeys(paths))
+    properties = context.index.store.properties_of(asked)
+    return frozenset(path for path in asked if _is_foreign(context, path, properties.get(path, {})))
 
 
 def wrote(context: Context, entry: Entry) -> bool:
