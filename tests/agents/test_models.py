@@ -1,6 +1,7 @@
 """Models behind a server that speaks OpenAI's protocol, and behaves badly."""
 
 import asyncio
+import sys
 from contextlib import aclosing
 from pathlib import Path
 
@@ -86,12 +87,19 @@ def test_a_missing_key_is_told_before_anything_is_sent() -> None:
     "text", ["ollama:q", "openai:g", "anthropic:c", "fireworks:f", "openrouter:a/b", "x@http://h/v1"]
 )
 def test_a_model_of_each_provider_opens(text: str) -> None:
-    if text.startswith("anthropic"):
-        pytest.importorskip("anthropic")
-
     opened_model = models.open_model([names.parse(text)], lambda _: "key")
 
     assert opened_model.model_name == names.parse(text).name
+
+
+def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anthropic", None)  # as if it weren't installed
+    monkeypatch.delitem(sys.modules, "pydantic_ai.models.anthropic", raising=False)
+    with pytest.raises(SetupError) as told:
+        models.open_model([names.parse("anthropic:c")], lambda _: "key")
+
+    assert told.value.code == "missing_extra"
+    assert "knapper[anthropic]" in told.value.hint
 
 
 def test_text_tools_and_tokens_come_over_the_wire(vault: opened.Opener) -> None:
