@@ -248,4 +248,4 @@ def _brief(runs: RunWork, run: Run) -> dict[str, JSONValue]:
 
 
 def _is_live(runs: RunWork, run: Run) -> bool:
-    return run.state == "running" or runs.live(run.id) is not None
+    return run.state in {"pending", "running"} or runs.live(run.id) is not None
