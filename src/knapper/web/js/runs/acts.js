@@ -1,7 +1,8 @@
 /** What a person does with a run: end it, go on, do parts again, write it down, delete it. */
 
 import { button, count, el } from "../dom.js";
-import { ask, askText, confirm } from "../shell/dialogs.js";
+import { ask, askText, confirm, tell as show } from "../shell/dialogs.js";
+import { ALL } from "./cited.js";
 import { Limits, limitsOf } from "./limits.js";
 import { isGoing } from "./words.js";
 
@@ -62,8 +63,7 @@ export class Acts {
     return this.#try(async () => {
       const found = stale(await this.api.get(`${address(run.id)}/stale`));
       if (!found.length) {
-        this.does.tell("Nothing changed since");
-        await confirm("Nothing changed", "No note that this run has read was changed since.", "Good");
+        await show("Nothing changed", el("p", {}, "No note that this run has read was changed since."));
         return;
       }
       const names = new Map(run.nodes.map((node) => [node.id, node.title]));
@@ -73,7 +73,7 @@ export class Acts {
           {},
           el("strong", {}, `${id} ${names.get(id) ?? ""}`),
           el("br"),
-          el("span", { class: "quiet" }, paths.join(", ")),
+          el("span", { class: "quiet" }, paths.map((path) => (path === ALL ? "any note" : path)).join(", ")),
         ),
       );
       const about = el("p", {}, `${count(found.length, "part")} read notes that were changed since:`);

@@ -4,6 +4,10 @@ import { button, el } from "../dom.js";
 import { render } from "../markdown/render.js";
 import { told } from "../shell/places.js";
 
+/** What a part rests on that found nothing: any note could change that. */
+export const ALL = "**";
+export const ALL_NOTES = "no note; any that changes may tell more";
+
 /**
  * @param {{answer: string, citations?: Array<object>, removed?: Array<object>}} said
  * @param {{openCitation: Function, openNote: Function}} does
@@ -27,6 +31,7 @@ export function list(title, places, does) {
 
 /** Name a place in a note, as something to press. */
 export function place(one, does) {
+  if (one.path === ALL) return el("span", {}, one.vault ? `${one.vault}: ${ALL_NOTES}` : ALL_NOTES);
   const heading = (one.heading ?? "").replace(/^#+\s*/, "");
   const name = [one.path.replace(/\.md$/, ""), heading].filter(Boolean).join(" › ");
   const lines = told({ first: one.start_line, last: one.end_line });

@@ -23,7 +23,7 @@ export function retrieval(found, read, does) {
     "section",
     { class: "retrieval" },
     el("h4", {}, "What was found"),
-    el("p", {}, words.tier(found.tier)),
+    found.tier || found.script ? el("p", {}, words.tier(found.tier)) : null,
     score(found),
     attempts(found),
     (found.notes ?? []).map((note) => el("p", { class: "notice" }, note)),

@@ -259,8 +259,8 @@ export class RunView {
     try {
       const node = await this.api.get(`${address(run.id)}/nodes/${encodeURIComponent(partId)}`);
       if (this.run?.id !== run.id || this.partId !== partId) return;
-      if (node.answer && node.answer === this.run.answer)
-        Object.assign(node, { answer: "", citations: [], removed: [] }); // it stands above
+      const isAbove = node.id === "root" && node.answer && this.run.answer.startsWith(node.answer.trimEnd());
+      if (isAbove) Object.assign(node, { answer: "", citations: [], removed: [] });
       this.part.show(node, (id) => this.#node(id)?.title ?? "", !isGoing(this.run));
     } catch (error) {
       if (this.partId === partId && !error.isOffline) this.part.fail(error);

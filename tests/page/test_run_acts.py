@@ -1,0 +1,180 @@
+"""What a person does with a run on the page: end it, go on, answer, do parts again, write it down, delete it."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from knapper.agents.run.engine import Engine
+from knapper.app.runs import TaskRuns
+from knapper.errors import RefusedError, SetupError
+from tests.agents.run_world import Brain, Part
+from tests.page import run_sites
+from tests.page.run_sites import Finder, Gated, begin, part, state
+
+pytestmark = pytest.mark.timeout(60)
+TASK = "Compare alpha and beta"
+PLANS = {TASK: [Part("Alpha grows?"), Part("Beta stays?")]}
+ANSWERS = {"answer Alpha grows?": "Tall [[A]] (lines 3-3).", f"join {TASK}": "Alpha is taller [[A]] (lines 3-3)."}
+DEAR = {TASK: [Part("Alpha grows?", impact="security"), Part("Beta stays?")]}
+
+
+def test_a_run_is_cancelled_and_goes_on_with_more_room(tmp_path: Path, tab: Page) -> None:
+    brain = Gated(plans=PLANS, answers=ANSWERS, held={"answer Beta stays?"})
+    with run_sites.serving(tmp_path, brain) as site:
+        site.enter(tab)
+        begin(tab, TASK)
+        expect(part(tab, "1")).to_contain_text("✓done")
+        tab.get_by_role("button", name="Cancel").click()
+        expect(state(tab)).to_have_text("✂cancelled")
+        expect(tab.locator(".reasons")).to_be_visible()
+        expect(part(tab, "2")).to_contain_text("cut short")
+        brain.held.clear()
+        asked = len(brain.kinds("Alpha grows?"))
+        tab.get_by_role("button", name="Go on").click()
+        tab.get_by_role("dialog").get_by_label("Parts").fill("60")
+        tab.get_by_role("dialog").get_by_role("button", name="Go on").click()
+        expect(state(tab)).to_have_text("✓complete")
+
+        expect(tab.locator(".run-facts")).to_contain_text("60 parts")
+        expect(tab.locator(".run-said")).to_contain_text("Alpha is taller")
+        expect(tab.get_by_role("button", name="Go on")).not_to_be_visible()
+        assert len(brain.kinds("Alpha grows?")) == asked
+
+
+def test_a_part_that_fails_is_named_with_what_it_blocks(tmp_path: Path, tab: Page) -> None:
+    plans = {TASK: [Part("Alpha grows?"), Part("Beta stays?", needs=["Alpha grows?"]), Part("Gamma is?")]}
+
+    def fail(kind: str, task: str) -> None:
+        if (kind, task) == ("answer", "Alpha grows?"):
+            raise RefusedError("the model <b>broke</b>")
+
+    with run_sites.serving(tmp_path, Brain(plans=plans, before=fail)) as site:
+        site.enter(tab)
+        begin(tab, TASK)
+        expect(state(tab)).to_have_text("~partial")
+
+        expect(part(tab, "1")).to_contain_text("✗failed")
+        expect(part(tab, "2")).to_contain_text("⊘blocked")
+        expect(tab.locator(".reasons")).to_contain_text("Alpha grows?: the model <b>broke</b>")
+        expect(tab.locator(".reasons")).to_contain_text("Beta stays?: ")
+        expect(tab.locator("#runs .entry")).to_contain_text("~partial")
+
+
+def test_a_question_is_answered_where_it_is_asked(tmp_path: Path, tab: Page) -> None:
+    finder = Finder(asks=["Alpha grows?"])
+    with run_sites.serving(tmp_path, Brain(plans=DEAR, answers=ANSWERS), finder) as site:
+        site.enter(tab)
+        begin(tab, TASK)
+        question = tab.locator(".questions .card")
+        expect(question).to_contain_text("Little was found in the notes for 'Alpha grows?'")
+        expect(tab.locator("#said")).to_contain_text("The run asks: Little was found")
+        tab.reload()
+        question.get_by_role("button", name="Show the part").click()
+        expect(tab.locator(".detail")).to_contain_text("It waits for an answer.")
+        question.get_by_label("Where to look").fill("in the <b>barn</b>")
+        tab.keyboard.press("Enter")
+        expect(state(tab)).to_have_text("✓complete")
+
+        expect(question).to_have_count(0)
+        assert finder.words == ["in the <b>barn</b>"]
+        expect(tab.locator(".detail")).to_contain_text("Answered: in the <b>barn</b>")
+
+
+def test_a_part_is_left_out_by_a_press(tmp_path: Path, tab: Page) -> None:
+    with run_sites.serving(tmp_path, Brain(plans=DEAR), Finder(asks=["Alpha grows?"])) as site:
+        site.enter(tab)
+        begin(tab, TASK)
+        tab.get_by_role("button", name="Skip").click()
+        expect(state(tab)).to_have_text("~partial")
+
+        expect(part(tab, "1")).to_contain_text("the person left it out")
+
+
+def test_what_changed_since_is_listed_and_done_again(tmp_path: Path, tab: Page) -> None:
+    brain = Brain(plans=PLANS, answers=dict(ANSWERS))
+    with run_sites.serving(tmp_path, brain) as site:
+        site.enter(tab)
+        begin(tab, TASK)
+        expect(state(tab)).to_have_text("✓complete")
+        tab.get_by_role("button", name="What changed since").click()
+        expect(tab.get_by_role("dialog")).to_contain_text("No note that this run has read was changed since.")
+        tab.get_by_role("dialog").get_by_role("button", name="Close").click()
+        (site.root / "B.md").write_text("# B\n\nBeta has grown.\n", encoding="utf-8")
+        brain.answers["answer Beta stays?"] = "It has grown."
+        tab.get_by_role("button", name="What changed since").click()
+        dialog = tab.get_by_role("dialog")
+        expect(dialog.get_by_role("listitem")).to_have_text(["2 Beta stays?B.md"])
+        dialog.get_by_role("button", name="Do these again").click()
+        expect(state(tab)).to_have_text("✓complete")
+        part(tab, "2").click()
+
+        expect(tab.locator(".detail")).to_contain_text("It has grown.")
+        assert brain.kinds("Alpha grows?").count("answer") == 1
+        assert brain.kinds("Beta stays?").count("answer") == 2
+
+
+def test_one_part_is_done_again(tmp_path: Path, tab: Page) -> None:
+    brain = Brain(plans=PLANS, answers=dict(ANSWERS))
+    with run_sites.serving(tmp_path, brain) as site:
+        site.enter(tab)
+        begin(tab, TASK)
+        expect(state(tab)).to_have_text("✓complete")
+        part(tab, "1").click()
+        expect(tab.locator(".detail")).to_contain_text("Tall")
+        brain.answers["answer Alpha grows?"] = "Taller still."
+        tab.get_by_role("button", name="Do this part again").click()
+        tab.get_by_role("dialog").get_by_role("button", name="Do it again").click()
+
+        expect(tab.locator(".detail .said")).to_contain_text("Taller still.")
+        expect(state(tab)).to_have_text("✓complete")
+
+
+def test_an_answer_becomes_a_note_by_a_change_that_is_reviewed(tmp_path: Path, tab: Page) -> None:
+    with run_sites.serving(tmp_path, Brain(plans=PLANS, answers=ANSWERS)) as site:
+        site.enter(tab)
+        begin(tab, TASK)
+        tab.get_by_role("button", name="Write to a note").click()
+        dialog = tab.get_by_role("dialog")
+        expect(dialog.get_by_role("textbox")).to_have_value("Runs/Compare alpha and beta.md")
+        dialog.get_by_role("button", name="Propose").click()
+        review = tab.get_by_role("complementary", name="A change")
+        expect(review.locator(".hunk")).to_contain_text("Alpha is taller")
+        expect(tab.locator("#proposals .entry")).to_have_count(1)
+        assert not (site.root / "Runs").exists()
+        review.get_by_role("button", name="Accept all that is open").click()
+        expect(review.locator(".proposal")).to_contain_text("accepted")
+
+        assert "Alpha is taller [[A]]" in site.read("Runs/Compare alpha and beta.md")
+
+
+def test_a_run_is_deleted_after_a_question(tmp_path: Path, tab: Page) -> None:
+    with run_sites.serving(tmp_path, Brain()) as site:
+        site.enter(tab)
+        begin(tab, "Alpha")
+        tab.get_by_role("button", name="Delete").click()
+        tab.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+        expect(state(tab)).to_be_visible()
+        tab.get_by_role("button", name="Delete").click()
+        tab.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+
+        expect(tab.locator("#runs")).to_have_text("None yet.")
+        assert re.search(r":\d+/$", tab.url)
+
+
+def test_a_model_that_is_missing_is_told_where_a_run_is_begun(tmp_path: Path, tab: Page) -> None:
+    def missing(tasks: TaskRuns, made: Engine) -> Engine:
+        del tasks, made
+        raise SetupError("no model is named", hint="set model.name")
+
+    with run_sites.serving(tmp_path, Brain(), work=missing) as site:
+        site.enter(tab)
+        tab.get_by_role("button", name="New run").click()
+        expect(tab.locator(".run-form")).to_contain_text("No model is set up. no model is named: set model.name")
+        tab.get_by_label("Task", exact=True).fill("Alpha")
+        tab.get_by_role("button", name="Begin").click()
+
+        expect(tab.locator(".run-form").get_by_role("alert")).to_contain_text("no model is named")
+        expect(tab.get_by_role("button", name="Begin")).to_be_enabled()

@@ -1,0 +1,166 @@
+"""Runs on the page over lost connections, in other windows and vaults, with hostile text, and on small screens."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pydantic import JsonValue
+
+from knapper.agents.run.engine import Engine
+from knapper.agents.run.finding import Finding
+from knapper.agents.run.nodes import Found
+from knapper.app.runs import TaskRuns
+from knapper.codemode.sandbox.pool import Sandbox
+from knapper.config import Vault
+from knapper.tools.context import Context
+from tests.agents.run_world import Brain, Part
+from tests.codemode import conftest
+from tests.codemode.askers import searching
+from tests.index import worlds
+from tests.page import run_sites, test_hostile
+from tests.page.run_sites import Finder, Gated, begin, part, state
+from tests.page.test_hostile import HOSTILE
+
+pytestmark = pytest.mark.timeout(60)
+code_folder, sandbox = conftest.code_folder, conftest.sandbox
+TASK = "Compare alpha and beta"
+PLANS = {TASK: [Part("Alpha grows?"), Part("Beta stays?")]}
+WIDE = "document.documentElement.scrollWidth"
+
+
+def test_a_run_goes_on_after_the_connection_was_lost(tmp_path: Path, tab: Page) -> None:
+    brain = Gated(plans=PLANS, held={"answer Alpha grows?", f"join {TASK}"})
+    with run_sites.serving(tmp_path, brain) as site:
+        site.enter(tab)
+        begin(tab, TASK)
+        expect(part(tab, "1")).to_contain_text("answering")
+        site.wire.cut()
+        expect(tab.get_by_text("The run goes on at the server")).to_be_visible()
+        brain.held.discard("answer Alpha grows?")
+        site.wire.mend()
+        expect(part(tab, "1")).to_contain_text("✓done")
+        expect(tab.get_by_text("The run goes on at the server")).not_to_be_visible()
+        brain.held.clear()
+
+        expect(state(tab)).to_have_text("✓complete")
+        expect(tab.get_by_role("treeitem")).to_have_count(3)
+
+
+def test_a_second_window_sees_a_run_go_on(tmp_path: Path, tab: Page) -> None:
+    brain = Gated(plans=PLANS, held={"answer Alpha grows?"})
+    with run_sites.serving(tmp_path, brain) as site:
+        site.enter(tab)
+        begin(tab, TASK)
+        expect(part(tab, "1")).to_contain_text("answering")
+        other = tab.context.new_page()
+        other.goto(tab.url)
+        expect(part(other, "1")).to_contain_text("answering")
+        brain.held.clear()
+        expect(state(other)).to_have_text("✓complete")
+        brain.held.add("answer Alpha grows?")
+        part(other, "1").click()
+        other.get_by_role("button", name="Do this part again").click()
+        other.get_by_role("dialog").get_by_role("button", name="Do it again").click()
+        tab.bring_to_front()
+        expect(state(tab)).to_have_text("…goes on", timeout=45_000)
+        brain.held.clear()
+
+        expect(state(tab)).to_have_text("✓complete")
+
+
+def test_a_run_of_another_vault_is_followed_there(tmp_path: Path, tab: Page) -> None:
+    other = worlds.fill(tmp_path / "other", {"A.md": "# A\n\nAlpha is a fish.\n"}).resolve()
+    with run_sites.serving(
+        tmp_path,
+        Brain(answers={"Alpha": "A fish [[A]] (lines 3-3)."}),
+        change=lambda found: replace(found, vaults=(found.vault, Vault(name="sea", path=other))),
+    ) as site:
+        site.enter(tab)
+        tab.get_by_label("Vault").select_option("sea")
+        begin(tab, "Alpha")
+        expect(state(tab)).to_have_text("✓complete")
+        tab.locator(".run-said .prose .cite").click()
+        expect(tab.locator(".passage")).to_contain_text("Alpha is a fish.")
+        tab.keyboard.press("Escape")
+        tab.get_by_label("Vault").select_option("v")
+
+        expect(tab.locator("#runs")).to_have_text("None yet.")
+        expect(tab.get_by_label("Message", exact=True)).to_be_visible()
+
+
+def test_a_run_runs_and_loads_nothing_of_what_it_holds(tmp_path: Path, tab: Page) -> None:
+    evil = "<img src=x onerror=\"document.title='owned'\">"
+    attempt: dict[str, JsonValue] = {"step": evil, "kind": evil, "error": HOSTILE, "score": 0.1, "script": HOSTILE}
+    found = Found(context="x", score=0.1, tier=evil, script=HOSTILE, attempts=(attempt,), notes=(HOSTILE,))
+    brain = Brain(plans={evil: [Part(f"Alpha {evil}", impact="security"), Part("Beta")]})
+    brain.answers |= {f"answer Alpha {evil}": HOSTILE, f"join {evil}": HOSTILE}
+    with run_sites.serving(tmp_path, brain, Finder({f"Alpha {evil}": found})) as site:
+        elsewhere = test_hostile.strangers(tab, site.address)
+        site.enter(tab)
+        begin(tab, evil)
+        expect(state(tab)).to_have_text("✓complete")
+        part(tab, "1").click()
+        expect(tab.locator(".detail .said")).to_contain_text("<script>")
+        for summary in tab.locator(".detail details > summary").all():
+            summary.click()
+        for place in (".run-head", ".run-said", ".run-parts", "#runs", "#title"):
+            test_hostile.check(tab, place)
+
+        assert elsewhere == []
+
+
+@pytest.mark.parametrize("width", [320, 360, 768, 1024])
+def test_no_run_is_wider_than_the_screen(tmp_path: Path, browser: Browser, width: int) -> None:
+    long = "y" * 200
+    attempt: dict[str, JsonValue] = {
+        "step": "script",
+        "kind": "error",
+        "error": long,
+        "score": 0.1,
+        "script": f"x = '{long}'\n" * 9,
+    }
+    brain = Brain(plans={"Alpha": [Part(f"Alpha {long}"), Part("Beta")]}, answers={"join Alpha": f"{long} [[{long}]]"})
+    finder = Finder({f"Alpha {long}": Found(context="x", tier="A", script="x", attempts=(attempt,), notes=(long,))})
+    with (
+        run_sites.serving(tmp_path, brain, finder) as site,
+        browser.new_context(viewport={"width": width, "height": 640}, locale="en") as context,
+    ):
+        tab = context.new_page()
+        site.enter(tab)
+        if width <= 768:
+            tab.get_by_role("button", name="Conversations and changes").click()
+        begin(tab, "Alpha")
+        expect(state(tab)).to_have_text("✓complete")
+        part(tab, "1").click()
+        expect(tab.locator(".detail-title")).to_be_in_viewport()
+        tab.locator(".attempt summary").click()
+
+        assert tab.evaluate(WIDE) <= width
+        assert tab.locator("#run").evaluate("n => n.scrollWidth - n.clientWidth") == 0
+
+
+@pytest.mark.timeout(180)
+def test_what_real_scripts_find_is_shown(tmp_path: Path, tab: Page, sandbox: Sandbox) -> None:
+    def by_scripts(tasks: TaskRuns, made: Engine) -> Engine:
+        def context_of(run: str) -> Context:
+            return replace(tasks.context(run), open_sandbox=lambda: sandbox)
+
+        return replace(made, retrieve=Finding(checkpoints=tasks.checkpoints), context_of=context_of)
+
+    task = "When are the tomatoes watered?"
+    brain = Brain(scripts={task: [searching("tomatoes watering")]}, answers={task: "[[Garden]] (lines 10-11) says it."})
+    with run_sites.serving(tmp_path, brain, work=by_scripts) as site:
+        site.enter(tab)
+        begin(tab, task, by_scripts=True)
+        expect(state(tab)).to_have_text("✓complete")
+        first = tab.locator("details.attempt").first
+        expect(first).to_contain_text("first script ran")
+        first.locator("summary").click()
+        expect(first.locator(".script")).to_contain_text("obsidian.search('tomatoes watering', limit=5)")
+        expect(tab.locator(".measure.whole")).to_contain_text("Score")
+        tab.locator(".retrieval .cite", has_text="Garden").first.click()
+
+        expect(tab.locator(".passage")).to_contain_text("Tomatoes get two cans.")
+        expect(tab.get_by_text("The note was changed after this answer")).to_have_count(0)
+        assert "script" in brain.kinds(task)
