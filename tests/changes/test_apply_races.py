@@ -170,10 +170,17 @@ def test_whatever_is_done_and_saved_meanwhile_no_save_is_lost(
 def test_a_file_that_a_program_is_still_writing_is_waited_for(tmp_path: Path) -> None:
     root = tmp_path / "vault"
     base = write(root, NOTE, TEXT)
-    state = opened(root)
+    exchanged = threading.Event()
+
+    def hook(when: str, operation: str, path: Path) -> None:
+        if (when, operation, path.name) == ("after", "swap", NOTE):
+            exchanged.set()
+
+    state = opened(root, HookedDisk(hook=hook, wait_s=30.0))
     slow = (root / NOTE).open("r+b")
 
     def finish() -> None:
+        exchanged.wait(30)
         time.sleep(0.1)
         with slow:
             slow.write(b"slow")
