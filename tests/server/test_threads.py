@@ -1,12 +1,17 @@
 """Threads of the server, and of the libraries that it calls."""
 
+import asyncio
 import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from knapper.config import environment
+from knapper.errors import StorageError
 from knapper.server.http import calling
+from knapper.server.threads import Threads
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
@@ -35,3 +40,106 @@ def test_what_waits_for_other_machines_has_threads_of_its_own() -> None:
     ]
 
     assert kinds == ["read", "write", "world"]
+
+
+class Counting:
+    """Tells how many calls went on at once at most."""
+
+    def __init__(self) -> None:
+        self.most = self.now = self.done = 0
+        self.lock = threading.Lock()
+
+    def __call__(self, wait: Callable[[], object]) -> int:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        wait()
+        with self.lock:
+            self.now -= 1
+            self.done += 1
+            return self.done
+
+
+async def called(threads: Threads, count: int, work: Callable[[], int]) -> list[int]:
+    return sorted(await asyncio.gather(*(threads.run("read", work) for _ in range(count))))
+
+
+def test_calls_that_compute_go_on_as_many_at_once_as_the_machine_computes_well() -> None:
+    threads, counting = Threads(8, at_once=2), Counting()
+
+    found = asyncio.run(called(threads, 60, lambda: counting(lambda: sum(range(2_000)))))
+    threads.close()
+
+    assert found == list(range(1, 61))
+    assert counting.most <= 2
+
+
+def test_calls_that_wait_for_something_let_others_begin_until_all_threads_are_taken() -> None:
+    threads, counting, door = Threads(3, at_once=1), Counting(), threading.Event()
+
+    async def work() -> tuple[int, bool, list[int]]:
+        slow = [asyncio.create_task(threads.run("read", lambda: counting(door.wait))) for _ in range(2)]
+        quick = await threads.run("read", lambda: 7)
+        more = [asyncio.create_task(threads.run("read", lambda: counting(door.wait))) for _ in range(2)]
+        while counting.now < 3:  # noqa: ASYNC110 - threads count
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.6)
+        is_full = counting.now == 3
+        door.set()
+        return quick, is_full, sorted(await asyncio.gather(*slow, *more))
+
+    found = asyncio.run(asyncio.wait_for(work(), 30))
+    threads.close()
+
+    assert found == (7, True, [1, 2, 3, 4])
+
+
+def test_a_failing_call_fails_for_who_asked_and_gives_its_turn_on() -> None:
+    threads = Threads(1)
+
+    async def work() -> tuple[list[object], int]:
+        failing = [threads.run("read", lambda: 1 // 0) for _ in range(3)]
+        return await asyncio.gather(*failing, return_exceptions=True), await threads.run("read", lambda: 5)
+
+    failed, found = asyncio.run(work())
+    threads.close()
+
+    assert ([type(one) for one in failed], found) == ([ZeroDivisionError] * 3, 5)
+
+
+def test_who_gives_up_waiting_takes_no_turn_and_too_many_are_refused() -> None:
+    threads, door, ran = Threads(1, waiting=2), threading.Event(), list[int]()
+
+    async def work() -> str:
+        first = asyncio.create_task(threads.run("read", door.wait))
+        waits = [asyncio.create_task(threads.run("read", lambda i=i: ran.append(i))) for i in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(StorageError) as refused:
+            await threads.run("read", lambda: None)
+        waits[0].cancel()
+        await asyncio.sleep(0)
+        door.set()
+        await asyncio.gather(first, waits[1])
+        return refused.value.code
+
+    code = asyncio.run(work())
+    threads.close()
+
+    assert (code, ran) == ("busy", [1])
+
+
+def test_a_server_that_ends_begins_nothing_more() -> None:
+    threads, door = Threads(1), threading.Event()
+
+    async def work() -> tuple[list[str], bool]:
+        going = asyncio.create_task(threads.run("read", door.wait))
+        waiting = asyncio.create_task(threads.run("read", lambda: None))
+        await asyncio.sleep(0)
+        threads.close()
+        with pytest.raises(StorageError) as refused:
+            await threads.run("read", lambda: None)
+        await asyncio.wait([waiting])
+        door.set()
+        return [refused.value.code, str(await going)], waiting.cancelled()
+
+    assert asyncio.run(work()) == (["stopping", "True"], True)

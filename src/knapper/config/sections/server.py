@@ -61,7 +61,7 @@ SETTINGS = (
     ),
     Setting(
         name="server.threads",
-        doc="How many calls that read run at once, and half as many that write; more wait their turn.",
+        doc="Threads for calls that read, and half as many for those that write; as many begin at once as compute well.",
         kind="count",
         default=8,
         least=1,
