@@ -12,7 +12,7 @@ import pytest
 from knapper.cli import main
 from knapper.cli.render import amounts
 from knapper.cli.render.bar import Bar
-from knapper.cli.render.progress import Lines
+from knapper.cli.render.phases import Lines
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from knapper.tools import files, journal, proposals
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from knapper.cli.talking import Talk
+    from knapper.cli.talks import Talk
     from knapper.tools.context import Context
     from knapper.vault.outline import JSONValue
 

@@ -1,47 +1,17 @@
 """Carry out a chat at the terminal: read lines, have each answered or obeyed, until there are no more."""
 
 import asyncio
-from dataclasses import dataclass
 
 from knapper import app
-from knapper.agents.chat import Chat, Tell
-from knapper.agents.conversations import Said
-from knapper.agents.events import Done
 from knapper.agents.sessions.records import Session
 from knapper.app import chats
 from knapper.app.chats import Chats
-from knapper.cli import chat_orders, conversing, lines, output, settings
+from knapper.cli import chat_orders, lines, output, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
+from knapper.cli.talks import Talk
 
 _WELCOME = "{model} on the vault '{vault}'. /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends the chat."
-
-
-@dataclass(slots=True, kw_only=True)
-class Talk:
-    """Hold what a chat at the terminal goes on with."""
-
-    said: Options
-    chats: Chats
-    chat: Chat
-    session: Session
-    note: str
-    runner: asyncio.Runner
-
-    def reply(self, text: str) -> bool:
-        """Have a message answered; tells whether the answer wasn't stopped."""
-
-        async def work(tell: Tell) -> Done:
-            told = Said(text=text, active_file=self.note)
-            return await self.chats.conversations.reply(self.chat, self.session.id, told, tell)
-
-        screen = conversing.screen(self.said)
-        finished = conversing.answer(self.runner, work, screen)
-        if screen.error:
-            output.note(self.said, f"error: {screen.error.error}")
-            if screen.error.hint:
-                output.note(self.said, f"hint: {screen.error.hint}")
-        return finished
 
 
 def talk(said: Options, *, model: str, note: str, session: str, new: bool) -> ExitCode:

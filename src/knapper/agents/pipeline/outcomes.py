@@ -1,33 +1,49 @@
 """Sum a run up, however it ended."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from knapper.agents.contexts.unified import UnifiedContext
 from knapper.agents.pipeline.events import Outcome
-from knapper.agents.pipeline.records import PipelineContext
+from knapper.agents.pipeline.records import Phase, PipelineContext, State
+from knapper.agents.pipeline.requests import Request
 from knapper.agents.research.records import WebResult
+from knapper.agents.scout.records import Question
 from knapper.agents.task.task import TaskAgentResult
 from knapper.agents.usage import Spent
+from knapper.errors import KnapError
 from knapper.vault.outline import JSONValue
 
-if TYPE_CHECKING:
-    from knapper.agents.pipeline.pipeline import Run
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """Hold how a run ended, and what it has by then."""
+
+    state: State
+    pipeline: PipelineContext
+    done: TaskAgentResult | None = None
+    """None where the task wasn't done."""
+    gathered: UnifiedContext | None = None
+    """What the task was done with; None where it didn't come to that."""
+    question: Question | None = None
+    notices: Sequence[str] = ()
+    error: KnapError | None = None
+    spent: Mapping[Phase, Spent] = field(default_factory=dict[Phase, Spent])
 
 
-def of(run: "Run", model: str, gathered: UnifiedContext | None) -> Outcome:
+def of(run: Ended, request: Request, model: str) -> Outcome:
     """Sum a run up, as far as it got.
 
     Args:
-        run: The run.
+        run: How it ended.
+        request: What it was to do.
         model: Its model's name.
-        gathered: What the task was done with; None where it didn't come to that.
     """
-    found, done, question = run.pipeline, run.done, _question(run)
+    found, done, gathered, question = run.pipeline, run.done, run.gathered, _question(run)
     notices: list[JSONValue] = [*run.notices]
     total = sum(run.spent.values(), Spent())
     told = Outcome(
-        run_id=run.request.run_id,
+        run_id=request.run_id,
         state=run.state,
         answer=done.summary if done else _answer(found, question),
         pipeline=found.as_dict(),
@@ -36,7 +52,7 @@ def of(run: "Run", model: str, gathered: UnifiedContext | None) -> Outcome:
         notices=notices,
         usage={**total.as_dict(), "phases": {phase: one.as_dict() for phase, one in run.spent.items()}},
         model=model,
-        session_id=run.request.session_id,
+        session_id=request.session_id,
         error=_error(run),
     )
     return told if done is None else _with_task(told, done)
@@ -75,12 +91,11 @@ def _with_task(told: Outcome, done: TaskAgentResult) -> Outcome:
     )
 
 
-def _question(run: "Run") -> dict[str, JSONValue] | None:
-    question = run.freeze().exploration.question
-    if question is None or run.state != "asked":
+def _question(run: Ended) -> dict[str, JSONValue] | None:
+    if run.question is None or run.state != "asked":
         return None
-    options: list[JSONValue] = [*question.options]
-    return {"question": question.question, "options": options}
+    options: list[JSONValue] = [*run.question.options]
+    return {"question": run.question.question, "options": options}
 
 
 def _answer(found: PipelineContext, question: dict[str, JSONValue] | None) -> str:
@@ -97,7 +112,7 @@ def _answer(found: PipelineContext, question: dict[str, JSONValue] | None) -> st
     return "\n".join(filter(None, parts))
 
 
-def _error(run: "Run") -> dict[str, JSONValue] | None:
+def _error(run: Ended) -> dict[str, JSONValue] | None:
     if run.error is None:
         return None
     return {"error": run.error.message, "code": run.error.code, "hint": run.error.hint}

@@ -18,6 +18,7 @@ from knapper.agents.pipeline.events import Debug, Gathered, Navigate, Notice, Ou
 from knapper.agents.pipeline.events import Sources as Found
 from knapper.agents.pipeline.frozen import Frozen
 from knapper.agents.pipeline.orchestrator import Step
+from knapper.agents.pipeline.outcomes import Ended
 from knapper.agents.pipeline.records import ChatMessage, Phase, PipelineContext, State, TokenAccounting
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.research.records import WebResult
@@ -117,7 +118,17 @@ class Run:
 
     def outcome(self) -> Outcome:
         """Sum the run up, as far as it got."""
-        return outcomes.of(self, self._agents.name, self._gathered)
+        ended = Ended(
+            state=self.state,
+            pipeline=self.pipeline,
+            done=self.done,
+            gathered=self._gathered,
+            question=self.freeze().exploration.question,
+            notices=self.notices,
+            error=self.error,
+            spent=self.spent,
+        )
+        return outcomes.of(ended, self.request, self._agents.name)
 
     def freeze(self) -> Frozen:
         """Give all that the run goes on from once its question is answered."""

@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from knapper.cli.render.progress import NAMES, UNITS
+from knapper.cli.render.phases import NAMES, UNITS
 from knapper.index.refresh import Phase
 
 
