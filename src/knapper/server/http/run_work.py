@@ -49,6 +49,7 @@ class RunWork:
         self._watched: Lives[RunDone] | None = None
         self._look_s = look_s
         self._is_leaving = False
+        self._preparing = 0
 
     async def work(self, work: Callable[[], T]) -> T:
         """Do something that blocks in a thread."""
@@ -73,10 +74,15 @@ class RunWork:
             StorageError: The server stops (code ``stopping``).
             KnapError: It can't be begun.
         """
-        if self._carried is not None and len(self._carried.going_on()) >= MOST_RUNS:
+        going_on = len(self._carried.going_on()) if self._carried else 0
+        if going_on + self._preparing >= MOST_RUNS:
             hint = "wait until one has ended, or cancel one"
             raise ConflictError(f"{MOST_RUNS} runs go on here already", hint=hint, code="too_many_runs")
-        going = await self.work(ready)
+        self._preparing += 1
+        try:
+            going = await self.work(ready)
+        finally:
+            self._preparing -= 1
         run = going.run
         if self.live(run.id) is not None:
             raise busy(run.id)

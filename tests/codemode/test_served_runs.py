@@ -1,0 +1,65 @@
+"""Runs in Code Mode over HTTP: what is hidden from a client is hidden from its scripts, and no cache gives it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from knapper.app.scripting import Scripts
+from knapper.codemode.sandbox.pool import Sandbox
+from knapper.config import Client
+from knapper.config.sections.runs import Runs
+from knapper.vault import grants
+from tests.agents.run_world import Brain
+from tests.codemode.askers import fenced
+from tests.server import running
+from tests.server.running import done, heard
+
+LONG = "The larch boards are twenty millimetres thick and stand on stone feet. " * 16
+NOTES = {
+    "Fence.md": f"# Fence\n\nWe decided on a green larch fence. The neighbour pays half of the cost.\n\n{LONG}",
+    "Private/Costs.md": f"# Costs\n\nThe green larch fence costs 2,345 euros; the neighbour pays half.\n\n{LONG}",
+}
+TASK = "Which larch fence did we decide on, and what does the neighbour pay of its cost?"
+PEEK = fenced(
+    "found = [hit for hit in obsidian.search('larch fence neighbour cost', limit=10)]\n"
+    "texts = [hit['content'] for hit in found] + [obsidian.read_note('Private/Costs.md')]\n"
+    "names = obsidian.list_notes('Private') + obsidian.list_notes()\n"
+    "__result__ = {'context': '\\n\\n'.join(texts) + ' '.join(names), 'confidence': 0.9,\n"
+    "  'citations': [{'path': hit['path'], 'text': hit['content'][:40]} for hit in found]}\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def _shared(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the server use the sandbox that these tests share."""
+
+    def shared(_: Scripts) -> Sandbox:
+        return sandbox
+
+    def kept(_: Scripts) -> None:
+        """Leave it open for others."""
+
+    monkeypatch.setattr(Scripts, "sandbox", shared)
+    monkeypatch.setattr(Scripts, "close", kept)
+
+
+def test_what_is_hidden_from_the_client_is_hidden_from_its_scripts_and_no_cache_gives_it(tmp_path: Path) -> None:
+    narrow = Client(grants=grants.usual("http"), hidden=("Private/",))
+    found = replace(running.settings(tmp_path, narrow, notes=NOTES, section=Runs()))
+    brain = Brain(scripts={TASK: [PEEK]})
+    with running.asking(tmp_path, brain, found=found) as (client, world):
+        page = world.as_(client, world.tokens["page"])
+        theirs = page("POST", "/runs", json={"task": TASK}).json()["id"]
+        while page("GET", f"/runs/{theirs}").json()["is_live"]:
+            pass
+        seen = str(brain.prompts["answer", TASK]) + str(page("GET", f"/runs/{theirs}/nodes/root").json())
+        brain.prompts.clear()
+        mine = done(client, TASK)
+        events = str([one.data for one in heard(client, mine)])
+        told = str(brain.prompts) + str(client.get(f"/runs/{mine}/nodes/root").json()) + events
+
+    assert "2,345" in seen
+    assert "green larch" in told
+    assert "2,345" not in told
+    assert "Private" not in told.replace("read_note('Private", "").replace("list_notes('Private", "")
