@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,32 @@ def test_a_person_answers_at_the_terminal_one_question_at_a_time(
 
     assert asyncio.run(both()) == ["go on", "look there"]
     assert "? a?\n  (go on, skip, or in your own words): " in capsys.readouterr().err
+
+
+def test_an_answer_given_elsewhere_counts_and_what_is_typed_then_answers_the_next_question(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reading, writing = os.pipe()
+    points = [Checkpoint(node_id=one, id=one, question=f"{one}?", options=("go on", "skip")) for one in ("a", "b")]
+
+    async def elsewhere(point: Checkpoint) -> str:
+        if point.node_id == "b":
+            await asyncio.sleep(60)
+        return "skip"
+
+    async def both() -> list[str]:
+        person = running.Person(elsewhere)
+        first = await person(points[0])
+        _ = os.write(writing, b"look there\n")
+        return [first, await person(points[1])]
+
+    with os.fdopen(reading, encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        answers = asyncio.run(both())
+        os.close(writing)
+
+    assert answers == ["skip", "look there"]
+    assert "answered elsewhere: skip" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("vault")

@@ -1,12 +1,13 @@
 """Carry a run out at the terminal: show each step, ask where a person is wanted, and print the answer."""
 
 import asyncio
+import contextlib
 import shutil
 import sys
 import threading
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,9 @@ from knapper.cli import asking, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import runs, streaming
+
+if TYPE_CHECKING:
+    from knapper.agents.run.engine import AskPerson
 
 _CODES: dict[RunState, ExitCode] = {
     "complete": ExitCode.OK,
@@ -62,17 +66,43 @@ class Screen:
 
 
 class Person:
-    """Ask whoever sits at the terminal, one question at a time."""
+    """Ask whoever sits at the terminal, one question at a time; who is quicker on another surface is heard as well."""
 
-    def __init__(self) -> None:
-        """Begin with no question open."""
+    def __init__(self, elsewhere: "AskPerson | None" = None) -> None:
+        """Begin with no question open.
+
+        Args:
+            elsewhere: Waits for an answer that is given on another surface; None where none can be.
+        """
         self._turn = asyncio.Lock()
+        self._elsewhere = elsewhere
+        self._line: asyncio.Future[str] | None = None
+        """What is being typed; one that nobody has finished belongs to the next question."""
 
     async def __call__(self, point: Checkpoint) -> str:
         """Ask, and wait for the answer; other nodes go on meanwhile."""
         async with self._turn:
             choices = ", ".join([*point.options, "or in your own words"])
-            return await _typed(f"? {output.plain(point.question)}\n  ({choices}): ")
+            click.echo(f"? {output.plain(point.question)}\n  ({choices}): ", err=True, nl=False)
+            if self._elsewhere is None or not point.id:
+                return await self._typed()
+            typed, other = asyncio.create_task(self._typed()), asyncio.ensure_future(self._elsewhere(point))
+            try:
+                _ = await asyncio.wait({typed, other}, return_when=asyncio.FIRST_COMPLETED)
+                if typed.done():
+                    return typed.result()
+                click.echo(f"\n  answered elsewhere: {output.plain(other.result())}", err=True)
+                return other.result()
+            finally:
+                _ = typed.cancel()
+                _ = other.cancel()
+
+    async def _typed(self) -> str:
+        """Give the next line that is typed."""
+        self._line = self._line or _next_line()
+        text = await asyncio.shield(self._line)
+        self._line = None
+        return text
 
 
 def carry_out(said: Options, runner: asyncio.Runner, work: Coroutine[Any, Any, Run], screen: Screen) -> ExitCode:
@@ -114,8 +144,8 @@ def is_attended(said: Options) -> bool:
     return asking.is_possible() and not said.as_json
 
 
-async def _typed(question: str) -> str:
-    """Read a line without holding up the rest; whoever ends the program needn't answer first."""
+def _next_line() -> asyncio.Future[str]:
+    """Read a line without holding up the rest; whoever ends the program needn't type one first."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()
 
@@ -124,9 +154,9 @@ async def _typed(question: str) -> str:
             answer.set_result(text)
 
     def read() -> None:
-        click.echo(question, err=True, nl=False)
         text = sys.stdin.readline()
-        loop.call_soon_threadsafe(give, text.strip())
+        with contextlib.suppress(RuntimeError):  # the run has ended meanwhile
+            loop.call_soon_threadsafe(give, text.strip())
 
     threading.Thread(target=read, daemon=True, name="question").start()
-    return await answer
+    return answer

@@ -40,7 +40,7 @@ def start(said: Options, task: str, own: Given) -> ExitCode:
         limits=_limits(opening.limits(found), own),
     )
     with _opened(said) as opened, asyncio.Runner() as runner:
-        person = running.Person() if running.is_attended(said) else None
+        person = running.Person(opened.elsewhere) if running.is_attended(said) else None
         engine = opened.engine(own["model"], person=person, roots=own["fs_read"], hosts=own["net_allow"])
         if order.code_mode and not opened.is_ready():
             output.note(said, "preparing the sandbox; this is done once and takes some seconds")
@@ -60,7 +60,7 @@ def resume(said: Options, run_id: str, own: Going) -> ExitCode:
     """
     with _opened(said) as opened, asyncio.Runner() as runner:
         run = opened.runs.show(run_id).run
-        person = running.Person() if running.is_attended(said) else None
+        person = running.Person(opened.elsewhere) if running.is_attended(said) else None
         model = own["model"] or run.model
         engine = opened.engine(model, person=person, roots=own["fs_read"], hosts=own["net_allow"])
         screen = running.Screen(said)
