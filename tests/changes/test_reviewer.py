@@ -1,5 +1,6 @@
 """Deciding on proposals through the one door: nothing half done, and nothing left unsaid."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,26 @@ def test_what_does_not_fit_is_not_drawn_and_the_rest_is(tmp_path: Path) -> None:
 
         assert (drawn, world.text("B.md")) == (2, "# B\n\nomega\n")
         assert caught.value.hint
+
+
+def test_parts_that_several_accept_at_once_are_never_said_not_to_fit(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n\n" for number in range(8))
+    with desks.world(tmp_path, {"A.md": text}) as world:
+        requests = [EditText(path="A.md", old=f"line {number}\n", new=f"LINE {number}\n") for number in range(8)]
+        name = world.submit(*requests, asked=WAIT).proposal_id
+        parts = [hunk.id for file in world.writer.proposals.show(name).files for hunk in file.hunks]
+
+        def accept(part: str) -> str:
+            while True:
+                try:
+                    return world.reviewer.accept(name, world.reviewer.refit(name).digest, hunks=(part,)).status
+                except ConflictError as error:
+                    if error.code != "digest_mismatch":  # another part was accepted since it was shown
+                        raise
+
+        with ThreadPoolExecutor(4) as pool:
+            done = list(pool.map(accept, parts))
+
+        assert done == ["applied"] * 8
+        assert world.text("A.md") == text.replace("line", "LINE")
+        assert world.writer.proposals.show(name).status == "accepted"

@@ -51,6 +51,16 @@ class Reviewer:
             ConflictError: It isn't what was shown, or a place in a file has changed since.
             RefusedError: The client may not accept it.
         """
+
+        def accept(alone: Writer) -> Submission:
+            return replace(self, writer=alone).accept_alone(proposal_id, digest, files=files, hunks=hunks, run=run)
+
+        return self.writer.alone(accept)  # a part that another one has applied, but not marked yet, seems not to fit
+
+    def accept_alone(
+        self, proposal_id: str, digest: str, *, files: Sequence[str], hunks: Sequence[str], run: str
+    ) -> Submission:
+        """Accept as `accept` does, while nobody else writes."""
         selection = acceptance.choose(
             self.writer.proposals, self.writer.desk.view, proposal_id, digest, files=files, hunks=hunks
         )

@@ -97,11 +97,25 @@ class Writer:
         except ConflictError as error:
             if asked.person_word or not _was_overtaken(error):
                 raise
+        return self.alone(lambda alone: alone.attempt(requests, asked))
+
+    def alone(self, work: "Callable[[Writer], Submission]") -> Submission:
+        """Do work while nobody else writes, so that what it reads stays so; of changes is told when others can again.
+
+        Raises:
+            KnapError: As the work says, or another writer has the vault's lock all the time.
+        """
+        if self.state.is_held:
+            return work(self)
         touched: list[Path] = []
-        with applying.hold(self.state) as held:  # read again where nobody else can write meanwhile
-            done = replace(self, state=held, touched=touched.extend).attempt(requests, asked)
-        self.touched(touched)
-        return done
+        try:
+            with applying.hold(self.state) as held:
+                done = work(replace(self, state=held, touched=touched.extend, applied=_nothing))
+        finally:
+            if touched:
+                self.touched(touched)
+        more = self.applied(done.change_id) if done.change_id else ()
+        return replace(done, notices=(*done.notices, *more))
 
     def attempt(self, requests: Sequence[Request], asked: Asked) -> Submission:
         """Carry out a batch as `submit` does, but fail where somebody else writes between reading and writing."""
