@@ -372,3 +372,16 @@ def test_a_run_can_be_forgotten_and_its_answers_stay_in_the_cache(make: Make) ->
     assert world.runs.runs()[1] == 1
     assert world.brain.asked == []
     assert again.state == "complete"
+
+
+def test_an_answer_made_from_folders_beside_the_vault_is_not_given_to_who_may_not_read_them(make: Make) -> None:
+    world = make(Brain())
+    bare = world.context.scripting
+    counts: list[int] = []
+    for profile, roots in (("local", ("/a",)), ("local", ()), ("local", ("/a",)), ("strict", ("/a",)), ("strict", ())):
+        own = replace(world.context, scripting=replace(bare, roots=tuple(map(Path, roots))))
+        world.engine = replace(world.engine, context_of=partial(_given, own))
+        _ = world.run("Alpha?", profile=profile)
+        counts.append(len(world.brain.asked))
+
+    assert counts == [2, 2, 0, 2, 0]
