@@ -132,9 +132,10 @@ def test_text_that_the_vault_never_said_counts_for_nothing(vocabulary: Vocabular
 def test_an_aspect_wants_one_note_that_deals_with_it(vocabulary: Vocabulary) -> None:
     task = "neighbour pays larch fence newts pond"
     together = scored(vocabulary, {"A.md": task, "B.md": "garden house"}, task=task)
-    scattered = scored(vocabulary, {"A.md": "neighbour", "B.md": "newts"}, task=task)
+    scattered = scored(vocabulary, {"A.md": "neighbour pays", "B.md": "newts"}, task=task)
+    chance = scored(vocabulary, {"A.md": "pays", "B.md": "fence"}, task=task)
 
-    assert together.coverage > scattered.coverage > 0
+    assert together.coverage > scattered.coverage > chance.coverage == 0
 
 
 def test_named_aspects_are_covered_one_by_one(vocabulary: Vocabulary) -> None:
@@ -175,10 +176,18 @@ def test_too_few_characters_or_citations_halve_what_is_covered(chars: float, cit
     assert scoring.coverage([1.0, 1.0], chars, citations) == expected
 
 
-def test_one_note_isnt_diverse_however_long(vocabulary: Vocabulary) -> None:
-    long = "The larch fence and the pond with newts. " * 5_000
+def test_one_note_is_half_as_diverse_as_can_be_however_long(vocabulary: Vocabulary) -> None:
+    once = "Who pays for the larch fence? The neighbour does. "
 
-    assert scored(vocabulary, {"A.md": long}).diversity == 0
+    assert scored(vocabulary, {"A.md": once}).diversity == 0.5
+    assert scored(vocabulary, {"A.md": once * 5_000}).diversity == 0.5
+
+
+def test_notes_that_say_nothing_of_the_task_add_nothing_to_diversity(vocabulary: Vocabulary) -> None:
+    notes = {"A.md": "Who pays for the larch fence? The neighbour does."}
+    others = {f"{name}.md": f"{name} {name}" for name in ("newts", "ponds", "zoo", "sleep")}
+
+    assert scored(vocabulary, notes | others).diversity == scored(vocabulary, notes).diversity
 
 
 def test_copies_of_a_note_under_other_names_are_hardly_diverse(vocabulary: Vocabulary) -> None:
@@ -186,21 +195,23 @@ def test_copies_of_a_note_under_other_names_are_hardly_diverse(vocabulary: Vocab
     copies = scored(vocabulary, {"A.md": text, "A 1.md": text, "A 2.md": text})
     others = scored(vocabulary, {"A.md": NOTES["Fence.md"], "B.md": NOTES["Pond.md"], "C.md": NOTES["Costs.md"]})
 
-    assert copies.diversity < 0.2 < others.diversity
+    assert copies.diversity <= 0.5
+    assert copies.diversity < others.diversity
 
 
 def test_more_notes_that_differ_are_more_diverse() -> None:
     notes = [frozenset({f"{number} {part}" for part in range(5)}) for number in range(6)]
 
-    assert [scoring.diversity(notes[:many]) for many in range(5)] == [0, 0, 0.5, 0.75, 0.875]
+    assert [scoring.diversity(notes[:many], [1.0] * many) for many in range(4)] == [0, 0.5, 0.75, 0.875]
+    assert scoring.diversity(notes[:4], [0.5] * 4) == scoring.diversity(notes[:2], [1.0] * 2)
 
 
 def test_identical_texts_are_one_note_and_empty_ones_none() -> None:
     one, other = frozenset({"a", "b"}), frozenset({"c"})
 
-    assert scoring.diversity([one, one, one]) == 0
-    assert scoring.diversity([one, frozenset(), frozenset()]) == 0
-    assert scoring.diversity([one, other, one]) == scoring.diversity([one, other]) == 0.5
+    assert scoring.diversity([one, one, one], [1.0, 0.5, 0.0]) == 0.5
+    assert scoring.diversity([one, frozenset(), other], [1.0, 1.0, 0.0]) == 0.5
+    assert scoring.diversity([one, other, one], [1.0] * 3) == scoring.diversity([one, other], [1.0] * 2) == 0.75
 
 
 WASTE = {
@@ -315,12 +326,13 @@ def test_coverage_is_a_share_that_grows_with_what_is_brought(
     assert scoring.coverage(degrees, chars, max(citations, more)) >= usual
 
 
-@given(some.lists(said, max_size=6))
-def test_diversity_is_a_share_and_knows_no_order(texts: list[frozenset[str]]) -> None:
-    found = scoring.diversity(texts)
+@given(some.lists(some.tuples(said, shares), max_size=6))
+def test_diversity_is_a_share_and_knows_no_order(notes: list[tuple[frozenset[str], float]]) -> None:
+    texts, degrees = [text for text, _ in notes], [degree for _, degree in notes]
+    found = scoring.diversity(texts, degrees)
 
     assert 0 <= found <= 1
-    assert scoring.diversity(texts[::-1]) == pytest.approx(found)
+    assert scoring.diversity(texts[::-1], degrees[::-1]) == pytest.approx(found)
 
 
 @given(some.integers(min_value=0, max_value=500), some.integers(min_value=0, max_value=500))

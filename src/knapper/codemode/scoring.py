@@ -8,10 +8,11 @@
 * *Coverage* is the share of the task's aspects, of which the whole task is one, that have a cited hit, together with
   the share of the least characters and citations that is there. A cited hit is a note that the vault's own search
   brings for the aspect, cited at a place that says it and that the context shows. It counts in full where it comes
-  first and a stretch of the shown text holds most of the aspect's weight; less where it says less, or comes later: by
-  the logarithm of its place, as in discounted cumulative gain.
-* *Diversity* is how many distinct notes are cited (one is 0, two are half, and so on), times how far their texts are
-  apart. Copies of one note are one note.
+  first and a stretch of the shown text holds much of the aspect's weight; less where it says less, or comes later: by
+  the logarithm of its place, as in discounted cumulative gain. What any stretch holds by chance counts for nothing.
+* *Diversity* is how many distinct notes are cited that deal with an aspect (one is half, two are three quarters, and so
+  on; one that deals with it by half is half a note), times how far their texts are apart. Copies of one note are one
+  note. Notes that say nothing of the task are the most diverse of all, and don't count.
 * *Boilerplate* is the share of properties, navigation and repeated lines.
 
 The weights were chosen on one half of judged queries and are reported on the other: ``python -m bench retrieval``.
@@ -30,9 +31,12 @@ Place: TypeAlias = tuple[str, str]
 """A note, by its vault and path."""
 Rank: TypeAlias = Callable[[str], Mapping[Place, int]]
 """Gives the places of notes in the search for a text; the best is 0."""
-DEALT_WITH: Final = 0.6
+DEALT_WITH: Final = 0.45
 """Share of an aspect's weight that one stretch has to hold; less lets too many tasks pass of which the vault knows
 nothing."""
+BY_CHANCE: Final = 0.2
+"""Share that any note may hold, since a task's common words stand everywhere: about as much as the best stretch of a
+few notes taken at random."""
 MISSING: Final = 0.5
 """An aspect that is dealt with less far is named as missing."""
 LAST: Final = 1_000
@@ -50,8 +54,8 @@ class Weights:
     """Say how much each part counts; the first three add up to 1."""
 
     overlap: float = 0.1
-    coverage: float = 0.8
-    diversity: float = 0.1
+    coverage: float = 0.6
+    diversity: float = 0.3
     boilerplate: float = 0.1
 
 
@@ -149,12 +153,16 @@ def score(
     most = max(_MOST_READ // max(len(material.cited), 1), _STRETCH)
     seen = grounding.shown((text[:most] for text in material.cited.values()), material.context)
     notes = {place: _stretches(place, text, vocabulary) for place, text in zip(material.cited, seen, strict=True)}
-    degrees = [max((dealt_with(one, *note) for note in notes.items()), default=0.0) for one in wanted.aspects]
+    told = [[dealt_with(one, *note) for one in wanted.aspects] for note in notes.items()]
+    degrees = [max((note[place] for note in told), default=0.0) for place in range(len(wanted.aspects))]
     brought = (min(len(spoken) / least.context_chars, 1.0), min(material.citations / least.citations, 1.0))
     parts = (
         share(wanted.terms, said),
         coverage(degrees, *brought),
-        diversity([frozenset[str]().union(*stretches) for stretches in notes.values()]),
+        diversity(
+            [frozenset[str]().union(*stretches) for stretches in notes.values()],
+            [max(note, default=0.0) for note in told],
+        ),
         boilerplate.share(material.context),
     )
     return Score(
@@ -182,7 +190,8 @@ def share(terms: Sequence[Term], said: frozenset[str]) -> float:
 def dealt_with(aspect: Aspect, place: Place, stretches: Sequence[frozenset[str]]) -> float:
     """Tell how far a note's cited text deals with an aspect, from 0 to 1."""
     best = max((share(aspect.terms, stretch) for stretch in stretches), default=0.0)
-    return min(best / DEALT_WITH, 1.0) / math.log2(aspect.ranks.get(place, LAST) + 2)
+    said = min(max(best - BY_CHANCE, 0.0) / (DEALT_WITH - BY_CHANCE), 1.0)
+    return said / math.log2(aspect.ranks.get(place, LAST) + 2)
 
 
 def coverage(degrees: Sequence[float], chars: float, citations: float) -> float:
@@ -191,13 +200,23 @@ def coverage(degrees: Sequence[float], chars: float, citations: float) -> float:
     return dealt * (2 + chars + citations) / 4
 
 
-def diversity(texts: Sequence[frozenset[str]]) -> float:
-    """Measure how many notes there are, and how little they say the same; 0 for one, for none, and for copies."""
-    distinct = [text for text in dict.fromkeys(texts) if text][:_MOST_COMPARED]
-    if len(distinct) < 2:
+def diversity(texts: Sequence[frozenset[str]], degrees: Sequence[float]) -> float:
+    """Measure how many notes deal with the task, and how little they say the same.
+
+    Args:
+        texts: The words of each note.
+        degrees: How far each deals with that aspect with which it deals best, from 0 to 1.
+    """
+    known: dict[frozenset[str], float] = {}
+    for text, degree in zip(texts, degrees, strict=True):
+        if text and degree:
+            known[text] = max(known.get(text, 0.0), degree)
+    distinct = sorted(known, key=lambda text: -known[text])[:_MOST_COMPARED]
+    count = sum(known[text] for text in distinct)
+    if not count:
         return 0.0
-    nearest = [1 - max(_alike(one, other) for other in distinct if other is not one) for one in distinct]
-    return (1 - 0.5 ** (len(distinct) - 1)) * sum(nearest) / len(nearest)
+    apart = sum(known[one] * _distance(one, distinct) for one in distinct) / count
+    return (1 - 0.5**count) * apart
 
 
 def _stretches(place: Place, text: str, vocabulary: Vocabulary) -> list[frozenset[str]]:
@@ -210,6 +229,11 @@ def _stretches(place: Place, text: str, vocabulary: Vocabulary) -> list[frozense
 
 def _name(place: Place) -> str:
     return place[1].rpartition("/")[2].removesuffix(".md")
+
+
+def _distance(text: frozenset[str], others: Sequence[frozenset[str]]) -> float:
+    """Tell how far a text is from the nearest other one, from 0 to 1."""
+    return 1 - max((_alike(text, other) for other in others if other is not text), default=0.0)
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> float:
