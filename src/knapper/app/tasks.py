@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.answering import Answering
     from knapper.agents.pipeline.requests import Request
     from knapper.agents.pipeline.runs import Runs
-    from knapper.agents.presets import Presets
+    from knapper.agents.presets import AgentToggles, Presets
     from knapper.app.chats import Chats
     from knapper.app.chatting import Room
-    from knapper.app.choices import Order
+    from knapper.app.choices import Choice, Order
     from knapper.config import Client
     from knapper.tools.context import Context
 
@@ -115,8 +115,19 @@ class Desk:
         if made.session_id:
             _ = self.room.store.get(made.session_id)
         if order.choice.switches:
-            self.switches.set_toggles(made.toggles)
+            chosen = order.choice.applied(self.usual(order.preset))  # not what is switched on for want of a note
+            self.switches.set_toggles(chosen.toggles)
         return made
+
+    def switch(self, choice: Choice) -> AgentToggles:
+        """Keep the switches for the next task; those that aren't said stay.
+
+        Raises:
+            BadInput: No agent would work (code ``no_agent``).
+        """
+        toggles = choice.applied(self.usual()).toggles
+        self.switches.set_toggles(toggles)
+        return toggles
 
     def planned(self, order: Order) -> Request:
         """Make the request whose context is to be shown; nothing is kept, and there may be no task.

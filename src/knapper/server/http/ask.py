@@ -12,7 +12,7 @@ from starlette.responses import Response
 from knapper.errors import SetupError
 from knapper.server import auth, events, replies
 from knapper.server.http import ask_defaults, ask_document, ask_orders, chat_asking, chat_replies
-from knapper.server.http.ask_orders import CONTEXT, ORDER
+from knapper.server.http.ask_orders import CONTEXT, ORDER, SWITCHES
 from knapper.server.http.chat_asking import VAULT
 from knapper.server.http.chat_document import Shown
 
@@ -46,6 +46,8 @@ def shown(tasks: Tasks) -> tuple[Shown, ...]:
     by_vault: tuple[Take, ...] = (VAULT,)
     waits, usual = _endpoint(tasks, by_vault, _waiting), _endpoint(tasks, by_vault, ask_defaults.defaults)
     given = _endpoint(tasks, CONTEXT, _context)
+    switches, later = (*SWITCHES, VAULT), "For the next task; those that aren't said stay as they are."
+    switch = _endpoint(tasks, switches, _switch)
     cancel = ask_document.CANCELLED
     return (
         Shown("POST", "/ask", tag, "Have a task done.", whole, how, ORDER, ask_document.WHOLE),
@@ -54,6 +56,7 @@ def shown(tasks: Tasks) -> tuple[Shown, ...]:
         Shown("POST", f"{one}/cancel", tag, "Stop a run; what there is, is kept.", _cancelling(tasks), gives=cancel),
         Shown("GET", "/ask/waiting", tag, "List runs that ask.", waits, "", by_vault, ask_document.WAITING),
         Shown("POST", "/ask/context", tag, "Show what would go in.", given, known, CONTEXT, context),
+        Shown("PUT", "/ask/switches", tag, "Keep the switches.", switch, later, switches, ask_document.SWITCHES),
         Shown("GET", "/ask/defaults", tag, "Show what is usual.", usual, "", by_vault, ask_document.DEFAULTS),
     )
 
@@ -144,6 +147,11 @@ def _row(desk: Desk, run: PausedRun) -> dict[str, JSONValue]:
         "client": run.client,
         "session_id": asked.get("session_id", "") if run.client == desk.client.name else "",
     }
+
+
+async def _switch(tasks: Tasks, desk: Desk, given: Given) -> dict[str, JSONValue]:
+    toggles = await tasks.work(lambda: desk.switch(ask_orders.order(given).choice))
+    return {"switches": toggles.as_dict()}
 
 
 async def _context(tasks: Tasks, desk: Desk, given: Given) -> dict[str, JSONValue]:

@@ -114,6 +114,7 @@ PRESET_TAKES: Final = (
 PRESET: Final[Mapping[str, Any]] = chat_document.shape(
     {"name": _TEXT, "scope": _OBJECT, "rules": _OBJECT, "added": _TEXTS, "toggles": _OBJECT}
 )
+SWITCHES: Final = chat_document.answer({"switches": {**_OBJECT, "description": "scout, web and task, as kept."}})
 DEFAULTS: Final = chat_document.answer(
     {
         "choice": {**PRESET, "description": "What the configuration says, as a preset shows itself."},

@@ -1,0 +1,144 @@
+"""The OpenAPI document says of tasks and presets what is so, and whatever is sent is answered or refused in shape."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.core.failures import FailureGroup
+from schemathesis.generation import GenerationMode
+from starlette.testclient import TestClient
+
+from knapper.server.http import ask_orders
+from knapper.server.http.app import Mount
+from tests.server import apps, chats, tasks
+from tests.server.test_document import CHECKS, references
+from tests.server.test_hostile import check, names, values
+
+PATHS = {
+    "/ask": {"post"},
+    "/ask/stream": {"post"},
+    "/ask/{run_id}/events": {"get"},
+    "/ask/{run_id}/cancel": {"post"},
+    "/ask/waiting": {"get"},
+    "/ask/context": {"post"},
+    "/ask/switches": {"put"},
+    "/ask/defaults": {"get"},
+    "/presets": {"get"},
+    "/presets/{name}": {"put", "delete"},
+}
+UNHEALTHY = [HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.too_slow]
+LIMITS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+KNOWN = st.sampled_from([one.name for one in ask_orders.ORDER] + ["texts", "x"])
+
+
+def asking(world: apps.World) -> Mount:
+    return chats.mounted(world.hub, world.stop, tasks.answering().open)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Any:  # noqa: ANN401 - a generator
+    with apps.world(tmp_path) as world, world.client(None, asking(world)) as client:
+        yield client
+
+
+def test_every_route_is_described_with_its_errors_and_a_name_of_its_own(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+
+    shown = {path: set(described["paths"][path]) for path in described["paths"] if path in PATHS}
+    operations = [one for path in described["paths"].values() for one in path.values()]
+    assert shown == PATHS
+    assert len({one["operationId"] for one in operations}) == len(operations)
+    assert "502" in described["paths"]["/ask"]["post"]["responses"]
+    assert "text/event-stream" in described["paths"]["/ask/stream"]["post"]["responses"]["200"]["content"]
+    for path in PATHS:
+        for one in described["paths"][path].values():
+            assert {"200", "400", "401", "403", "404", "409", "422", "503"} <= set(one["responses"])
+    assert all(name.startswith("#/components/schemas/") for name in references(described))
+
+
+def test_every_number_has_its_range_in_the_document(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    usual = client.get("/ask/defaults").json()
+
+    body = described["paths"]["/ask"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    numbers = {name: one for name, one in body["properties"].items() if "integer" in one["type"]}
+    assert numbers.keys() == {"link_depth", "token_limit"}
+    for name, one in numbers.items():
+        assert usual["ranges"][name] == [one["minimum"], one["maximum"]]
+
+
+@LIMITS
+@given(body=st.dictionaries(KNOWN, values, max_size=6), path=st.sampled_from(["/ask", "/ask/context", "/ask/stream"]))
+def test_any_order_of_any_kind(client: TestClient, body: dict[str, object], path: str) -> None:
+    found = client.post(path, json=body)
+
+    if found.status_code != 200 or path != "/ask/stream":
+        check_reply(found.status_code, found.json())
+
+
+@LIMITS
+@given(note=names, added=st.lists(names, max_size=3), walls=st.lists(names, max_size=3), session=names)
+def test_texts_of_any_content(client: TestClient, note: str, added: list[str], walls: list[str], session: str) -> None:
+    body = {"task": "x", "note": note, "add": added, "excluded_folders": walls}
+    found = [client.post("/ask", json={**body, "session_id": session}), client.post("/ask/context", json=body)]
+
+    for one in found:
+        check_reply(one.status_code, one.json())
+
+
+@LIMITS
+@given(
+    body=st.dictionaries(st.sampled_from(["scope", "rules", "added", "toggles", "x"]), values, max_size=4), name=names
+)
+def test_any_preset(client: TestClient, body: dict[str, object], name: str) -> None:
+    place = f"/presets/{quote(name, safe='', errors='replace')}"
+    put = client.put(place, json=body)
+    listed = client.get("/presets")
+    gone = client.delete(place)
+
+    assert listed.status_code == 200
+    check_reply(put.status_code, put.json())
+    check_reply(gone.status_code, gone.json())
+
+
+def check_reply(status: int, body: dict[str, object]) -> None:
+    """A task that ends at once may also say that the owner has to set something up."""
+    if status == 503:
+        assert body["code"] in {"web_off", "no_model"}
+    else:
+        check(status, body)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_no_generated_request_breaks_the_documents_word(tmp_path: Path, mode: GenerationMode) -> None:
+    found: list[str] = []
+    with apps.world(tmp_path) as world, world.client(None, asking(world)) as client:
+        run_id = client.post("/ask", json={"task": "rain?", "note": "Rain.md"}).json()["run_id"]
+        headers = {"authorization": f"Bearer {world.token()}", "host": "127.0.0.1"}
+        schema: Any = schemathesis.openapi.from_asgi("/openapi.json", client.app, headers=headers)
+        for result in schema.get_all_operations():
+            operation = result.ok()
+            if operation.path not in PATHS:
+                continue
+            strategy = operation.as_strategy(generation_mode=mode)
+
+            @settings(max_examples=25, database=None, phases=[Phase.generate], suppress_health_check=UNHEALTHY)
+            @given(case=strategy)
+            def ask(case: Any) -> None:  # noqa: ANN401 - its class is generic in what it doesn't say
+                if "run_id" in case.path_parameters:
+                    case.path_parameters["run_id"] = run_id
+                response = case.call(headers=headers, session=None)
+                try:
+                    case.validate_response(response, checks=CHECKS)
+                except FailureGroup as group:
+                    found.extend(f"{case.method} {case.path} {case.body}: {one}" for one in group.exceptions)
+
+            ask()
+
+    assert found == []
