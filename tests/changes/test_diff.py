@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.changes.text import diff, words
-from knapper.errors import BadInput, NotFound
+from knapper.errors import BadInput
 from tests.changes import generated
 
 
@@ -52,8 +52,8 @@ def test_the_words_of_a_hunk_join_to_both_sides(pair: tuple[bytes, bytes]) -> No
 def test_a_hunk_names_its_lines_on_both_sides() -> None:
     one, two = diff.hunks(b"a\nb\nc\n", b"A\nb\nx\nc\n")
 
-    assert (one.old_start_line, one.old_lines, one.new_start_line, one.new_lines) == (1, ("a\n",), 1, ("A\n",))
-    assert (two.old_start_line, two.old_lines, two.new_start_line, two.new_lines) == (3, (), 3, ("x\n",))
+    assert (one.old_start_line, one.old, one.new_start_line, one.new) == (1, b"a\n", 1, b"A\n")
+    assert (two.old_start_line, two.old, two.new_start_line, two.new) == (3, b"", 3, b"x\n")
 
 
 def test_paragraphs_that_change_beside_each_other_can_be_chosen_alone() -> None:
@@ -69,12 +69,10 @@ def test_an_id_is_bound_to_place_and_text() -> None:
     assert len(ids) == 4
 
 
-def test_hunks_are_chosen_by_id() -> None:
+def test_a_hunk_can_be_applied_alone() -> None:
     found = diff.hunks(b"a\nb\nc\n", b"A\nb\nC\n")
 
-    assert diff.apply_hunks(b"a\nb\nc\n", diff.choose(found, [found[1].id])) == b"a\nb\nC\n"
-    with pytest.raises(NotFound, match="no hunk 'zz'"):
-        diff.choose(found, [found[0].id, "zz"])
+    assert diff.apply_hunks(b"a\nb\nc\n", found[1:]) == b"a\nb\nC\n"
 
 
 @pytest.mark.parametrize(

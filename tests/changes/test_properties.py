@@ -5,8 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes.text import properties, property_values, snapshots, splices
-from knapper.changes.text.properties import Operation
+from knapper.changes.text import properties, property_values, snapshots
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound
 from knapper.vault import parse
 from knapper.vault.outline import JSONValue
@@ -423,37 +422,3 @@ def test_an_item_takes_the_type_of_the_items_that_are_there() -> None:
     assert property_values.interpret_item(note, "years", "2022") == 2022
     assert property_values.interpret_item(note, "tags", "2022") == "2022"
     assert property_values.interpret_item(note, "tags", '["x"]') == ["x"]
-
-
-OPERATIONS = [
-    Operation(word="set", key="zeta", value="z"),
-    Operation(word="set", key="alpha", value=["a"]),
-    Operation(word="append", key="tags", value="d"),
-    Operation(word="remove", key="lit"),
-    Operation(word="rename", key="title", value="name"),
-]
-
-
-@given(st.permutations(OPERATIONS), st.sampled_from([NOTE, NOTE.replace(b"\n", b"\r\n")]))
-def test_several_operations_give_one_result_in_any_order(operations: list[Operation], raw: bytes) -> None:
-    note = snapshots.take(raw)
-    after = splices.merge(raw, properties.update(note, operations))
-
-    assert after == splices.merge(raw, properties.update(note, OPERATIONS))
-    assert after.endswith(raw[note.outline.body_start :])
-    assert {"zeta": "z", "alpha": ["a"], "Tags": ["a", "b", "c", "d"], "name": "x"}.items() <= values(after).items()
-
-
-def test_operations_on_a_note_without_frontmatter_go_beside_text_for_its_start() -> None:
-    note = snapshots.take(b"text\n")
-    made = properties.update(note, OPERATIONS[:2])
-
-    assert splices.merge(note.raw, made) == b"---\nalpha:\n  - a\nzeta: z\n---\ntext\n"
-
-
-def test_two_operations_on_one_property_are_refused() -> None:
-    twice = [Operation(word="set", key="a", value="1"), Operation(word="remove", key="A")]
-    with pytest.raises(BadInput) as caught:
-        properties.update(snapshots.take(b""), twice)
-
-    assert caught.value.code == "overlap"

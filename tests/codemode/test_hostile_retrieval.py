@@ -129,8 +129,7 @@ def test_what_a_script_heard_is_remembered_up_to_a_limit(context: Context, vault
     for number in range(6):
         _ = witness("read_note", {"path": f"Long {number}.md"})
 
-    assert witness.is_full
-    assert sum(map(len, witness.heard)) < 2 * MOST_KEPT
+    assert MOST_KEPT <= sum(map(len, witness.heard)) < 2 * MOST_KEPT
     assert len(witness.reads) == 6
 
 

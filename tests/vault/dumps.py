@@ -3,7 +3,6 @@
 import json
 
 from knapper.vault import pending as waiting
-from knapper.vault import property_spans as spans
 from knapper.vault.outline import Link, Outline
 from tests.vault.cases import shown
 
@@ -75,15 +74,6 @@ def frontmatter(raw: bytes, outline: Outline) -> list[str]:
     values = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in block.values.items()]
     assert raw[block.start : block.start + 3] == b"---"
     return [f"{'valid' if block.valid else 'invalid'}, {span}", *values, *problems(outline)]
-
-
-def property_spans(raw: bytes, outline: Outline) -> list[str]:
-    assert outline.frontmatter is not None
-    return [
-        f"{name} | {shown(raw[span.start : span.stop])} | {shown(raw[span.key_start : span.key_stop])} | "
-        f"{shown(raw[span.value_start : span.value_stop])}"
-        for name, span in spans.read(raw, outline.frontmatter).items()
-    ]
 
 
 def pending(raw: bytes, outline: Outline) -> list[str]:

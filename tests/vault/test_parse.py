@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from knapper.vault import frontmatter, pending, property_spans
+from knapper.vault import frontmatter, pending
 from knapper.vault.outline import Outline
 from knapper.vault.parse import head, parse
 
@@ -177,33 +177,6 @@ def test_waiting_edits_never_overlap(raw: bytes) -> None:
     for block in pending.find(raw, parse(raw)):
         assert at <= block.start < block.tag_stop <= block.stop
         at = block.stop
-
-
-YAML = st.lists(
-    st.sampled_from(
-        ["a: 1\n", "b: [x, y]\n", "c:\n  - d\n  - e\n", "f: |\n  g\n\n", "# h\n", "\n", "i: &j k\n", "l: *j\n",
-         "é: 'ö' # m\n", "n:\n", '"o p": "q\n  r"\n', "s: t\n  u\n", "v: {w: x}\n", "y:\r\n- z\r\n"]
-    ),
-    max_size=8,
-    unique=True,
-)  # fmt: skip
-
-
-@hypothesis.given(YAML)
-def test_a_property_taken_out_leaves_the_others_as_they_are(rows: list[str]) -> None:
-    raw = f"---\n{''.join(rows)}---\ntext\n".encode()
-    outline = parse(raw)
-    assert outline.frontmatter is not None
-
-    found = property_spans.read(raw, outline.frontmatter)
-
-    assert list(found) == list(outline.frontmatter.values)
-    for name, span in found.items():
-        values = {key: value for key, value in outline.frontmatter.values.items() if key != name}
-        rest = parse(raw[: span.start] + raw[span.stop :]).frontmatter
-        assert rest is not None
-        assert not rest.valid or rest.values == values
-        assert rest.valid or name == "i"
 
 
 @pytest.mark.parametrize(

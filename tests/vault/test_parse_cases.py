@@ -58,11 +58,6 @@ def test_frontmatter(raw: bytes, wanted: str) -> None:
     check(dumps.frontmatter, raw, wanted)
 
 
-@pytest.mark.parametrize(("raw", "wanted"), load("property_spans"))
-def test_property_spans(raw: bytes, wanted: str) -> None:
-    check(dumps.property_spans, raw, wanted)
-
-
 @pytest.mark.parametrize(("raw", "wanted"), load("pending"))
 def test_pending_blocks(raw: bytes, wanted: str) -> None:
     check(dumps.pending, raw, wanted)

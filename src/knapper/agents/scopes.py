@@ -9,8 +9,6 @@ from knapper.vault.outline import JSONValue
 
 EditableScope = Literal["current", "linked", "context"]
 """The open note; that and the notes that it links with; every note that the model was given."""
-OldScope = Literal["current", "linked", "folder"]
-"""Names of scopes as they were before there was a depth."""
 Ability = Literal["add", "delete", "create", "navigate"]
 """Insert lines; replace and delete them; make notes; open notes for the person."""
 

@@ -50,9 +50,7 @@ def answer(said: Options, found: Settings, question: str, *, model: str, note: s
         raise kind(shown.error.error, hint=shown.error.hint, code=shown.error.code)
     if said.as_json and shown.done is not None:
         told = shown.done.as_dict()
-        output.write_json(
-            {"success": True, **{name: told[name] for name in told if name not in {"type", "session_id"}}}
-        )
+        output.write_json({"success": True, **{name: told[name] for name in told if name not in _OWN}})
     return ExitCode.OK if finished else ExitCode.INTERRUPTED
 
 

@@ -60,11 +60,6 @@ class Witness:
         """Name the other vaults that the script has looked into."""
         return self._bridge.others
 
-    @property
-    def is_full(self) -> bool:
-        """Tell whether there was more than is remembered."""
-        return self._kept >= MOST_KEPT
-
 
 def _texts(answer: JSONValue) -> Iterator[str]:
     """Yield the texts in an answer, keys of dictionaries included: some name notes."""

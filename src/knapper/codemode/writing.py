@@ -11,8 +11,6 @@ from knapper.codemode.asking import Ask, Data, Prompt, Spent
 from knapper.tools.sandboxes import Signature
 from knapper.vault.outline import JSONValue
 
-VERSION: Final = 1
-"""Of the prompts; another one makes what was retrieved with them stale."""
 MOST_REPLY: Final = 200_000
 """Characters of a reply that are looked at."""
 _FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,200}|~{3,200})[ \t]*(\w{0,20})[^`\n]*")

@@ -22,11 +22,6 @@ class Stop:
         self._told = False
         self._heard: dict[object, Callable[[], None]] = {}
 
-    @property
-    def is_told(self) -> bool:
-        """Tell whether the server stops."""
-        return self._told
-
     def tell(self) -> None:
         """Say that the server stops."""
         with self._lock:

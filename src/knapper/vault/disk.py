@@ -24,7 +24,7 @@ def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES)
     """Return all bytes of a file.
 
     Args:
-        file: An absolute path without links, as `knapper.vault.lookup.locate` gives it.
+        file: An absolute path without links, as `knapper.vault.lookup` gives it.
         shown_as: What errors call the file: its path in the vault.
         max_bytes: More is an error (code ``too_large``), not a part of the file.
 

@@ -31,10 +31,11 @@ class Found:
     """``target`` as an absolute path without links."""
 
 
-def locate(root: Path, path: NotePath, *, must_exist: bool = True) -> Path:
-    """Return the file or folder that a path names, with all symbolic links followed.
+def resolve(root: Path, path: NotePath, *, must_exist: bool = True) -> Found:
+    """Tell what a path names on disk, with all symbolic links followed.
 
-    Where the path as spelled isn't there, the one file that differs only in case or Unicode form is taken.
+    Where the path as spelled isn't there, the one file that differs only in case or Unicode form is taken:
+    ``notes/CAFE.md`` gives ``Notes/Café.md``.
 
     Args:
         root: The vault's folder.
@@ -47,19 +48,6 @@ def locate(root: Path, path: NotePath, *, must_exist: bool = True) -> Path:
         RefusedError: A symbolic link leads out of the vault (code ``outside_vault``).
         StorageError: A folder can't be read, or links lead in a circle (code ``link_loop``).
     """
-    return resolve(root, path, must_exist=must_exist).file
-
-
-def canonical(root: Path, path: NotePath, *, must_exist: bool = True) -> NotePath:
-    """Return a path as the vault's own listing has it; arguments and errors are those of `locate`.
-
-    ``notes/CAFE.md`` gives ``Notes/Café.md`` where that is the one file so named.
-    """
-    return resolve(root, path, must_exist=must_exist).path
-
-
-def resolve(root: Path, path: NotePath, *, must_exist: bool = True) -> Found:
-    """Tell what a path names on disk; arguments and errors are those of `locate`."""
     try:
         return find(root, path, must_exist=must_exist)
     except NotFound:

@@ -174,7 +174,7 @@ def check_new(path: NotePath, *, root: Path, portable: bool = True) -> tuple[Nam
     ``Plans/C#.md`` gives one problem, ``breaks_links``; only parts that aren't on disk yet are looked at.
 
     Args:
-        path: A path from `parse`, in the spelling of `knapper.vault.lookup.canonical`.
+        path: A path from `parse`, in the spelling that `knapper.vault.lookup` finds.
         root: The vault's folder.
         portable: Refuse what can't exist on some system or beside what is there; otherwise tell it as a problem.
 

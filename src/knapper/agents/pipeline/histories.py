@@ -1,7 +1,6 @@
 """Read out of a session what was said, and what became of the edits that were proposed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from knapper.agents.pipeline.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.sessions.records import Exchange
@@ -10,9 +9,6 @@ from knapper.changes.review.proposals import Proposals
 from knapper.errors import KnapError
 from knapper.vault.outline import JSONValue
 
-LENGTHS: Final = (0, 100)
-LENGTH: Final = 10
-"""Messages that a turn is told of, questions and answers counted alike."""
 Fate = Callable[[str], str]
 """Tells in words what became of a proposal."""
 
@@ -22,7 +18,7 @@ def messages(turns: Sequence[Exchange], length: int, fate: Fate = lambda _: "") 
 
     Args:
         turns: Of the session.
-        length: How many messages at most, 0 to 100.
+        length: How many messages at most, questions and answers counted alike, 0 to 100.
         fate: Tells what became of a proposal.
     """
     if not length:

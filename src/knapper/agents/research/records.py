@@ -10,7 +10,6 @@ EVALUATE: Final = "evaluate_context"
 SEARCH: Final = "web_search"
 SELECT: Final = "select_pages"
 FINALIZE: Final = "finalize_web_context"
-TOOLS: Final = (EVALUATE, SEARCH, SELECT, FINALIZE)
 SNIPPETS: Final = (3, 15)
 PAGES: Final = (1, 5)
 TOKENS: Final = (2_000, 20_000)

@@ -1,7 +1,7 @@
 """Show how two states of a note differ, in hunks that can be accepted one by one."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
@@ -9,7 +9,6 @@ from typing import Final
 from knapper.changes.text import alignment, splices, words
 from knapper.changes.text.splices import Splice
 from knapper.changes.text.words import Mark
-from knapper.errors import NotFound
 from knapper.vault import lines
 
 _ID_DIGITS: Final = 8
@@ -35,16 +34,6 @@ class Hunk:
     def splice(self) -> Splice:
         """Make the splice of the old state that accepting the hunk means."""
         return Splice(start=self.start, stop=self.start + len(self.old), new=self.new)
-
-    @property
-    def old_lines(self) -> tuple[str, ...]:
-        """List the old lines with their endings, for people."""
-        return _shown(self.old)
-
-    @property
-    def new_lines(self) -> tuple[str, ...]:
-        """List the new lines with their endings, for people."""
-        return _shown(self.new)
 
     @property
     def words(self) -> tuple[Mark, ...]:
@@ -85,21 +74,6 @@ def apply_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
         BadInput: They overlap, or belong to another state.
     """
     return splices.merge(before, (hunk.splice for hunk in chosen))
-
-
-def choose(found: Iterable[Hunk], ids: Collection[str]) -> tuple[Hunk, ...]:
-    """Pick hunks by their ids.
-
-    Raises:
-        NotFound: There is no hunk of an id.
-    """
-    by_id = {hunk.id: hunk for hunk in found}
-    missing = [name for name in ids if name not in by_id]
-    if missing:
-        hint = f"There are: {', '.join(by_id)}."
-        raise NotFound(f"There is no hunk {missing[0]!r}.", hint=hint, code="hunk_not_found")
-    wanted = set(ids)
-    return tuple(hunk for hunk in by_id.values() if hunk.id in wanted)
 
 
 def edited(hunk: Hunk, text: str) -> Hunk:

@@ -11,15 +11,13 @@ from typing import Literal
 from rapidfuzz import fuzz, process
 
 from knapper.changes.text import (
-    alignment,
     property_checks,
     property_lines,
     property_values,
-    splices,
     yaml_text,
     yaml_tree,
 )
-from knapper.changes.text.snapshots import Snapshot, take
+from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
 from knapper.changes.text.yaml_tree import Entry
 from knapper.errors import Ambiguous, BadInput, NotFound
@@ -148,29 +146,6 @@ def rename(snapshot: Snapshot, key: str, new: str) -> Outcome:
     return Outcome(key=new, splices=made, before=values[entry.name], after=values[entry.name])
 
 
-def update(snapshot: Snapshot, operations: Sequence[Operation]) -> tuple[Splice, ...]:
-    """Make several changes of one note's properties as one; their order doesn't matter.
-
-    New properties are added in the order of their names.
-
-    Raises:
-        BadInput: Two operations name one property, or as for each of them.
-    """
-    folded = [name.casefold() for one in operations for name in _names(one)]
-    twice = sorted({name for name in folded if folded.count(name) > 1})
-    if twice:
-        hint = "Give one operation for each property."
-        raise BadInput(f"Several operations change the property {twice[0]!r}.", hint=hint, code="overlap")
-    state = snapshot
-    for one in sorted(operations, key=lambda one: (one.word != "remove", one.key.casefold())):
-        state = take(splices.merge(state.raw, apply(state, one).splices))
-    return _difference(snapshot, state)
-
-
-def _names(operation: Operation) -> tuple[str, ...]:
-    return (operation.key, str(operation.value)) if operation.word == "rename" else (operation.key,)
-
-
 def apply(snapshot: Snapshot, operation: Operation) -> Outcome:
     """Make one change of a property; see the function of its name."""
     match operation.word:
@@ -207,20 +182,4 @@ def _existing(entries: Sequence[Entry], key: str) -> Entry:
     hint = f"It has {', '.join(near)}." if near else "It has no properties."
     raise NotFound(
         f"The note has no property {key!r}.", hint=hint, code="property_not_found", details={"nearest": near}
-    )
-
-
-def _difference(before: Snapshot, after: Snapshot) -> tuple[Splice, ...]:
-    """Turn what several changes made of a frontmatter into splices of the first snapshot."""
-    old = before.raw[: before.outline.body_start].splitlines(keepends=True)
-    new = after.raw[: after.outline.body_start].splitlines(keepends=True)
-    rank = splices.PLAIN if before.outline.frontmatter else splices.FRONT
-    return tuple(
-        Splice(
-            start=sum(map(len, old[:start])),
-            stop=sum(map(len, old[:stop])),
-            new=b"".join(new[new_start:new_stop]),
-            rank=rank,
-        )
-        for start, stop, new_start, new_stop in alignment.changes(old, new)
     )
