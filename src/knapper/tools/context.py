@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from knapper.errors import SetupError
 from knapper.index.filters import Filter
+from knapper.tools.looking import SharedLook
 from knapper.tools.profiles import Choice
 from knapper.tools.sandboxes import Sandbox, Scripting
 from knapper.vault.paths import NotePath
@@ -58,6 +59,8 @@ class Context:
     """What scripts may use beyond this vault."""
     progress: Callable[[float, float, str], None] = _unheard
     """Hears how much of how much is done of long work, and what is; may end the work by raising."""
+    look: SharedLook | None = None
+    """Brings the index up to date for calls that come together; None lets each look for itself."""
     offered: Choice = "full"
     """Which tools whoever calls can call."""
     now: Callable[[], datetime] = _local_time
@@ -83,7 +86,13 @@ class Context:
 
     def freshen(self, *, meaning: bool = True) -> "Freshness":
         """Bring the index up to date where that is quick, and say what the client's answers may miss."""
+        if self.look is not None:
+            return self.look(self.view.policy, meaning=meaning)
         return self.index.freshen(meaning=meaning, policy=self.view.policy)
+
+    def together(self) -> "Context":
+        """Give a context for calls that come side by side, or right after one another: they share a look."""
+        return self if self.look is not None else replace(self, look=SharedLook(self.index))
 
     def restrict(self, where: Filter) -> Filter:
         """Keep what the client may see out of what is asked for."""

@@ -75,7 +75,7 @@ class Trip:
             errand: What is looked for.
         """
         self._scout = scout
-        self._context = context
+        self._context = context.together()
         self._errand = errand
         self.state = errand.state
         self.state.question = None
@@ -114,7 +114,7 @@ class Trip:
         )
 
     def _work(self) -> Work:
-        _ = self._context.freshen()  # once for all: tools that run side by side don't wait for each other's look
+        _ = self._context.freshen()
         errand, mark = self._errand, untrusted.new_mark()
         prompt = f"The person answers: {errand.answer}" if errand.history else self._prompt(mark)
         return Work(
