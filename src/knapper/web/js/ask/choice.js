@@ -14,6 +14,7 @@ export class Choice {
     this.usual = scopeOf({});
     this.isRouting = false;
     this.usuallyRouting = false;
+    this.isTouched = false; // whether the person chose something, which isn't changed behind their back
     this.#set(this.usual);
     this.limit = this.token.limit;
   }
@@ -21,11 +22,12 @@ export class Choice {
   /** Take over what the server has configured, and the switches as they were last. */
   learn({ choice = {}, switches, token_limit: limit, orchestrate, ranges = {} }) {
     this.usual = scopeOf(choice);
-    this.toggles = { ...this.toggles, ...(choice.toggles ?? {}), ...(switches ?? {}) };
     this.deepest = ranges.link_depth?.[1] ?? this.deepest;
     const [least, most] = ranges.token_limit ?? [];
     this.token = { limit: limit ?? this.token.limit, least: least ?? this.token.least, most: most ?? 0 };
     this.usuallyRouting = Boolean(orchestrate);
+    if (this.isTouched) return this.onChange();
+    this.toggles = { ...this.toggles, ...(choice.toggles ?? {}), ...(switches ?? {}) };
     this.reset();
   }
 
@@ -34,21 +36,21 @@ export class Choice {
     const next = { ...this.toggles, [name]: !this.toggles[name] };
     if (!AGENTS.some((one) => next[one])) return false;
     this.toggles = next;
-    this.onChange();
+    this.#touched();
     return true;
   }
 
   /** Change some of it. */
   set(changes) {
     Object.assign(this, changes);
-    this.onChange();
+    this.#touched();
   }
 
   /** Take a preset over, whole. */
   take(preset) {
     this.toggles = { ...this.toggles, ...preset.toggles };
     this.#set(scopeOf(preset));
-    this.onChange();
+    this.#touched();
   }
 
   /** Go back to what is configured; the switches stay. */
@@ -87,6 +89,11 @@ export class Choice {
     const scope = { link_depth: this.depth, include_same_folder: this.isFolder, excluded_folders: this.excluded };
     const rules = { editable: this.editable, can: this.can };
     return { name, scope, rules, added: this.added, toggles: this.toggles };
+  }
+
+  #touched() {
+    this.isTouched = true;
+    this.onChange();
   }
 
   #scope() {

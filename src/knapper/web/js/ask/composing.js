@@ -14,24 +14,26 @@ export class Composing {
   constructor(api, does) {
     this.api = api;
     this.does = does;
-    this.hasWeb = true;
+    this.problems = {};
     this.choice = new Choice(() => this.changed());
     this.presets = new Presets(api, this.choice, does);
     this.gathering = new Gathering(api, { ...does, body: () => this.body(), said: (found) => this.#said(found) });
     const close = () => this.switches.fold(false);
     this.controls = new Controls(api, this.choice, { ...does, close }, [this.presets.node, this.gathering.node]);
-    this.switches = new Switches(this.choice, { ...does, fold: (isOpen) => this.#folded(isOpen) });
+    const keep = () => this.#keep();
+    this.switches = new Switches(this.choice, { ...does, keep, fold: (isOpen) => this.#folded(isOpen) });
     this.changed();
   }
 
   /** Learn what is configured, and how the switches were last. */
   async load() {
+    this.choice.isTouched = false;
     try {
       const found = await this.api.get("/ask/defaults");
-      this.hasWeb = found.web !== false;
+      this.problems = found.problems;
       this.choice.learn(found);
     } catch (error) {
-      if (!error.isOffline && error.status !== 404) this.does.fail(error);
+      if (!error.isOffline) this.does.fail(error);
     }
   }
 
@@ -48,9 +50,19 @@ export class Composing {
 
   /** Show what is chosen now. */
   changed() {
-    this.switches?.draw(this.hasWeb);
+    this.switches?.draw(this.problems);
     this.controls?.draw();
     if (this.switches && (this.switches.isOpen || !this.choice.isChat)) this.gathering.later();
+  }
+
+  /** Have the server keep the switches for the next visit. */
+  async #keep() {
+    const { scout, web, task: task_agent } = this.choice.toggles;
+    try {
+      await this.api.send("PUT", "/ask/switches", { scout, web, task_agent });
+    } catch (error) {
+      if (!error.isOffline) this.does.fail(error);
+    }
   }
 
   #said(found) {

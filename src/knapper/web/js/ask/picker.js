@@ -3,12 +3,14 @@
 import { el, fill } from "../dom.js";
 
 const WAIT_MS = 150;
+const AGAIN_MS = 1_000;
 let made = 0;
 
 export class Picker {
   /**
    * @param {string} label What is looked for.
-   * @param {(typed: string) => Promise<Array<{value: string, about?: string}>>} find Lists what fits.
+   * @param {(typed: string) => Promise<{rows: Array<{value: string, about?: string}>, isPartial?: boolean}>} find
+   *   Lists what fits; where that may be more in a moment, it is asked again.
    * @param {(value: string) => void} onPick
    */
   constructor(label, find, onPick) {
@@ -45,10 +47,12 @@ export class Picker {
   async #look() {
     const typed = this.input.value.trim();
     const number = ++this.asked;
-    const found = typed ? await this.find(typed).catch(() => []) : [];
+    const found = typed ? await this.find(typed).catch(() => ({ rows: [] })) : { rows: [] };
     if (number !== this.asked || document.activeElement !== this.input) return;
-    this.found = found;
-    this.#draw(typed);
+    const isSame = JSON.stringify(found.rows) === JSON.stringify(this.found) && !this.list.hidden;
+    this.found = found.rows;
+    if (!isSame) this.#draw(typed);
+    if (found.isPartial) this.timer = setTimeout(() => this.#look(), AGAIN_MS);
   }
 
   #draw(typed) {

@@ -48,13 +48,13 @@ export class Switches {
   }
 
   /** Show how the switches are. */
-  draw(hasWeb) {
+  draw({ web: closed }) {
     for (const [name, button] of this.buttons) {
       button.setAttribute("aria-pressed", String(this.choice.toggles[name]));
     }
     const web = this.buttons.get("web");
-    web.title = hasWeb ? ABOUT.web[1] : "no way to the web is set up; see the settings below web";
-    web.classList.toggle("lacking", !hasWeb);
+    web.title = closed ? `${closed.error}: ${closed.hint}` : ABOUT.web[1];
+    web.classList.toggle("lacking", Boolean(closed));
     this.opener.classList.toggle("chosen", this.choice.isChosen);
     if (this.choice.isChat) fill(this.told, "plain chat");
   }
@@ -70,7 +70,8 @@ export class Switches {
     const [label, title] = ABOUT[name];
     const own = { type: "button", class: "toggle", "aria-pressed": "false", title };
     const press = () => {
-      if (!this.choice.flip(name)) this.does.tell(`${label} stays on: one agent has to work`);
+      if (this.choice.flip(name)) this.does.keep();
+      else this.does.tell(`${label} stays on: one agent has to work`);
     };
     return el("button", { ...own, onclick: press }, label);
   }

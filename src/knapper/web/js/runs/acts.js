@@ -6,6 +6,8 @@ import { ALL } from "./cited.js";
 import { Limits, limitsOf } from "./limits.js";
 import { isGoing } from "./words.js";
 
+const LONGEST_NAME = 60;
+
 export class Acts {
   /**
    * @param {import("../api.js").Api} api
@@ -131,5 +133,11 @@ function stale(answer) {
 /** Make a name that a file can have on every system. */
 function fileName(task) {
   const plain = task.replace(/[^\p{L}\p{N} _-]+/gu, " ").replace(/\s+/g, " ");
-  return plain.trim().slice(0, 60).trim() || "Run";
+  const words = plain.trim().split(" ");
+  let name = words.shift().slice(0, LONGEST_NAME);
+  for (const word of words) {
+    if (name.length + word.length >= LONGEST_NAME) break;
+    name += ` ${word}`;
+  }
+  return name || "Run";
 }

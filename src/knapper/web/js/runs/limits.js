@@ -4,7 +4,7 @@ import { el } from "../dom.js";
 
 const NAMES = {
   depth: ["Levels", "below the task"],
-  nodes: ["Parts", "at most"],
+  nodes: ["Parts", ""],
   minutes: ["Minutes", ""],
   tokens: ["Tokens", "0 for no limit"],
   cents: ["Cents (US)", "0 for no limit; counts where prices are known"],
@@ -71,9 +71,8 @@ function input(name, value, { least = 0, most }, prefix) {
 
 function field(name, one) {
   const [label, hint] = NAMES[name];
-  const { min, max } = one;
-  const range = max ? `${min} to ${Number(max).toLocaleString("en")}` : "";
-  const told = [range, hint].filter(Boolean).join(", ");
+  const most = one.max ? `at most ${Number(one.max).toLocaleString("en")}` : "";
+  const told = [most, hint].filter(Boolean).join("; ");
   const about = told ? el("span", { class: "quiet", id: `${one.id}-hint` }, told) : null;
   if (about) one.setAttribute("aria-describedby", about.id);
   return el("div", { class: "limit" }, el("label", { for: one.id }, label), one, about);

@@ -289,6 +289,6 @@ export class RunView {
   }
 
   #isStacked() {
-    return this.part.node.offsetTop > this.tree.node.offsetTop + this.tree.node.offsetHeight;
+    return this.part.node.getBoundingClientRect().left < this.tree.node.getBoundingClientRect().right;
   }
 }
