@@ -92,27 +92,12 @@ def test_a_very_long_text_is_embedded_as_a_whole(packaged: Static) -> None:
     assert np.allclose(row @ packaged.query("one two " * 20), 1, atol=1e-3)
 
 
-def test_tokens_can_be_weighted(tmp_path: Path) -> None:
-    weights = np.array([1, 0, 3, 1, 1], np.float32)
-
-    model = Static(write_model(tmp_path), token_weights=weights)
-
-    assert np.allclose(model.query("red green blue"), np.array([0, 3, 1, 0]) / np.sqrt(10))
-    assert not model.query("red").any()
-
-
 def test_the_model_id_tells_what_vectors_depend_on(tmp_path: Path) -> None:
     first, second = write_model(tmp_path / "a"), write_model(tmp_path / "b", ROWS + 1)
-    weights = np.ones(5, np.float32)
 
-    ids = {
-        Static().model_id,
-        Static(first).model_id,
-        Static(second).model_id,
-        Static(first, token_weights=weights).model_id,
-    }
+    ids = {Static().model_id, Static(first).model_id, Static(second).model_id}
 
-    assert len(ids) == 4
+    assert len(ids) == 3
     assert Static(first).model_id == Static(write_model(tmp_path / "c")).model_id
 
 

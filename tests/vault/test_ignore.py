@@ -12,10 +12,10 @@ from knapper.vault.settings import ObsidianSettings
 FILES = ["a.md", "Templates/t.md", "Templates.md", "Notes/Deep/_draft.md", "Notes/b.tmp.md", "x/Private/p.md"]
 
 
-def load(root: Path, *filters: str, rules: str | None = None, extra: tuple[str, ...] = ()) -> Ignore:
+def load(root: Path, *filters: str, rules: str | None = None) -> Ignore:
     if rules is not None:
         (root / ".knapignore").write_bytes(rules.encode())
-    return Ignore.load(root, ObsidianSettings(user_ignore_filters=filters), extra=extra)
+    return Ignore.load(root, ObsidianSettings(user_ignore_filters=filters))
 
 
 def shown(ignore: Ignore, files: list[str] = FILES) -> list[str]:
@@ -40,12 +40,6 @@ def test_the_ignore_file_hides_what_it_names(tmp_path: Path) -> None:
     assert shown(ignore) == ["a.md", "Templates/t.md", "Templates.md", "Notes/Deep/_draft.md", "Notes/b.tmp.md"]
     assert ignore.hides("x/private/P.MD")
     assert ignore.problems == ()
-
-
-def test_a_callers_own_patterns_come_last(tmp_path: Path) -> None:
-    ignore = load(tmp_path, rules="*.md", extra=("!a.md",))
-
-    assert shown(ignore) == ["a.md"]
 
 
 def test_obsidians_filters_are_beginnings_of_paths_or_expressions(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -40,18 +39,17 @@ class Ignore:
     """Tells these rules from those that say something else."""
 
     @classmethod
-    def load(cls, root: Path, settings: ObsidianSettings, *, extra: Iterable[str] = ()) -> "Ignore":
+    def load(cls, root: Path, settings: ObsidianSettings) -> "Ignore":
         """Gather the rules of a vault.
 
         Args:
             root: The vault's folder, whose ``.knapignore`` is read if there is one.
             settings: For Obsidian's filters.
-            extra: More lines in gitignore's syntax; they come last, and so win.
 
         Raises:
             SetupError: There is a ``.knapignore`` that can't be read; to go on would show what it hides.
         """
-        lines = [*_lines(root), *extra]
+        lines = _lines(root)
         patterns = globs.parse(lines)
         problems = [f"{IGNORE_FILE}, {problem}" for problem in patterns.problems]
         prefixes: list[str] = []

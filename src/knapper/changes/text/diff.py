@@ -93,41 +93,38 @@ def edited(hunk: Hunk, text: str) -> Hunk:
     return _hunk(hunk.start, hunk.old, body.replace("\n", newline).encode(), (hunk.old_start_line, hunk.new_start_line))
 
 
-def unified(before: bytes, after: bytes, path: str, *, context: int = _CONTEXT_LINES) -> str:
+def unified(before: bytes, after: bytes, path: str) -> str:
     """Write a difference as ``diff -u`` does; empty where there is none.
 
     Args:
         before: The old state.
         after: The new state.
         path: Shown for both.
-        context: Unchanged lines around each change.
     """
     old, new = _shown(before), _shown(after)
     found = alignment.changes(old, new)
     if not found:
         return ""
     rows = [f"--- a/{path}\n", f"+++ b/{path}\n"]
-    for group in _groups(found, context):
-        rows += _group(old, new, group, context)
+    for group in _groups(found):
+        rows += _group(old, new, group)
     return "".join(row if row.endswith("\n") else _ended(row) for row in rows)
 
 
-def _groups(found: Sequence[tuple[int, int, int, int]], context: int) -> list[list[tuple[int, int, int, int]]]:
+def _groups(found: Sequence[tuple[int, int, int, int]]) -> list[list[tuple[int, int, int, int]]]:
     groups: list[list[tuple[int, int, int, int]]] = []
     for change in found:
-        if groups and change[0] - groups[-1][-1][1] <= 2 * context:
+        if groups and change[0] - groups[-1][-1][1] <= 2 * _CONTEXT_LINES:
             groups[-1].append(change)
         else:
             groups.append([change])
     return groups
 
 
-def _group(
-    old: Sequence[str], new: Sequence[str], group: Sequence[tuple[int, int, int, int]], context: int
-) -> list[str]:
+def _group(old: Sequence[str], new: Sequence[str], group: Sequence[tuple[int, int, int, int]]) -> list[str]:
     first, last = group[0], group[-1]
-    lead = min(context, first[0])
-    tail = min(context, len(old) - last[1])
+    lead = min(_CONTEXT_LINES, first[0])
+    tail = min(_CONTEXT_LINES, len(old) - last[1])
     sizes = (last[1] + tail - first[0] + lead, last[3] + tail - first[2] + lead)
     rows = [f"@@ -{_range(first[0] - lead, sizes[0])} +{_range(first[2] - lead, sizes[1])} @@\n"]
     at = first[0] - lead

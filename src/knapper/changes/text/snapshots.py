@@ -112,10 +112,10 @@ class Snapshot:
         """Read a span as text, for people."""
         return self.raw[start:stop].decode(errors="replace")
 
-    def excerpt(self, first: int, last: int | None = None) -> str:
+    def excerpt(self, first: int) -> str:
         """Show lines with their numbers, ``12: text``, long ones cut; at most 8."""
         first = max(1, min(first, self.count))
-        stop = min(self.count, first + _EXCERPT_LINES - 1, last or self.count)
+        stop = min(self.count, first + _EXCERPT_LINES - 1)
         rows: list[str] = []
         for number in range(first, stop + 1):
             start, end, _ = self.line(number)

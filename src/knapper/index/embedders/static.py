@@ -44,15 +44,13 @@ class Static:
 
     instant = True
 
-    def __init__(self, folder: Path | None = None, *, token_weights: NDArray[np.float32] | None = None) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         """Name the files.
 
         Args:
             folder: Holds ``weights.safetensors`` and ``tokenizer.json``; None stands for those of the package.
-            token_weights: How much each token counts; None for all alike.
         """
         self.folder = folder or FOLDER
-        self._token_weights = token_weights
         self._spoken: dict[int, bool] = {}
         self._lock = threading.Lock()
 
@@ -99,8 +97,6 @@ class Static:
         used, inverse = _distinct(np.concatenate(tokens), len(self._table))
         table = self._table[used].astype(np.float32)
         table[[not self._speaks(int(token)) for token in used]] = 0
-        if self._token_weights is not None:
-            table *= self._token_weights[used, np.newaxis]
         start = 0
         for row, ids in zip(out, tokens, strict=True):
             stop = start + len(ids)
@@ -117,8 +113,7 @@ class Static:
 
     @cached_property
     def _name(self) -> str:
-        name = MODEL if self.folder == FOLDER else f"static:{_digest(self._table)}"
-        return name if self._token_weights is None else f"{name}+{_digest(self._token_weights)}"
+        return MODEL if self.folder == FOLDER else f"static:{_digest(self._table)}"
 
     @cached_property
     def _table(self) -> NDArray[np.float16 | np.float32]:
