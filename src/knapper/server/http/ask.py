@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.errors import SetupError
 from knapper.server import auth, events, replies
-from knapper.server.http import ask_defaults, ask_document, ask_orders, chat_asking, chat_replies
+from knapper.server.http import ask_defaults, ask_document, ask_orders, chat_asking, chat_replies, ongoing
 from knapper.server.http.ask_orders import CONTEXT, ORDER, SWITCHES
 from knapper.server.http.chat_asking import VAULT
 from knapper.server.http.chat_document import Shown
@@ -30,9 +28,6 @@ if TYPE_CHECKING:
 
     Work = Callable[[Tasks, Desk, Given], Awaitable[dict[str, JSONValue]]]
     """Does what a route is for, at a client's desk."""
-
-_CANCEL_S: Final = 2.0
-"""How long a cancelled task is waited for."""
 
 
 def shown(tasks: Tasks) -> tuple[Shown, ...]:
@@ -107,11 +102,8 @@ def _cancelling(tasks: Tasks) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await chat_asking.read(request, ())
         live = tasks.find(auth.client_of(request.scope), request.path_params["run_id"])
-        cancelled = live.cancel()
-        outcome = None
-        with suppress(TimeoutError):  # a write that goes on finishes first
-            async with asyncio.timeout(_CANCEL_S):
-                outcome = (await live.wait()).as_dict()
+        cancelled, last = await ongoing.cancel(live)
+        outcome = last.as_dict() if last else None
         shape = {"run_id": live.about, "cancelled": cancelled, "ended": live.has_ended, "outcome": outcome}
         return replies.Json({"success": True, **shape})
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
@@ -11,7 +9,7 @@ from starlette.responses import Response
 
 from knapper.errors import SetupError
 from knapper.server import auth, replies
-from knapper.server.http import ask, chat_asking, chat_document, chat_replies, chat_stream, presets, sessions
+from knapper.server.http import ask, chat_asking, chat_document, chat_replies, chat_stream, ongoing, presets, sessions
 from knapper.server.http.app import Mount
 from knapper.server.http.ask_tasks import Tasks
 from knapper.server.http.chat_asking import VAULT, Take
@@ -19,7 +17,7 @@ from knapper.server.http.chat_document import Shown
 from knapper.server.http.chat_turns import Talks
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from knapper.agents.live import LiveTurn
     from knapper.app import Hub
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from knapper.server.http.calling import Endpoint
     from knapper.server.stopping import Stop
 
-_CANCEL_S: Final = 2.0
-"""How long a cancelled turn is waited for."""
 _FILE: Final = Take(
     name="active_file",
     doc="The note that the person looks at: it tells which session goes on, and what 'this note' means.",
@@ -50,29 +46,18 @@ def mount(hub: Hub, stop: Stop, open_chatting: Callable[[], Chatting] | None = N
     talks = Talks(open_chatting or (lambda: _configured(hub)))
     tasks = Tasks(talks)
 
-    @asynccontextmanager
-    async def lifespan() -> AsyncGenerator[None]:
-        loop = asyncio.get_running_loop()
-        forget = stop.on(lambda: _told(loop, talks))
-        try:
-            yield
-        finally:
-            forget()
-            await tasks.shut()
-            await talks.shut()
+    async def shut() -> None:
+        await tasks.shut()
+        await talks.shut()
 
     shown = (*_shown(talks), *sessions.shown(talks), *ask.shown(tasks), *presets.shown(tasks))
-    return Mount(routes=[*map(chat_document.route, shown)], lifespan=lifespan)
+    return Mount(routes=[*map(chat_document.route, shown)], lifespan=ongoing.lifespan(stop, talks.end, shut))
 
 
 def _configured(hub: Hub) -> Chatting:
     from knapper.app.chatting import Chatting  # noqa: PLC0415 - 2 s that a server without chats needn't wait for
 
     return Chatting(hub)
-
-
-def _told(loop: asyncio.AbstractEventLoop, talks: Talks) -> None:
-    _ = loop.call_soon_threadsafe(talks.end)
 
 
 def _shown(talks: Talks) -> tuple[Shown, ...]:
@@ -130,10 +115,7 @@ def _cancelling(talks: Talks) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         _ = await chat_asking.read(request, ())
         turn = talks.find(auth.client_of(request.scope), request.path_params["turn_id"])
-        cancelled = turn.cancel()
-        with suppress(TimeoutError):  # a write that goes on finishes first
-            async with asyncio.timeout(_CANCEL_S):
-                _ = await turn.wait()
+        cancelled, _ = await ongoing.cancel(turn)
         shape = {"turn_id": turn.id, "session_id": turn.about, "cancelled": cancelled, "ended": turn.has_ended}
         return replies.Json({"success": True, **shape})
 

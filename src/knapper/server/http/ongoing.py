@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from knapper.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
     from knapper.agents.live import Last, Live, Lives, Work
+    from knapper.server.http.app import Lifespan
+    from knapper.server.stopping import Stop
 
 LOG: Final = logging.getLogger("knapper.server.ongoing")
 _END_S: Final = 5.0
+_CANCEL_S: Final = 2.0
+"""How long work that is cancelled is waited for."""
 
 
 class Ongoing:
@@ -61,6 +68,46 @@ class Ongoing:
                     await asyncio.wait(set(self._watching))
         except TimeoutError:
             LOG.warning("%d that go on didn't end in time", len(self._watching))
+
+
+async def cancel(live: Live[Last]) -> tuple[bool, Last | None]:
+    """Stop work, and wait a moment for its end: a write that goes on finishes first.
+
+    Returns:
+        Whether it was still going on, and the event that ended it, if it has ended by now.
+    """
+    cancelled = live.cancel()
+    try:
+        async with asyncio.timeout(_CANCEL_S):
+            return cancelled, await live.wait()
+    except TimeoutError:
+        return cancelled, None
+
+
+def lifespan(stop: Stop, end: Callable[[], None], shut: Callable[[], Awaitable[None]]) -> Lifespan:
+    """Give what stands around a server's work: told to end when the server stops, and waited for when it has.
+
+    Args:
+        stop: Told when the server stops, by any thread.
+        end: Begins no more, and ends what goes on; called in the event loop.
+        shut: Waits for that, and closes what is open.
+    """
+
+    @asynccontextmanager
+    async def around() -> AsyncGenerator[None]:
+        loop = asyncio.get_running_loop()
+
+        def told() -> None:
+            _ = loop.call_soon_threadsafe(end)
+
+        forget = stop.on(told)
+        try:
+            yield
+        finally:
+            forget()
+            await shut()
+
+    return around
 
 
 async def _watch(live: Live[Any]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from starlette.requests import Request
@@ -12,7 +10,7 @@ from starlette.responses import Response
 from knapper.errors import SetupError
 from knapper.server import auth, events, replies
 from knapper.server.events import Event
-from knapper.server.http import chat_asking, chat_document, chat_replies
+from knapper.server.http import chat_asking, chat_document, chat_replies, ongoing
 from knapper.server.http import run_document as described
 from knapper.server.http.app import Mount
 from knapper.server.http.chat_asking import VAULT
@@ -20,7 +18,7 @@ from knapper.server.http.chat_document import Shown
 from knapper.server.http.run_work import RunWork, busy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from knapper.agents.run.records import Run
     from knapper.agents.run.runs import Shown as ShownRun
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
 _PATH: Final = "/runs"
 _ONE: Final = "/runs/{run_id}"
 _USUAL: Final = 50
-_CANCEL_S: Final = 2.0
-"""How long a cancelled run is waited for."""
 _ACCEPTED: Final = 202
 
 
@@ -55,27 +51,13 @@ def mount(hub: Hub, stop: Stop, open_rooms: OpenRooms | None = None) -> Mount:
     """
     work = RunWork(open_rooms or (lambda is_leaving: _configured(hub, is_leaving)))
 
-    @asynccontextmanager
-    async def lifespan() -> AsyncGenerator[None]:
-        loop = asyncio.get_running_loop()
-        forget = stop.on(lambda: _told(loop, work))
-        try:
-            yield
-        finally:
-            forget()
-            await work.shut()
-
-    return Mount(routes=[*map(chat_document.route, _shown(work))], lifespan=lifespan)
+    return Mount(routes=[*map(chat_document.route, _shown(work))], lifespan=ongoing.lifespan(stop, work.end, work.shut))
 
 
 def _configured(hub: Hub, is_leaving: Callable[[], bool]) -> RunRooms:
     from knapper.app.run_rooms import RunRooms  # noqa: PLC0415 - 2 s that a server without runs needn't wait for
 
     return RunRooms(hub, is_leaving=is_leaving)
-
-
-def _told(loop: asyncio.AbstractEventLoop, work: RunWork) -> None:
-    _ = loop.call_soon_threadsafe(work.end)
 
 
 def _shown(runs: RunWork) -> tuple[Shown, ...]:
@@ -206,10 +188,7 @@ async def _cancel(runs: RunWork, room: RunRoom, run_id: str, given: Given, reque
     if live is None:
         cancelled = await runs.work(lambda: room.cancel(run_id))
     else:
-        cancelled = live.cancel()
-        with suppress(TimeoutError):  # a script that goes on finishes first
-            async with asyncio.timeout(_CANCEL_S):
-                _ = await live.wait()
+        cancelled, _ = await ongoing.cancel(live)
     run = (await runs.work(lambda: room.show(run_id))).run
     return {"id": run_id, "cancelled": cancelled, "ended": not _is_live(runs, run), "state": run.state}
 
