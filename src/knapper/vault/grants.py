@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal
 
 from knapper.vault.globs import Globs
@@ -139,6 +140,7 @@ def usual_outcomes(kind: ClientKind) -> tuple[Outcome, Outcome]:
     return _OUTCOMES[kind]
 
 
+@lru_cache(maxsize=64)
 def usual(client: str, kind: ClientKind | None = None) -> Grants:
     """Give what a client may change unless the owner says otherwise.
 

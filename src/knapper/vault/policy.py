@@ -41,6 +41,7 @@ class Policy:
     _within: Globs = field(init=False, repr=False, compare=False)
     _hidden: Globs = field(init=False, repr=False, compare=False)
     _foreign: Globs = field(init=False, repr=False, compare=False)
+    _foreign_names: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Compile the patterns once; a frozen instance lets itself be completed only so."""
@@ -48,6 +49,7 @@ class Policy:
         object.__setattr__(self, "_within", patterns(self.client, "within", self.within, only="hidden"))
         object.__setattr__(self, "_hidden", patterns(self.client, "hidden", self.hidden))
         object.__setattr__(self, "_foreign", patterns(self.client, "foreign_folders", self.foreign_folders))
+        object.__setattr__(self, "_foreign_names", frozenset(map(key, self.foreign_properties)))
 
     def visible(self, path: str) -> bool:
         """Tell whether the client may know of a file; compared in any spelling of the path."""
@@ -61,8 +63,7 @@ class Policy:
         """Tell whether others wrote a note, so that whoever reads it should only propose changes from then on."""
         if self._foreign.match(path):
             return True
-        names = {key(name) for name in self.foreign_properties}
-        return any(_holds_address(value) for name, value in properties.items() if key(name) in names)
+        return any(_holds_address(value) for name, value in properties.items() if key(name) in self._foreign_names)
 
     @property
     def sees_all(self) -> bool:
