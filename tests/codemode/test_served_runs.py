@@ -10,8 +10,8 @@ from knapper.codemode.sandbox.pool import Sandbox
 from knapper.config import Client
 from knapper.config.sections.runs import Runs
 from knapper.vault import grants
-from tests.agents.run_world import Brain
-from tests.codemode.askers import fenced
+from tests.agents.run_world import Brain, Part
+from tests.codemode.askers import fenced, searching
 from tests.server import running
 from tests.server.running import done, heard
 
@@ -28,6 +28,10 @@ PEEK = fenced(
     "__result__ = {'context': '\\n\\n'.join(texts) + ' '.join(names), 'confidence': 0.9,\n"
     "  'citations': [{'path': hit['path'], 'text': hit['content'][:40]} for hit in found]}\n"
 )
+
+
+ABSENT = "Explain quaternion interpolation for spacecraft attitude control"
+PLAN = {"T": [Part(ABSENT, impact="security"), Part(TASK)]}
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +67,29 @@ def test_what_is_hidden_from_the_client_is_hidden_from_its_scripts_and_no_cache_
     assert "green larch" in told
     assert "2,345" not in told
     assert "Private" not in told.replace("read_note('Private", "").replace("list_notes('Private", "")
+
+
+@pytest.mark.parametrize(
+    ("word", "state", "expected"),
+    [
+        ("Use slerp between unit quaternions.", "done", "Use slerp between unit quaternions."),
+        ("Fence.md", "done", "green larch fence"),
+        ("skip", "failed", ""),
+    ],
+)
+def test_a_question_of_code_mode_is_answered_over_http(tmp_path: Path, word: str, state: str, expected: str) -> None:
+    found = running.settings(tmp_path, notes=NOTES, section=Runs())
+    brain = Brain(plans=PLAN, scripts={ABSENT: [searching("larch")], TASK: [PEEK]})
+    with running.asking(tmp_path, brain, found=found, who="page") as (page, _):
+        run_id = running.begun(page)
+        while not (waiting := page.get(f"/runs/{run_id}").json()["checkpoints"]):
+            pass
+        point = waiting[0]
+        kept = page.post(f"/runs/{run_id}/checkpoints/{point['id']}", json={"answer": word})
+        _ = heard(page, run_id)
+        node = page.get(f"/runs/{run_id}/nodes/1").json()
+        left = page.get(f"/runs/{run_id}").json()["checkpoints"]
+
+    assert (point["node_id"], point["options"], kept.status_code) == ("1", ["go on", "skip"], 200)
+    assert (node["state"], node["checkpoint"]["unattended"], left) == (state, False, [])
+    assert expected in str(brain.prompts.get(("answer", ABSENT), ""))
