@@ -7,19 +7,14 @@ from typing import Final, Literal
 import pydantic_ai
 from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode
 from pydantic_ai.messages import (
-    AgentStreamEvent,
     FunctionToolCallEvent,
     FunctionToolResultEvent,
     ModelMessage,
-    PartDeltaEvent,
-    PartStartEvent,
-    TextPart,
-    TextPartDelta,
 )
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import repair
+from knapper.agents import deltas, repair
 from knapper.agents.events import Event, ToolCall, ToolResult
 from knapper.agents.repair import Schema
 from knapper.agents.synthetic import GET_CONTINUATION
@@ -97,7 +92,7 @@ async def _reply(node: ModelRequestNode[Box, str], run: AgentRun[Box, str], prog
     said = ""
     async with node.stream(run.ctx) as stream:
         async for event in stream:
-            said += _text_of(event)
+            said += deltas.text(event)
     progress.text = said.strip() or progress.text
 
 
@@ -133,11 +128,3 @@ async def _call(
                     tell(
                         ToolResult(id=event.part.tool_call_id, name=event.part.tool_name, success=False, summary=error)
                     )
-
-
-def _text_of(event: AgentStreamEvent) -> str:
-    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
-        return event.part.content
-    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
-        return event.delta.content_delta
-    return ""

@@ -9,21 +9,16 @@ from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode
 from pydantic_ai.capabilities import AbstractCapability, Instrumentation
 from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.messages import (
-    AgentStreamEvent,
     FunctionToolCallEvent,
     FunctionToolResultEvent,
     ModelMessage,
     ModelRequest,
-    PartDeltaEvent,
-    PartStartEvent,
-    TextPart,
-    TextPartDelta,
     UserPromptPart,
 )
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import citations, compaction, defusing, failures, mending, prompting, toolset, usage
+from knapper.agents import citations, compaction, defusing, deltas, failures, mending, prompting, toolset, usage
 from knapper.agents.chat import Chat, Message, Tell
 from knapper.agents.citations import Checked
 from knapper.agents.events import Done, Error, Event, State, Text, ToolCall, ToolResult
@@ -156,7 +151,7 @@ class Turn:
         self._said.append("")
         async with node.stream(run.ctx) as stream:
             async for event in stream:
-                added = _text_of(event)
+                added = deltas.text(event)
                 if added:
                     self._said[-1] += added
                     self._tell(Text(text=added, step=len(self._said)))
@@ -238,11 +233,3 @@ def _agent(chat: Chat, system: str) -> Agent[Workbench, str]:
         retries={"tools": _RETRIES, "output": 1},
         capabilities=traced,
     )
-
-
-def _text_of(event: AgentStreamEvent) -> str:
-    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
-        return event.part.content
-    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
-        return event.delta.content_delta
-    return ""

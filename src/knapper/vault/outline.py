@@ -154,24 +154,27 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """Hold all that a note's bytes say about its structure; everything in order of position."""
+    """Hold all that a file's bytes say about its structure; everything in order of position.
+
+    What a kind of file can't have is left empty: a canvas has no sections.
+    """
 
     encoding: Literal["utf-8", "utf-8-sig", "utf-16", "unknown"]
     newline: Literal["\n", "\r\n", "\r", "mixed"]
     """The only line ending that stands in the file; ``\\n`` where there is none."""
     line_starts: tuple[int, ...]
     """Byte offset of each line's first byte; ``(0,)`` for an empty file. After a last line ending no line begins."""
-    frontmatter: Frontmatter | None
+    frontmatter: Frontmatter | None = None
     body_start: int
     """First byte after the frontmatter; after the byte-order mark where there is none."""
-    sections: tuple[Section, ...]
-    blocks: tuple[Block, ...]
-    links: tuple[Link, ...]
-    tags: tuple[Tag, ...]
-    tasks: tuple[Task, ...]
-    block_ids: tuple[BlockId, ...]
-    code_spans: tuple[tuple[int, int], ...]
+    sections: tuple[Section, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    links: tuple[Link, ...] = ()
+    tags: tuple[Tag, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    block_ids: tuple[BlockId, ...] = ()
+    code_spans: tuple[tuple[int, int], ...] = ()
     """Fences, inline code, maths, comments and raw HTML: where nothing is a link or a tag."""
-    problems: tuple[Problem, ...]
+    problems: tuple[Problem, ...] = ()
     passages: tuple[Passage, ...] = ()
     """Text of a canvas or base, which has no sections and blocks; empty for Markdown."""

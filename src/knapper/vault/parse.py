@@ -66,13 +66,6 @@ def head(raw: bytes) -> Outline:
         line_starts=lines.starts(read.data),
         frontmatter=properties.frontmatter if properties else None,
         body_start=properties.frontmatter.stop if properties else text_start,
-        sections=(),
-        blocks=(),
-        links=(),
-        tags=(),
-        tasks=(),
-        block_ids=(),
-        code_spans=(),
         problems=(*read.problems, *(properties.problems if properties else ())),
     )
 
