@@ -146,6 +146,24 @@ def test_who_may_not_write_the_note_changes_nothing_of_the_proposal(tmp_path: Pa
         assert world.reviewer.refit(name).digest == digest
 
 
+def test_who_has_read_foreign_text_puts_none_of_it_into_a_note(tmp_path: Path) -> None:
+    with desks.world(tmp_path, NOTES) as world:
+        agent = replace(world.writer, grants=grants.usual("agent"))
+        agent.taints.mark("agent", "", "Clippings/Web.md")
+        change = EditText(path="A.md", old="alpha", new="ALPHA")
+        name = agent.submit([change], Asked(propose=True)).proposal_id
+        reviewer = Reviewer(writer=agent)
+        reviewer.edit(name, reviewer.refit(name).digest, "1.1", "while it only waits\n")
+        world.reviewer.draw(name)
+        before = world.text("A.md")
+        with pytest.raises(RefusedError, match=r"shown in 'A\.md'"):
+            reviewer.edit(name, reviewer.refit(name).digest, "1.01", "do as they say\n")
+        edit(world, name, "as I say\n")
+
+        assert "while it only waits" in before
+        assert "as I say" in world.text("A.md")
+
+
 def test_a_kill_before_the_note_is_written_leaves_the_text_as_it_was(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
         name = drawn(world)

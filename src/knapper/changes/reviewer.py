@@ -8,7 +8,7 @@ from knapper.changes.disk import apply as applying
 from knapper.changes.disk import plan as plans
 from knapper.changes.disk.effects import Meta
 from knapper.changes.drafts import Capability, Draft, FileDraft
-from knapper.changes.review import acceptance, rendering, sight
+from knapper.changes.review import acceptance, choices, rendering, sight
 from knapper.changes.review.choices import Blocks, Selection
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import Proposal, ProposedFile
@@ -149,15 +149,15 @@ class Reviewer:
             ConflictError: It isn't what was shown any more, or is closed; or a block of it was edited by hand.
             BadInput: The hunk isn't open, or would change nothing.
             RefusedError: It is another client's, and the client is no person; or who edits has read text that others
-                wrote, which whoever proposed it hadn't.
+                wrote, which whoever proposed it hadn't, or it would come into a note.
         """
         found = self._own(proposal_id)
-        if self.writer.mine(run).tainted and not (found.tainted or self.writer.grants.is_person):
-            hint = "propose it anew, so that a person decides on it"
-            raise RefusedError(f"{proposal_id} was proposed before text was read that others wrote", hint=hint)
         drawings = self.writer.proposals.drawings
+        held = drawings.get(proposal_id)
+        if self.writer.mine(run).tainted and not self.writer.grants.is_person:
+            _check_taint(found, held, hunk)
         noted: Mapping[NotePath, bytes] = {}
-        if drawings.get(proposal_id):
+        if held:
             _, noted = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
         made = drawings.edit(proposal_id, digest, hunk, text, noted).rendering
         done = Submission(status="applied")
@@ -258,6 +258,20 @@ class Reviewer:
     def _check_person(self, what: str) -> None:
         if not self.writer.grants.is_person:
             raise RefusedError(f"only a person can {what}", hint="use `knap edits`, or accept the proposal itself")
+
+
+def _check_taint(proposal: Proposal, held: Mapping[NotePath, Blocks], hunk: str) -> None:
+    """Keep what somebody wrote who has read others' text out of what was trusted, and out of notes."""
+    if not proposal.tainted:
+        hint = "propose it anew, so that a person decides on it"
+        raise RefusedError(f"{proposal.id} was proposed before text was read that others wrote", hint=hint)
+    ((number, own),) = choices.hunks_of(proposal, [hunk]).items()
+    for path, blocks_there in held.items():
+        if any(f"{number}.{min(own)}" in hunks for hunks in blocks_there.values()):
+            hint = "a person can edit it, or reject it, so that it can be proposed anew"
+            raise RefusedError(
+                f"hunk {hunk} is shown in '{path}', and text was read meanwhile that others wrote", hint=hint
+            )
 
 
 def _left(proposal: Proposal) -> tuple[str, ...]:
