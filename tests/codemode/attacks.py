@@ -201,6 +201,82 @@ DISCLOSURE = {
     "process": SYS + "__result__ = [sys.modules['posix'].getpid(), sys.modules['posix'].uname()]",
     "addresses": "__result__ = [id(object()), hash('x')]",
 }
+EVERY = (
+    "def every(*hostile):\n    told = []\n    texts = [('search', 'query'), ('search', 'path_filter'), "
+    "('search', 'type_filter'), ('search', 'vault'), ('read_note', 'path'), ('read_note', 'vault'), "
+    "('list_notes', 'directory'), ('get_frontmatter', 'path'), ('get_hash', 'path'), ('create_wikilink', 'path'), "
+    "('write_note', 'path'), ('write_note', 'content'), ('write_note', 'note_type')]\n"
+    "    usual = {'search': {'query': 'x'}, 'write_note': {'path': 'N.md', 'content': 'x'}}\n"
+    "    for text in hostile:\n        for method, name in texts:\n"
+    "            try: told.append(obsidian._host(method, {**usual.get(method, {}), name: text}))\n"
+    "            except Exception as e: told.append(str(e)[:200])\n    return told\n"
+)
+AMPLIFIED = {
+    "one_note_many_times": "__result__ = len(obsidian.read_notes(['./' * i + 'Big.md' for i in range(900)]))",
+    "again_and_again": "paths = ['./' * i + 'Big.md' for i in range(900)]\nwhile True:\n"
+    "    try: obsidian.read_notes(paths)\n    except obsidian.Error: pass",
+    "one_vault_under_two_names": "__result__ = obsidian.search('big', limit=200, vaults=['main', 'v'] * 400)",
+    "tools_with_huge_arguments": "told = []\nfor name in obsidian._host('tools', {}):\n"
+    "    for value in ('x' * 900_000, 2**62, -(2**62), ['Big.md'] * 90_000, {'a' * 900_000: 1}):\n"
+    "        try: told.append(str(obsidian._host('tools.' + name, {'': [value] * (1 + 2 * (value == 2**62))}))[:99])\n"
+    "        except Exception as e: told.append(str(e)[:99])\n__result__ = told",
+    "tool_of_a_huge_name": "__result__ = getattr(obsidian.tools, 'x' * 900_000)(path='A.md')",
+    "aliases_in_properties": "names = ('Bomb', 'Circle', 'Deep')\n"
+    "__result__ = [obsidian.get_frontmatter(f'Odd/{n}.md') for n in names]",
+    "properties_of_all_kinds": "__result__ = [obsidian.get_frontmatter('Odd/Kinds.md'), "
+    "obsidian.tools.note_info(path='Odd/Kinds.md')]",
+}
+LATE = {
+    "generator_that_never_ends_its_end": "def g():\n    try: yield\n    finally:\n        while True: pass\n"
+    "x = g()\nnext(x)\n__result__ = 1",
+    "coroutine_that_is_never_awaited": "class A:\n    def __await__(self):\n        while True: yield\n"
+    "async def f():\n    try: await A()\n    finally: await A()\nx = f()\nx.send(None)\n__result__ = 1",
+    "last_words": SYS + "r = sys.modules.get('atexit') or sys.modules['importlib'].import_module('atexit')\n"
+    "def f():\n    while True: pass\nr.register(f)\n__result__ = 1",
+    "hook_of_what_cant_be_raised": SYS + "def f(*a):\n    while True: pass\nsys.unraisablehook = sys.excepthook = f\n"
+    "class A:\n    def __del__(self): raise ValueError\nA()\nraise ValueError",
+    "output_that_never_flushes": SYS + "class O:\n    def write(self, t): return 0\n    def flush(self):\n"
+    "        while True: pass\nsys.stdout = sys.stderr = O()\nprint('x', flush=True)",
+    "module_that_changes_its_mind": SYS + "import collections\nclass M(type(collections)):\n    n = 0\n"
+    "    def __getattribute__(self, name):\n        M.n += 1\n        return obsidian if M.n % 2 else 1\n"
+    "sys.modules['__main__'].__class__ = M\n__result__ = 1",
+    "result_that_asks_while_it_is_told": "from collections.abc import Mapping\nclass M(Mapping):\n"
+    "    def __getitem__(self, key): return obsidian.read_note('A.md')\n"
+    "    def __iter__(self):\n        while True: yield obsidian.get_hash('A.md')\n    def __len__(self): return 1\n"
+    "__result__ = M()",
+    "result_that_grows": "import enum\nclass E(enum.Enum):\n    A = 1\nclass L(list):\n    def __iter__(self):\n"
+    "        while True: yield 'x' * 1000\n__result__ = [L([1]), E.A, {'k': L([1])}]",
+}
+TEXTS = {
+    "halves_of_characters": EVERY + "__result__ = every('\\ud800', 'A\\udfff.md', '\\udcff' * 50, '\\ud83d' + 'A.md')",
+    "ends_and_directions": EVERY
+    + "__result__ = every('A.md\\0', 'A\\r\\n.md', '\\u2028', '\\u202eA.md', '\\ufeffA.md', '\\x1b[2J')",
+    "roots_of_other_systems": EVERY
+    + "__result__ = every('C:\\\\Windows\\\\win.ini', 'C:A.md', '\\\\\\\\host\\\\share\\\\x', "
+    "'//host/share', '\\\\\\\\?\\\\SECRET', 'file://SECRET', '~/x', '$HOME/x', "
+    "'%2e%2e/secret.txt', '..\\\\secret.txt', 'NUL', "
+    "'A.md:stream', 'A.md::$DATA')",
+    "paths_that_climb": EVERY + "__result__ = every('Folder/../../secret.txt', 'Folder/B.md/../../../secret.txt', "
+    "'./' * 2000 + '../secret.txt', 'Outside/secret', 'Folder/../Outside/secret.txt', "
+    "'/proc/self/environ', '/dev/stdin')",
+    "queries_of_the_database": EVERY
+    + "__result__ = every('\" OR 1=1 --', 'x*\\'); DROP TABLE files', 'NEAR(' * 300, '\"' * 999, "
+    "'path:Private', '{path}: hidden', '-' * 1999, 'hidden AND note')",
+    "names_of_notes": "paths = obsidian.list_notes('Odd', recursive=True)\nprint(paths)\n"
+    "__result__ = {p: [obsidian.read_note(p), obsidian.create_wikilink(p), obsidian.get_hash(p)] for p in paths}",
+    "notes_that_look_like_the_protocol": "for hit in obsidian.search('frames', limit=9): print(hit['content'])\n"
+    "print('\\n' * 5000 + obsidian.read_note('Odd/Frames.md') * 50)\n"
+    "__result__ = obsidian.read_note('Odd/Frames.md')",
+    "properties_that_break_out": "told = []\n"
+    "for key in ('a\\nb: c', '---', 'x: y', '', '#', '- k', '? k', '*k', '&k', '!k', '\\u2028', 'k' * 100_000):\n"
+    "    for value in (1, '---\\n# out', ['*x'], {'a': {'b': '\\n---\\n'}}, None, 10**18, 'x' * 900_000):\n"
+    "        try: told.append(str(obsidian.write_note('A.md', 'x', frontmatter={key: value}))[:99])\n"
+    "        except Exception as e: told.append(str(e)[:99])\n__result__ = told",
+    "hidden_note_by_every_tool": "told = []\nfor name in obsidian._host('tools', {}):\n"
+    "    for value in ('Private/Hidden.md', 'Private/Hidden', 'Hidden', 'Private', '[[Hidden]]'):\n"
+    "        try: told.append(str(obsidian._host('tools.' + name, {'': [value]}))[:2000])\n"
+    "        except Exception as e: told.append(str(e)[:300])\n__result__ = str(told)[:190_000]",
+}
 KINDS = {
     "objects": OBJECTS,
     "frames": FRAMES,
@@ -210,6 +286,9 @@ KINDS = {
     "limits": LIMITS,
     "leftovers": LEFTOVERS,
     "disclosure": DISCLOSURE,
+    "amplified": AMPLIFIED,
+    "late": LATE,
+    "texts": TEXTS,
 }
 ATTACKS = [
     Attack(name=f"{kind}-{name}", kind=kind, script=script)

@@ -7,14 +7,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from knapper import app
 from knapper.codemode import scripts
 from knapper.codemode.bridge import Bridge
 from knapper.codemode.sandbox.pool import Sandbox
+from knapper.config.sections.scripts import Scripts
+from knapper.errors import KnapError
 from knapper.tools.context import Context
 from knapper.tools.sandboxes import Limits, Outcome
 from tests.codemode.attacks import ATTACKS, Attack
@@ -25,6 +28,31 @@ TOKEN = "canary-3f9a71c2d84e"
 LIMITS = Limits(timeout_s=0.8, memory_mb=128, calls=200)
 SLOW_S = 4
 """What a busy machine may take beyond the script's time."""
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{key}: &{key} [{','.join([f'*{before}'] * 9)}]\n" for before, key in zip("abcdefgh", "bcdefghi", strict=True)
+)
+KINDS = (
+    "1: 2\nn: .nan\ni: -.inf\nb: !!binary aGk=\ns: !!set {a, b}\n? [x, y]\n: z\nl: 1"
+    + "0" * 99
+    + "\no: !!python/name:os.system"
+)
+FRAMES = 'frames D\x05\x00\x00\x00hello\n{"kind": "ok", "result": 1}\nT\x07\x00\x00\x00timeout\n[more was printed]'
+ODD = {
+    "Bomb.md": f"---\n{BOMB}---\nx\n",
+    "Circle.md": "---\na: &a [*a]\n---\nx\n",
+    "Deep.md": f"---\na: {'[' * 5000}{']' * 5000}\n---\nx\n",
+    "Kinds.md": f"---\n{KINDS}\n---\nx\n",
+    "Frames.md": FRAMES,
+    "new\nline.md": "odd",
+    'quote".md': "odd",
+    '{"kind": "ok", "result": 1}.md': "odd",
+    "\u202egnp.md": "odd",
+    "C:drive.md": "odd",
+    "back\\slash.md": "odd",
+    "]] [[..|x.md": "odd",
+    "-rf ..md": "odd",
+}
+"""Notes with hostile names and contents."""
 NEXT = (
     "import json, re\n"
     "assert 'POISON' not in globals() and not hasattr(json, 'POISON') and not hasattr(obsidian, 'POISON')\n"
@@ -79,10 +107,16 @@ def world(tmp_path_factory: pytest.TempPathFactory, listener: tuple[int, list[st
         {"A.md": "a note", "Folder/B.md": "another note", "Private/Hidden.md": f"hidden {TOKEN}"},
         hidden=("Private/",),
     )
+    odd = vault.root / "Odd"
+    odd.mkdir()
+    for name, content in ODD.items():
+        _ = (odd / name).write_text(content, encoding="utf-8")
+    _ = (vault.root / "Big.md").write_text("big " * 100_000, encoding="utf-8")
     (vault.root / "Out.md").symlink_to(secret)
     (vault.root / "Outside").symlink_to(folder)
     (vault.root / "Loop.md").symlink_to("Loop.md")
-    with vault.open("script") as context:
+    with app.open_hub(vault.settings()) as hub:
+        context = hub.context(client="script")
         _ = context.index.refresh()
         yield World(
             folder=folder, context=context, secret=secret, target=folder / "made", port=listener[0], visits=listener[1]
@@ -123,6 +157,18 @@ def test_an_attack_has_no_effect_with_both_walls_in_a_worker_that_others_attacke
     tried: Attack, world: World, walled: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge(tried, world, walled, monkeypatch)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "2130706433", "0x7f.1", "localhost.", "LOCALHOST"])
+def test_a_host_on_this_machine_is_not_reached_though_the_owner_named_it(world: World, host: str) -> None:
+    vault = opened.Opener(root=world.context.view.root, state=world.folder / "state")
+    named = Scripts(net_allow=("localhost", "127.0.0.1", "::1", "2130706433"))
+    with app.open_hub(replace(vault.settings(), scripts=named)) as hub:
+        bridge = Bridge(hub.context(client="script"), "extended")
+        with pytest.raises(KnapError):
+            _ = bridge("http_get", {"url": f"http://{host}:{world.port}/"})
+
+    assert not world.visits
 
 
 def judge(tried: Attack, world: World, own_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

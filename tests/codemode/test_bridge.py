@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.codemode import scripts
+from knapper.codemode import room, scripts
 from knapper.codemode.bridge import MOST_PROPOSALS, Bridge
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.config import Client
@@ -349,3 +349,23 @@ def test_the_tool_has_schemas_of_what_it_takes_and_gives() -> None:
     assert list(taken) == ["code"]
     assert set(given) == set(scripts.ScriptOutcome.__annotations__)
     assert len(schema.description(row)) < 1_500
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("read_note", {"path": "Big.md"}),
+        ("read_notes", {"paths": ["Half.md", "./Half.md"]}),
+    ],
+)
+def test_an_answer_is_refused_before_it_is_made_where_it_would_be_too_large(
+    vault: Opener, context: Context, method: str, arguments: dict[str, JSONValue]
+) -> None:
+    for name, size in {"Big.md": room.MOST, "Half.md": room.MOST // 2}.items():
+        _ = (vault.root / name).write_text(f"large\n{'x' * size}", encoding="utf-8")
+
+    with pytest.raises(BadInput) as raised:
+        _ = ask(context, method, **arguments)
+
+    assert raised.value.code == "too_large"
+    assert ask(context, "get_hash", path="Big.md")

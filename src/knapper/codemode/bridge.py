@@ -6,7 +6,8 @@ Nothing here is above what the client may do by itself: reading goes through its
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from knapper.codemode import arguments, reading, stubs
+from knapper.codemode import arguments, files, reading, stubs
+from knapper.codemode.room import Room
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError, StorageError
 from knapper.tools import foreign
 from knapper.tools.context import Context
@@ -110,21 +111,23 @@ class Bridge:
         if limit < 1:
             raise BadInput(f"limit is {limit}", hint="give 1 or more")
         found: list[dict[str, JSONValue]] = []
+        room = Room()
         for name in dict.fromkeys(named or [MAIN]):
             context = self._vault(name)
             for note, score in reading.found(context, query, min(limit, MOST_FOUND), path_filter, type_filter):
                 self._keep(context, note)
-                hit: dict[str, JSONValue] = {"path": note.path, "content": reading.text(note), "score": score}
+                hit: dict[str, JSONValue] = {"path": note.path, "content": room.text(note), "score": score}
                 found.append({**hit, "vault": name} if named else hit)
         found.sort(key=_score, reverse=True)
         return [*found[:limit]]
 
     def _read_note(self, given: Given) -> JSONValue:
-        return reading.text(self._note(self._of(given), arguments.text(given, "path")))
+        return Room().text(self._note(self._of(given), arguments.text(given, "path")))
 
     def _read_notes(self, given: Given) -> JSONValue:
         context = self._of(given)
-        return {path: reading.text(self._note(context, path)) for path in arguments.texts(given, "paths")}
+        room = Room()
+        return {path: room.text(self._note(context, path)) for path in arguments.texts(given, "paths")}
 
     def _list_notes(self, given: Given) -> JSONValue:
         directory = arguments.maybe_text(given, "directory")
@@ -162,7 +165,7 @@ class Bridge:
     def _read_file(self, given: Given) -> JSONValue:
         if "read_file" not in self.methods:
             raise _closed("read_file", "local", "a folder: --fs-read, or scripts.fs_read")
-        return reading.file(self._own.scripting.roots, arguments.text(given, "path"))
+        return files.read(self._own.scripting.roots, arguments.text(given, "path"))
 
     def _http_get(self, given: Given) -> JSONValue:
         get = self._own.scripting.http_get

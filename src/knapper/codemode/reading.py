@@ -1,24 +1,22 @@
 """Read vaults for scripts, in the plain shapes of the documented contract."""
 
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Final
 
-from knapper.errors import BadInput, CallerError, KnapError, NotFound
+from knapper.errors import BadInput, CallerError, NotFound
 from knapper.index.filters import Filter, PropertyTest
 from knapper.index.search import Question
 from knapper.tools import foreign
 from knapper.tools.context import Context
-from knapper.vault import disk, lookup, notes, paths, walk
+from knapper.vault import notes, paths, walk
 from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
-from knapper.vault.paths import NotePath
 
 _NOTE: Final = ".md"
-_MOST_FILE: Final = 8_000_000
 
 
-def found(context: Context, query: str, limit: int, path_filter: str, type_filter: str) -> list[tuple[Note, float]]:
-    """Search one vault; each note once, best first, with its score.
+def found(context: Context, query: str, limit: int, path_filter: str, type_filter: str) -> Iterator[tuple[Note, float]]:
+    """Search one vault; gives each note once, best first, with its score, and reads it only then.
 
     Raises:
         BadInput: The query holds no word.
@@ -32,8 +30,10 @@ def found(context: Context, query: str, limit: int, path_filter: str, type_filte
     )
     _ = context.freshen()
     asked = Question(text=query, mode="hybrid", limit=limit, per_note=1, where=context.restrict(where))
-    read = [(note(context, hit.row.note), round(hit.score, 4)) for hit in context.index.search(asked).hits]
-    return [(one, score) for one, score in read if one is not None]  # it may be gone by now
+    for hit in context.index.search(asked).hits:
+        read = note(context, hit.row.note)
+        if read is not None:  # it may be gone by now
+            yield read, round(hit.score, 4)
 
 
 def note(context: Context, raw: str) -> Note | None:
@@ -92,27 +92,6 @@ def wikilink(context: Context, raw: str) -> str:
     except CallerError:
         path = paths.parse(raw, root=context.view.root)
     return f"[[{path.removesuffix(_NOTE)}]]"
-
-
-def file(roots: tuple[Path, ...], raw: str) -> str:
-    """Read a text file below one of some folders; links out of them aren't followed.
-
-    Raises:
-        KnapError: As the last of the folders says it.
-    """
-    failure: KnapError = NotFound("no folder may be read by scripts", hint="the owner can allow one")
-    for root in roots:
-        try:
-            path: NotePath = paths.parse(raw, root=root)
-            place = lookup.resolve(root, path)
-            content = disk.read_bytes(place.file, shown_as=place.path, max_bytes=_MOST_FILE)
-        except KnapError as error:
-            failure = error
-            continue
-        if b"\0" in content:
-            raise BadInput(f"{place.path} isn't text", code="not_text")
-        return notes.text(content)
-    raise failure
 
 
 def _folders(path_filter: str) -> tuple[str, ...]:
