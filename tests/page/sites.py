@@ -16,9 +16,11 @@ from knapper.app.chats import Chats
 from knapper.app.chatting import Chatting
 from knapper.config import Settings
 from knapper.server import auth, running, sockets
-from knapper.server.http import app, chat, page, page_seats
+from knapper.server.http import app, chat
 from knapper.server.http.app import Mount, Work
-from knapper.server.http.page_seats import Seats
+from knapper.server.http.page import routes as page
+from knapper.server.http.page import seats as page_seats
+from knapper.server.http.page.seats import Seats
 from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
 from tests.agents import scripted

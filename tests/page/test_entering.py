@@ -12,8 +12,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from starlette.testclient import TestClient
 
-from knapper.server.http import page, page_seats
-from knapper.server.http.page_seats import CODE_S, SEAT_S, Seats
+from knapper.server.http.page import routes as page
+from knapper.server.http.page import seats as page_seats
+from knapper.server.http.page.seats import CODE_S, SEAT_S, Seats
 from tests.agents.scripted import Model
 from tests.index import worlds
 from tests.page import sites

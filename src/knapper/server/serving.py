@@ -7,9 +7,11 @@ from dataclasses import replace
 from knapper.app import Hub
 from knapper.config import Settings
 from knapper.server import auth, logs, running, sockets, watchers
-from knapper.server.http import app, chat, page, page_seats, runs
+from knapper.server.http import app, chat, runs
 from knapper.server.http.app import Mount, Work
-from knapper.server.http.page_seats import Seats
+from knapper.server.http.page import routes as page
+from knapper.server.http.page import seats as page_seats
+from knapper.server.http.page.seats import Seats
 from knapper.server.mcp import http as mcp
 from knapper.server.threads import Threads
 

@@ -63,12 +63,12 @@ def rotate(said: Options) -> ExitCode:
 @click.pass_obj
 def page(said: Options, port: int | None) -> ExitCode:
     """Make an address that signs one browser in to the page, once, within an hour."""
-    from knapper.server.http import page_seats  # noqa: PLC0415 - what serves is heavy, and the other commands need it not
+    from knapper.server.http.page import seats  # noqa: PLC0415 - what serves is heavy, and the other commands need it not
 
     found = settings.read(said)
-    code = page_seats.of_state(found.state_dir).new_code()
+    code = seats.of_state(found.state_dir).new_code()
     host = f"[{found.server.host}]" if ":" in found.server.host else found.server.host
-    address = page_seats.address(f"http://{host}:{port or found.server.port}", code)
+    address = seats.address(f"http://{host}:{port or found.server.port}", code)
     return _tell(said, {"address": address}, "address")
 
 

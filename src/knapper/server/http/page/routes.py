@@ -12,10 +12,10 @@ from starlette.routing import Route
 from knapper import __version__
 from knapper.errors import BadInput, RefusedError
 from knapper.server import replies
-from knapper.server.http import page_door, page_files
 from knapper.server.http.app import Mount
-from knapper.server.http.page_door import Door
-from knapper.server.http.page_seats import SEAT_S, Seats
+from knapper.server.http.page import door, files
+from knapper.server.http.page.door import Door
+from knapper.server.http.page.seats import SEAT_S, Seats
 
 PATH: Final = "/"
 FILES: Final = "/page/"
@@ -32,13 +32,13 @@ def mount(seats: Seats, vaults: Sequence[str] = ()) -> Mount:
         seats: Who was let in.
         vaults: Names of the vaults that can be chosen; the first is the usual one.
     """
-    files = page_files.load()
+    served = files.load()
 
     async def index(request: Request) -> Response:
-        return page_files.reply(files, _INDEX, request)
+        return files.reply(served, _INDEX, request)
 
     async def file(request: Request) -> Response:
-        return page_files.reply(files, request.path_params["name"], request)
+        return files.reply(served, request.path_params["name"], request)
 
     routes = [
         Route(PATH, index, methods=["GET"], include_in_schema=False),
@@ -53,7 +53,7 @@ def mount(seats: Seats, vaults: Sequence[str] = ()) -> Mount:
 def _signing_in(seats: Seats, vaults: Sequence[str]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         code = _code(await request.body())
-        if not page_door.is_own(request):
+        if not door.is_own(request):
             raise RefusedError("only the server's own page signs in", hint="open it at its own address")
         seat = seats.redeem(code)
         if seat is None:
@@ -64,7 +64,7 @@ def _signing_in(seats: Seats, vaults: Sequence[str]) -> Endpoint:
             )
         answer = replies.Json({**_shown(vaults), "key": seat.key})
         answer.set_cookie(
-            page_door.cookie_name(request),
+            door.cookie_name(request),
             seat.cookie,
             max_age=SEAT_S,
             path="/",
@@ -79,8 +79,8 @@ def _signing_in(seats: Seats, vaults: Sequence[str]) -> Endpoint:
 
 def _standing(seats: Seats, vaults: Sequence[str]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        seat = page_door.seat_of(request)
-        if seat is None or not page_door.is_own(request) or not seats.knows(seat):
+        seat = door.seat_of(request)
+        if seat is None or not door.is_own(request) or not seats.knows(seat):
             raise RefusedError(
                 "this browser isn't signed in", hint="`knap token page` prints an address", code="unauthorized"
             )
@@ -91,11 +91,11 @@ def _standing(seats: Seats, vaults: Sequence[str]) -> Endpoint:
 
 def _signing_out(seats: Seats) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        seat = page_door.seat_of(request)
-        if seat is not None and page_door.is_own(request):
+        seat = door.seat_of(request)
+        if seat is not None and door.is_own(request):
             seats.end(seat)
         answer = replies.Json({"success": True})
-        answer.delete_cookie(page_door.cookie_name(request), path="/", httponly=True, samesite="strict")
+        answer.delete_cookie(door.cookie_name(request), path="/", httponly=True, samesite="strict")
         return answer
 
     return endpoint

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from knapper.errors import NotFound
 
-FOLDER: Final = Path(__file__).parents[2] / "web"
+FOLDER: Final = Path(__file__).parents[3] / "web"
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from knapper.server.http.page_seats import Seat, Seats
+from knapper.server.http.page.seats import Seat, Seats
 
 KEY: Final = "x-knapper-key"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
