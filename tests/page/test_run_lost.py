@@ -1,5 +1,7 @@
 """Runs on the page over lost connections, in other windows and vaults, with hostile text, and on small screens."""
 
+import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,10 +9,12 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pydantic import JsonValue
 
+from knapper.agents.run import runs
 from knapper.agents.run.engine import Engine
 from knapper.agents.run.finding import Finding
 from knapper.agents.run.nodes import Found
-from knapper.app.runs import TaskRuns
+from knapper.agents.run.records import Order
+from knapper.app.runs import TaskRuns, open_runs
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.config import Vault
 from knapper.tools.context import Context
@@ -67,6 +71,26 @@ def test_a_second_window_sees_a_run_go_on(tmp_path: Path, tab: Page) -> None:
         brain.held.clear()
 
         expect(state(tab)).to_have_text("✓complete")
+
+
+def test_a_run_of_another_process_is_followed(tmp_path: Path, tab: Page) -> None:
+    brain = Gated(plans=PLANS, held={"answer Alpha grows?"})
+    with run_sites.serving(tmp_path, Brain()) as site, open_runs(site.hub) as own:
+        engine = replace(own.engine_of(brain.open(), "elsewhere"), retrieve=Finder().of(own.checkpoints))
+        run = runs.begin(engine, Order(task=TASK, code_mode=False))
+        thread = threading.Thread(target=lambda: asyncio.run(runs.carry_out(engine, run.id, lambda _: None)))
+        thread.start()
+        try:
+            site.enter(tab)
+            tab.locator("#runs .entry", has_text=TASK).click()
+            expect(state(tab)).to_have_text("…goes on")
+            expect(part(tab, "1")).to_contain_text("at work")
+        finally:
+            brain.held.clear()
+            thread.join()
+
+        expect(state(tab)).to_have_text("✓complete")
+        expect(part(tab, "2")).to_contain_text("✓done")
 
 
 def test_a_run_of_another_vault_is_followed_there(tmp_path: Path, tab: Page) -> None:

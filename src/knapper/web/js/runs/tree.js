@@ -31,6 +31,17 @@ export class Tree {
     this.#order(item);
   }
 
+  /** Keep these parts alone, such as after a part was split in another way. */
+  keep(ids) {
+    for (const [id, item] of this.items) {
+      if (ids.has(id)) continue;
+      item.node.remove();
+      this.items.delete(id);
+    }
+    const first = this.node.querySelector("[role=treeitem]");
+    if (first && !this.node.querySelector("[tabindex='0']")) first.tabIndex = 0;
+  }
+
   /** Mark the part that is shown. */
   open(id) {
     this.items.get(this.openedId)?.node.setAttribute("aria-selected", "false");

@@ -112,7 +112,9 @@ export class RunView {
 
   #take(run) {
     this.run = run;
+    this.tree.keep(new Set(run.nodes.map((node) => node.id)));
     for (const node of run.nodes) this.tree.put(node);
+    if (this.partId && !this.#node(this.partId)) this.#showPart("root");
     if (isGoing(run)) for (const point of run.checkpoints ?? []) this.#ask(point);
     this.#draw();
     this.#look();
@@ -202,7 +204,7 @@ export class RunView {
       ["state", run.state, () => head.state(run)],
       ["task", run.task, () => head.task(run.task)],
       ["reasons", [run.reasons, isOver], () => head.reasons(run)],
-      ["facts", [run.usage, run.node_count, run.cached, run.limits, run.model], () => head.facts(run)],
+      ["facts", [run.usage, run.node_count, run.cached, run.limits, run.model, run.strategy], () => head.facts(run)],
       [
         "acts",
         [run.state, isOver, Boolean(run.answer)],
