@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Request, expect
 
+from tests.agents import scripts
 from tests.agents.scripted import Call, Model
+from tests.agents.scripts import Cast
 from tests.page import sites
 from tests.page.sites import answered, say
 
@@ -102,6 +104,28 @@ def test_a_note_runs_and_loads_nothing(tmp_path: Path, tab: Page) -> None:
         check(tab, ".steps")
         tab.get_by_role("button", name="As written").click()
         check(tab, ".passage")
+
+        assert elsewhere == []
+
+
+def test_what_agents_find_and_ask_runs_and_loads_nothing(tmp_path: Path, tab: Page) -> None:
+    evil = "<img src=x onerror=\"document.title='owned'\">"
+    ask = Call("ask_user", {"question": evil, "options": [evil]})
+    found = scripts.select("Evil.md", reasoning=HOSTILE)
+    model = Cast({"scout": [[ask], [found]], "task": [scripts.task(HOSTILE, ("Evil.md", "line:999", evil))]})
+    with sites.serving(tmp_path, model.open, notes={"Evil.md": HOSTILE}) as site:
+        elsewhere = strangers(tab, site.address)
+        site.enter(tab)
+        tab.get_by_role("button", name="Scout", exact=True).click()
+        say(tab, evil)
+        expect(tab.locator("#questions .entry")).to_contain_text("<img src=x")
+        check(tab, "#questions")
+        tab.locator(".asks").get_by_role("button", name=evil).click()
+        answered(tab)
+        for summary in tab.locator(".finding summary").all():
+            summary.click()
+        expect(tab.locator(".selection")).to_contain_text("<script>")
+        check(tab, "#log")
 
         assert elsewhere == []
 

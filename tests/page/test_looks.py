@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.agents import scripts
 from tests.agents.scripted import Call, Model
+from tests.agents.scripts import Cast
 from tests.page import sites
 from tests.page.sites import answered, say
 
@@ -47,6 +49,33 @@ def test_nothing_is_wider_than_the_screen(tmp_path: Path, browser: Browser, widt
 
         assert tab.evaluate(wide) <= width
         assert tab.locator("#panel-body").evaluate("n => n.scrollWidth - n.clientWidth") == 0
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("width", [320, 360, 1280])
+def test_what_agents_find_is_no_wider_than_the_screen(tmp_path: Path, browser: Browser, width: int) -> None:
+    name = f"{'long' * 30}.md"
+    found = scripts.select(name, reasoning="r" * 300)
+    model = Cast({"scout": [[found]], "task": [scripts.task("x" * 300, (name, "line:90", "y"))]})
+    with (
+        sites.serving(tmp_path, model.open, notes={name: "# Long\n"}) as site,
+        browser.new_context(viewport={"width": width, "height": 640}, locale="en") as context,
+    ):
+        tab = context.new_page()
+        site.enter(tab)
+        tab.get_by_role("button", name="Scout", exact=True).click()
+        tab.get_by_role("button", name="Notes and rules").click()
+        tab.get_by_role("combobox", name="Find a note to add").fill("long")
+        tab.locator(".picker-list [role=option]").first.click()
+        expect(tab.locator("#choosing .note-list li")).to_have_count(1)
+        say(tab, "Long words")
+        answered(tab)
+        for summary in tab.locator(".exchange summary").all():
+            summary.click()
+        wide = "all => all.filter(n => n.scrollWidth > n.clientWidth + 1).map(n => n.id || n.className)"
+
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert tab.locator("#talk, #choosing, .finding, .chips, .phases").evaluate_all(wide) == []
 
 
 @pytest.mark.timeout(60)

@@ -47,7 +47,8 @@ export class Picker {
   async #look() {
     const typed = this.input.value.trim();
     const number = ++this.asked;
-    const found = typed ? await this.find(typed).catch(() => ({ rows: [] })) : { rows: [] };
+    const failed = () => ({ rows: [], isPartial: true });
+    const found = typed ? await this.find(typed).catch(failed) : { rows: [] };
     if (number !== this.asked || document.activeElement !== this.input) return;
     const isSame = JSON.stringify(found.rows) === JSON.stringify(this.found) && !this.list.hidden;
     this.found = found.rows;
