@@ -3,7 +3,6 @@
 import contextlib
 import json
 import subprocess
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import IO, Final, Literal
 from knapper.codemode.sandbox import frames, measures, strict
 from knapper.codemode.sandbox.frames import BrokenFrame, Letter
 from knapper.codemode.sandbox.strict import NotStrict
+from knapper.codemode.sandbox.watchdogs import Watchdog
 from knapper.errors import KnapError, SetupError
 from knapper.tools.sandboxes import Given, Host, Limits
 from knapper.vault.outline import JSONValue
@@ -47,6 +47,7 @@ class Conversation:
             walls: Which parts of the second wall stand already; None for none.
         """
         self._process = process
+        self._watchdog = Watchdog(process)
         self.walls: Mapping[str, str] = walls or {}
         self.is_usable = True
 
@@ -65,7 +66,7 @@ class Conversation:
         Raises:
             SetupError: It doesn't start.
         """
-        with self._killed_after(_START_S):
+        with self._watchdog.limit(_START_S):
             report = self._ready()
         if report is None:
             self.close()
@@ -78,13 +79,13 @@ class Conversation:
         until = time.monotonic() + limits.timeout_s
         measures.reset_peak(self._process.pid)
         self.is_usable = False  # until it has come to a good end
-        with self._killed_after(limits.timeout_s + GRACE_S) as killed:
+        with self._watchdog.limit(limits.timeout_s + GRACE_S):
             try:
                 self._send("J", _job(script, limits, given))
                 self._listen(talk, host, limits, until)
             except BrokenPipeError:
                 talk.ending = "crash"
-        if talk.ending != "done" and (killed.is_set() or time.monotonic() > until):
+        if talk.ending != "done" and (self._watchdog.has_bitten or time.monotonic() > until):
             talk.ending = "timeout"
         if talk.ending == "crash" and self.peak_mb() > 0.85 * limits.memory_mb:
             talk.ending = "memory"
@@ -98,6 +99,7 @@ class Conversation:
     def close(self) -> None:
         """End the process, whatever it does."""
         self.is_usable = False
+        self._watchdog.close()
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
@@ -146,32 +148,6 @@ class Conversation:
         except NotStrict:
             return None
         return {name: str(value) for name, value in told.items()} if isinstance(told, dict) else None
-
-    def _killed_after(self, seconds: float) -> "_Watchdog":
-        return _Watchdog(self._process, seconds)
-
-
-class _Watchdog:
-    """Kill a process when time is up: what waits for it then reads its end, on every system."""
-
-    def __init__(self, process: subprocess.Popen[bytes], seconds: float) -> None:
-        self._process = process
-        self._bite = threading.Event()
-        self._timer = threading.Timer(seconds, self._kill)
-        self._timer.daemon = True
-
-    def __enter__(self) -> threading.Event:
-        """Begin to count; what is given tells whether it came to that."""
-        self._timer.start()
-        return self._bite
-
-    def __exit__(self, *_: object) -> None:
-        """Stop counting."""
-        self._timer.cancel()
-
-    def _kill(self) -> None:
-        self._bite.set()
-        self._process.kill()
 
 
 def _of(pipe: IO[bytes] | None) -> IO[bytes]:

@@ -1,0 +1,67 @@
+"""A process is killed when its time is up, and never before."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from knapper.codemode.sandbox.watchdogs import Watchdog
+
+WAIT_S = 30
+"""That no test takes, unless it fails."""
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=subprocess.PIPE) as made:
+        yield made
+        made.kill()
+
+
+def test_it_bites_when_the_time_is_up(process: subprocess.Popen[bytes]) -> None:
+    watchdog = Watchdog(process)
+
+    with watchdog.limit(0.05):
+        _ = process.wait(WAIT_S)
+
+    assert watchdog.has_bitten
+    watchdog.close()
+
+
+def test_it_doesnt_bite_who_ends_in_time(process: subprocess.Popen[bytes]) -> None:
+    watchdog = Watchdog(process)
+    for _ in range(100):
+        with watchdog.limit(0.5):
+            pass
+    with watchdog.limit(WAIT_S), pytest.raises(subprocess.TimeoutExpired):
+        _ = process.wait(0.7)  # longer than the limits that are over
+
+    assert not watchdog.has_bitten
+    watchdog.close()
+
+
+@pytest.mark.parametrize("before", [0.0, WAIT_S])
+def test_a_shorter_time_after_a_longer_one_counts(process: subprocess.Popen[bytes], before: float) -> None:
+    watchdog = Watchdog(process)
+    if before:
+        with watchdog.limit(before):
+            pass
+
+    with watchdog.limit(0.05):
+        _ = process.wait(WAIT_S)
+
+    assert watchdog.has_bitten
+    watchdog.close()
+
+
+def test_its_thread_ends_with_it(process: subprocess.Popen[bytes]) -> None:
+    watchdog = Watchdog(process)
+    mine = [one for one in threading.enumerate() if one.name == f"watchdog {process.pid}"]
+
+    with watchdog.limit(WAIT_S):
+        watchdog.close()
+
+    mine[0].join(WAIT_S)
+    assert not mine[0].is_alive()
