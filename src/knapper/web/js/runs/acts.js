@@ -127,7 +127,7 @@ export function address(id) {
 }
 
 function stale(answer) {
-  return Object.entries(answer.stale ?? {});
+  return Object.entries(answer.stale ?? {}).map(([id, paths]) => [id, [...new Set(paths)]]);
 }
 
 /** Make a name that a file can have on every system. */
