@@ -44,6 +44,7 @@ def test_large_sequences_are_divided_at_what_stands_once(limit: int, before: lis
     check(left, right, alignment.runs(left, right, max_cells=limit))
 
 
+@pytest.mark.slow  # on a busy machine
 def test_two_changes_far_apart_in_a_large_file_stay_two() -> None:
     before = [f"line {number}" for number in range(200_000)]
     after = list(before)

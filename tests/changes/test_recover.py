@@ -79,6 +79,7 @@ def die(root: Path, number: int, when: When, effects: list[Effect], *, bin_: Pat
     return False
 
 
+@pytest.mark.slow  # dozens of deaths, each with a recovery and three undos
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("scene", SCENES)
 def test_a_kill_at_any_operation_leaves_all_or_none(root: Path, tmp_path: Path, scene: str, when: When) -> None:

@@ -220,7 +220,7 @@ TEXTS = st.sampled_from(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(edits=st.lists(st.tuples(st.sampled_from(["1.1", "1.2"]), TEXTS, st.booleans()), max_size=4))
 def test_whatever_was_edited_and_taken_back_both_ways_to_accept_give_one_text(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[str, str, bool]]
