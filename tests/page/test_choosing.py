@@ -97,6 +97,22 @@ def test_the_count_and_the_reasons_follow_what_is_chosen(tmp_path: Path, tab: Pa
         expect(place.get_by_text("The scout chooses more")).to_be_visible()
 
 
+def test_notes_that_would_go_in_as_configured_go_in_where_that_is_wanted(tmp_path: Path, tab: Page) -> None:
+    model = cast()
+    with sites.serving(tmp_path, model.open, notes=NOTES) as site:
+        site.enter(tab)
+        place = unfolded(tab)
+        pick(tab, "Find the note to begin with", "gard", "Garden.md")
+        expect(place.get_by_text("In plain chat, the model looks for notes by itself.")).to_be_visible()
+        place.get_by_role("button", name="Give it these notes").click()
+        expect(place.get_by_text("In plain chat")).not_to_be_visible()
+        expect(tab.locator(TOLD)).to_have_text(re.compile(r"^3 notes · \d+ tokens$"))
+        say(tab, "Do it")
+        expect(tab.locator(".answer").last).to_have_text("Done.")
+
+        assert "two hundred litres" in model.prompts("task")
+
+
 def test_what_the_limit_leaves_out_is_named(tmp_path: Path, tab: Page) -> None:
     long = {"Garden.md": "# Garden\n\nShort.\n", "Long.md": "# Long\n\n" + "Words of a long note.\n" * 900}
     with sites.serving(tmp_path, cast().open, notes=long) as site:

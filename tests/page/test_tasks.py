@@ -132,6 +132,7 @@ def test_a_question_goes_on_with_the_answer(tmp_path: Path, tab: Page) -> None:
         task = exploring(site, tab, "Water it")
         task.get_by_role("button", name="The left one").click()
         answered(tab)
+        expect(task.locator(".asks + .answer")).to_be_visible()
         expect(task).to_contain_text("You: The left one")
         expect(task.get_by_role("button", name=WATERING)).to_be_visible()
         expect(tab.locator("#questions-section")).not_to_be_visible()

@@ -91,6 +91,7 @@ function assemble() {
   const about = (path) => {
     parts.runs.leave();
     parts.conversation.about(path);
+    byId("message").focus();
   };
   parts.passages = new Passages(api, parts.panel, { about });
   parts.view = new ProposalView(api, parts.panel, { tell, decided: () => parts.proposals.load() });

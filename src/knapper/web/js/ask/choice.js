@@ -14,6 +14,7 @@ export class Choice {
     this.usual = scopeOf({});
     this.isRouting = false;
     this.usuallyRouting = false;
+    this.isWanted = false; // whether the notes go with a task though nothing else is chosen
     this.isTouched = false; // whether the person chose something, which isn't changed behind their back
     this.#set(this.usual);
     this.limit = this.token.limit;
@@ -50,6 +51,7 @@ export class Choice {
   take(preset) {
     this.toggles = { ...this.toggles, ...preset.toggles };
     this.#set(scopeOf(preset));
+    this.isWanted = true;
     this.#touched();
   }
 
@@ -58,13 +60,15 @@ export class Choice {
     this.#set(this.usual);
     this.limit = this.token.limit;
     this.isRouting = this.usuallyRouting;
+    this.isWanted = false;
     this.onChange();
   }
 
   /** Whether notes or rules were chosen, beyond what is configured. */
   get isChosen() {
     const now = JSON.stringify(this.#scope());
-    return now !== JSON.stringify(this.usual) || this.limit !== this.token.limit || this.isRouting;
+    const isOther = now !== JSON.stringify(this.usual) || this.limit !== this.token.limit;
+    return isOther || this.isRouting || this.isWanted;
   }
 
   /** Whether a message is a turn of the chat: nothing was chosen, and the task is alone. */

@@ -17,9 +17,15 @@ export class Composing {
     this.problems = {};
     this.choice = new Choice(() => this.changed());
     this.presets = new Presets(api, this.choice, does);
-    this.gathering = new Gathering(api, { ...does, body: () => this.body(), said: (found) => this.#said(found) });
+    this.gathering = new Gathering(api, {
+      ...does,
+      body: () => this.body(),
+      said: (found) => this.#said(found),
+      isChat: () => this.isChat,
+      want: () => this.choice.set({ isWanted: true }),
+    });
     const close = () => this.switches.fold(false);
-    this.controls = new Controls(api, this.choice, { ...does, close }, [this.presets.node, this.gathering.node]);
+    this.controls = new Controls(api, this.choice, { ...does, close }, this.gathering.node, this.presets.node);
     const keep = () => this.#keep();
     this.switches = new Switches(this.choice, { ...does, keep, fold: (isOpen) => this.#folded(isOpen) });
     this.changed();

@@ -13,9 +13,10 @@ export class Controls {
    * @param {import("../api.js").Api} api
    * @param {import("./choice.js").Choice} choice
    * @param {{about: (path: string) => void, file: () => string, close: () => void}} does
-   * @param {Array<HTMLElement>} more What is shown below: presets, and what goes in.
+   * @param {HTMLElement} gathered What would go in.
+   * @param {HTMLElement} presets
    */
-  constructor(api, choice, does, more) {
+  constructor(api, choice, does, gathered, presets) {
     this.choice = choice;
     this.does = does;
     const notes = (typed) => finding.notes(api, typed);
@@ -24,11 +25,11 @@ export class Controls {
     this.adding = new Picker("Find a note to add", notes, (path) => this.#put("added", path));
     this.walls = new Picker("Find a folder to leave out", folders, (path) => this.#put("excluded", path));
     this.parts = Object.fromEntries(["file", "depth", "added", "excluded", "rules"].map((one) => [one, el("div")]));
-    const left = [this.#openNote(), this.#links(), this.#added(), this.#excluded()];
+    const left = [this.#openNote(), this.#links(), this.#added(), this.#excluded(), gathered];
     const node = el(
       "div",
       { class: "choosing-body", onkeydown: (event) => this.#key(event) },
-      el("div", { class: "choosing-columns" }, el("div", {}, left), el("div", {}, this.parts.rules, more)),
+      el("div", { class: "choosing-columns" }, el("div", {}, left), el("div", {}, this.parts.rules, presets)),
     );
     fill(byId("choosing"), node);
   }

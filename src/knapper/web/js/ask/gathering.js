@@ -9,13 +9,16 @@ const WAIT_MS = 300;
 export class Gathering {
   /**
    * @param {import("../api.js").Api} api
-   * @param {{body: () => object, said: Function, openNote: (path: string) => void, fail: Function, tell: Function}} does
+   * @param {object} does
+   * @param {() => object} does.body Gives what is chosen.
+   * @param {() => boolean} does.isChat Tells whether a message would be plain chat all the same.
+   * @param {() => void} does.want Has the notes go with the next message.
    */
   constructor(api, does) {
     this.api = api;
     this.does = does;
     this.number = 0;
-    this.head = el("p", { class: "quiet", role: "status" });
+    this.head = el("p", { class: "quiet" });
     this.list = el("div");
     this.copy = button("Copy their text", () => copyTexts(api, does.body(), does));
     this.node = group("What goes in", this.head, this.list, el("div", { class: "row" }, this.copy));
@@ -54,9 +57,21 @@ export class Gathering {
       removed.length ? leftOut(removed, this.does.openNote) : null,
       cut ? el("p", { class: "notice" }, `Only the beginning of ${cut} goes in.`) : null,
       found.explored ? el("p", { class: "quiet" }, "The scout chooses more, once the task begins.") : null,
+      this.does.isChat() ? this.#plain() : null,
       others.map((text) => el("p", { class: "notice" }, text)),
     );
     this.copy.disabled = !notes.length;
+  }
+
+  /** Say that nothing of it goes in yet, and offer that it does. */
+  #plain() {
+    const text = "In plain chat, the model looks for notes by itself. ";
+    return el(
+      "p",
+      { class: "notice" },
+      text,
+      button("Give it these notes", () => this.does.want(), { class: "small" }),
+    );
   }
 }
 

@@ -47,7 +47,7 @@ export class Task extends Exchange {
     this.asked = asked.question;
     this.asking = asked;
     this.node.dataset.run = this.runId;
-    this.extras.querySelector(".open-question")?.remove();
+    this.node.querySelector(".open-question")?.remove();
     this.extras.append(questionCard(asked, (answer) => this.#answer(answer)));
   }
 
@@ -75,7 +75,7 @@ export class Task extends Exchange {
     if (pipeline.scout) this.#show("selection", pipeline.scout);
     if (pipeline.web) this.#show("sources", pipeline.web);
     if (given.notes) this.#show("context", given);
-    if (question && !this.extras.querySelector(".open-question")) this.asks(question);
+    if (question && !this.node.querySelector(".open-question")) this.asks(question);
     super.settle({ ...done, notes: notices });
     for (const id of done.proposals ?? []) this.#proposed(id);
     for (const one of done.edit_results?.failures ?? [])
@@ -115,6 +115,7 @@ export class Task extends Exchange {
   }
 
   #answer(answer) {
+    this.answer.before(this.extras.querySelector(".asks")); // it came before what is answered next
     this.waiting.hidden = false;
     this.text = "";
     this.redraw();

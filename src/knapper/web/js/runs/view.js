@@ -44,6 +44,12 @@ export class RunView {
       replay: (id) => this.acts.replay(this.run, this.#node(id)),
       back: () => this.tree.focus(this.partId),
     });
+    this.#build();
+    this.draw = atNextFrame(() => this.#draw());
+    this.look = atNextFrame(() => this.#look());
+  }
+
+  #build() {
     this.lost = el(
       "p",
       { class: "notice", hidden: true },
@@ -66,8 +72,6 @@ export class RunView {
       this.said.node,
       el("div", { class: "run-parts" }, parts, this.part.node),
     );
-    this.draw = atNextFrame(() => this.#draw());
-    this.look = atNextFrame(() => this.#look());
   }
 
   /** Show a run, and go on with it where it goes on. */
