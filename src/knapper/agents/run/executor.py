@@ -3,20 +3,20 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Final
 
-from knapper.agents.run import answering, deciding, graph
+from knapper.agents.run import answering, graph
 from knapper.agents.run import budget as budgets
 from knapper.agents.run.answering import Desk, Written
 from knapper.agents.run.asking import Account, Asker
 from knapper.agents.run.budget import Budget, Stage
 from knapper.agents.run.cache import Cache
+from knapper.agents.run.course import Course
+from knapper.agents.run.deciding import Deciding
 from knapper.agents.run.engine import Engine
 from knapper.agents.run.nodes import ANSWERED, ROOT, Node, NodeState
 from knapper.agents.run.records import Run
 from knapper.agents.run.retrieving import Retrieving, regenerated
-from knapper.agents.run.strategies import AUTO, USUAL, Strategy
 from knapper.agents.run.tree import Tree
 from knapper.errors import KnapError
 
@@ -38,10 +38,10 @@ class Execution:
             tree: Its nodes.
             anew: Nodes that take nothing from the cache.
         """
-        self.run = run
         self.tree = tree
         self._anew = anew
         self.engine = engine
+        self.course = Course(engine, run)
         context = engine.context_of(run.id)
         budget = Budget(budgets.bounded(run.order.limits, engine.meter, run.id), tree.spent, engine.clock)
         self.asker = Asker(model=engine.model, name=engine.name, run=run.id, budget=budget, meter=engine.meter)
@@ -49,9 +49,14 @@ class Execution:
         self.context = context
         self.stopped = ""
         """Why nodes are cut short, where they are."""
-        self._strategy: Strategy | None = None
         self._slots = asyncio.Semaphore(run.order.limits.parallel)
         self._retrieving = Retrieving(engine, run.order, self.asker, self.cache, regenerated(tree.all))
+        self._deciding = Deciding(self.course, tree, self.asker, self.cache)
+
+    @property
+    def run(self) -> Run:
+        """Give the run as it stands."""
+        return self.course.run
 
     async def work(self) -> None:
         """Work on all that comes before the answer; stops where the share of the budget for that is used up."""
@@ -93,7 +98,7 @@ class Execution:
             return
         if node.split is None:
             async with self._slot():
-                node = await deciding.decide(self, node)
+                node = await self._deciding.decide(node)
         if node.split:
             await self._children(node)
         elif self._known(node) is None:
@@ -150,7 +155,7 @@ class Execution:
             asker=self.asker,
             context=self.context,
             whole=self.run.order.task,
-            strategy=self.strategy,
+            strategy=self.course.strategy,
         )
         if not node.split:
             if node.found is None:
@@ -235,7 +240,7 @@ class Execution:
         return None if node.id in self._anew else self.cache.answer(self._inputs(node))
 
     def _inputs(self, node: Node) -> str:
-        return self.cache.inputs(node, self.strategy, self._around(node))
+        return self.cache.inputs(node, self.course.strategy, self._around(node))
 
     def _around(self, node: Node) -> list[Node]:
         """List what a node builds on."""
@@ -244,20 +249,6 @@ class Execution:
     def _end(self, node_id: str, state: NodeState, reason: str) -> None:
         if self.tree.get(node_id).state in {"running", "pending"}:
             _ = self.tree.change(node_id, state=state, reason=reason)
-
-    @property
-    def strategy(self) -> Strategy:
-        """Give the run's strategy; before one is chosen, the usual one."""
-        name = self.run.order.strategy
-        name = USUAL if name == AUTO else name
-        if self._strategy is None or self._strategy.name != name:
-            self._strategy = self.engine.strategies.load(name)
-        return self._strategy
-
-    def choose(self, name: str) -> None:
-        """Take the strategy that the model named, if it is one."""
-        chosen = name if name in self.engine.strategies.names() else USUAL
-        self.run = self.engine.store.save(replace(self.run, order=replace(self.run.order, strategy=chosen)))
 
     @asynccontextmanager
     async def _slot(self) -> AsyncGenerator[None]:

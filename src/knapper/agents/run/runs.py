@@ -251,7 +251,7 @@ def _end(execution: Execution, forced: RunState | None) -> Run:
             reasons=tuple(dict.fromkeys((execution.stopped, *reasons))) if forced else reasons,
         )
     )
-    execution.run = run
+    execution.course.run = run
     tree.tell_usage()
     tree.tell(sums.done(run, tree.all))
     return run
