@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from knapper.agents.sessions import locks
@@ -104,7 +105,8 @@ class Tasks:
 
             run = resuming.find(desk.opened, run_id, desk.client)
             found = resuming.opened_for(desk.opened, run, desk.client, desk.model(model))
-            return run, *stack.enter_context(found)
+            answering, context = stack.enter_context(found)
+            return run, replace(answering, wait_s=0), context
 
         try:
             run, answering, context = await self.work(prepare)

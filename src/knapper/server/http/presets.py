@@ -77,5 +77,10 @@ def _delete(desk: Desk, name: str, _: Given) -> dict[str, JSONValue]:
 
 
 def _check(desk: Desk) -> None:
-    if desk.client.grants.is_read_only:
+    """See that a client may change what others use, too: nobody has to accept it."""
+    grants = desk.client.grants
+    if grants.is_read_only:
         raise RefusedError("this client only reads", hint="the owner's configuration says so", code="read_only")
+    if not grants.is_person and desk.room.context("").writer.mine().tainted:
+        hint = "a person can save it: `knap presets save`, or the page"
+        raise RefusedError("this client has read text that others wrote", hint=hint, code="tainted")
