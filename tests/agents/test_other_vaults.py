@@ -9,7 +9,8 @@ import pytest
 from knapper import app
 from knapper.agents import citations
 from knapper.agents.run import answering, export
-from knapper.agents.run.nodes import Found, Node, Source
+from knapper.agents.run.finding import Finding
+from knapper.agents.run.nodes import ALL, Found, Node, Source
 from knapper.agents.run.records import Run
 from knapper.app.hub import Hub
 from knapper.changes.writer import Asked
@@ -148,6 +149,29 @@ def test_a_runs_answer_cites_what_was_found_in_another_vault(world: World, hub: 
     assert {(one.vault, one.path) for one in node.sources} == {("work", "Plans/Fence.md")}
     assert "cites work:Plans/Fence.md, lines 3-5" in rendered.node(node.as_dict())
     assert "found work:Plans/Fence.md, lines 3-5" in rendered.node(node.as_dict())
+
+
+def test_a_run_looks_through_the_vaults_that_it_was_told_of_and_no_others(world: World) -> None:
+    world = replace(world, engine=replace(world.engine, retrieve=Finding()))
+
+    alone = world.run("What does the fence cost?", code_mode=False)
+    both = world.run("What does the fence cost?", code_mode=False, also=("work",))
+
+    assert {one.vault for one in world.node(alone, "root").sources} <= {""}
+    assert "work" in {one.vault for one in world.node(both, "root").sources}
+    assert not world.node(both, "root").cached
+    assert world.runs.show(both.id).as_dict()["also"] == ["work"]
+
+
+def test_who_found_nothing_anywhere_looks_again_once_another_vault_has_more(world: World, hub: Hub) -> None:
+    world = replace(world, engine=replace(world.engine, retrieve=Finding()))
+    run = world.run("xylophone", code_mode=False, also=("work",))
+    before = world.runs.stale(run.id, world.context)
+    root = hub.context(client="cli", vault="work").view.root
+    (root / "Music.md").write_text("# Xylophone\n", encoding="utf-8")
+
+    assert before == {}
+    assert world.runs.stale(run.id, world.context) == {"root": [f"work:{ALL}"]}
 
 
 def test_a_note_that_changes_in_another_vault_makes_stale_what_cites_it(world: World, hub: Hub) -> None:

@@ -17,6 +17,8 @@ from tests.agents import run_server
 from tests.agents.run_server import Served
 from tests.agents.run_world import Brain, Part
 
+pytestmark = pytest.mark.timeout(30)
+"""Whole commands, one after the other, on a machine that may have much else to do."""
 PLAN = {"T all": [Part("Alpha grows?"), Part("Beta stays?", needs=["Alpha grows?"])]}
 NOTES = {"A.md": "# A\n\nAlpha grows tall.\n", "B.md": "# B\n\nBeta stays small.\n"}
 
@@ -93,6 +95,15 @@ def test_a_run_can_be_looked_at_from_everywhere(capsys: pytest.CaptureFixture[st
     assert node["hard"] == ["1"]
     assert node["retrieval"]["sources"]
     assert "answer of Alpha grows?." in shown
+
+
+@pytest.mark.usefixtures("vault")
+def test_an_unknown_vault_is_told_before_anything_is_begun(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = knap(capsys, "T", "all", "--model", "tiny@http://127.0.0.1:9/v1", "--also", "nope")
+
+    assert code == ExitCode.USAGE
+    assert "there is no vault 'nope'" in err
+    assert told(capsys, "list")["total"] == 0
 
 
 @pytest.mark.usefixtures("vault")

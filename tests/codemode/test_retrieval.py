@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -376,6 +377,20 @@ def test_a_search_goes_through_all_the_vaults_that_are_named(context: Context, t
         found = retrieve(both, None, options=Options(vaults=("main", "second")))
 
     assert {one.vault for one in found.citations} == {context.vault, "second"}
+
+
+def test_the_model_is_told_of_the_other_vaults(context: Context, tmp_path: Path) -> None:
+    other = opened.vault(tmp_path / "other", {"Elsewhere/Fences.md": "# Fences\n"})
+    model = Scripted([searching("larch fence neighbour cost")])
+    with other.open("agent") as second:
+        _ = second.index.refresh()
+        both = replace(context, scripting=Scripting(open_vault=lambda _: replace(second, vault="second")))
+
+        _ = retrieve(both, model, options=Options(vaults=(context.vault, "second")))
+
+    others = cast("dict[str, dict[str, object]]", model.data(0, "vault"))["others"]
+    assert list(others) == ["second"]
+    assert "Elsewhere" in str(others)
 
 
 def test_the_thresholds_can_be_set(context: Context) -> None:

@@ -121,6 +121,16 @@ class TaskRuns:
         """
         return await finding.polled(self.checkpoints, point, most_s=most_s)
 
+    def delete(self, run_id: str) -> None:
+        """Forget a run with what it asked; what it wrote stays, and can be undone.
+
+        Raises:
+            NotFound: There is no such run.
+            ConflictError: It goes on.
+        """
+        self.runs.delete(run_id)
+        _ = self.checkpoints.forget(run_id)
+
     def is_ready(self) -> bool:
         """Tell whether the sandbox can run scripts at once, or has to be prepared first."""
         return self.scripts.sandbox().code.is_ready()
@@ -132,6 +142,15 @@ class TaskRuns:
             SetupError: They can't (code ``no_sandbox``).
         """
         _ = self.scripts.sandbox().code.file
+
+    def check_vaults(self, names: Sequence[str]) -> None:
+        """See that there are vaults of these names.
+
+        Raises:
+            NotFound: There is none of one (code ``no_vault``).
+        """
+        for name in names:
+            _ = self.hub.open(name)
 
     def close(self) -> None:
         """Close what is open; the hub stays open."""

@@ -37,6 +37,7 @@ class Given(Allowed):
     fs_read: tuple[str, ...]
     net_allow: tuple[str, ...]
     fresh: bool
+    also: tuple[str, ...]
 
 
 _LIMITS = (

@@ -37,6 +37,7 @@ def start(said: Options, task: str, own: Given) -> ExitCode:
         code_mode=found.runs.code_mode and not own["no_code_mode"],
         profile=own["profile"],
         fresh=own["fresh"],
+        also=tuple(dict.fromkeys(own["also"])),
         limits=_limits(opening.limits(found), own),
     )
     with _opened(said) as opened, asyncio.Runner() as runner:
@@ -44,6 +45,7 @@ def start(said: Options, task: str, own: Given) -> ExitCode:
         engine = opened.engine(own["model"], person=person, roots=own["fs_read"], hosts=own["net_allow"])
         if order.code_mode and not opened.is_ready():
             output.note(said, "preparing the sandbox; this is done once and takes some seconds")
+        opened.check_vaults(order.also)
         run = runs.begin(engine, order)
         screen = running.Screen(said)
         code = running.carry_out(said, runner, runs.carry_out(engine, run.id, screen.tell), screen)
@@ -141,7 +143,7 @@ def delete(said: Options, run_id: str) -> ExitCode:
     """Forget a run."""
     with _opened(said) as opened:
         run = opened.runs.show(run_id).run
-        opened.runs.delete(run.id)
+        opened.delete(run.id)
     return output.result(said, {"id": run.id, "deleted": True}, f"{run.id} deleted")
 
 

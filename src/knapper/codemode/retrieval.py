@@ -145,7 +145,8 @@ class Retriever:
 
     def _author(self, ask: Ask) -> Author:
         bridge = Bridge(self._context, self._options.profile)
-        others = {name: shape.describe(self._trials.open_vault(name)) for name in self._options.vaults}
+        names = [name for name in self._options.vaults if name != self._context.vault]
+        others = {name: shape.describe(self._trials.open_vault(name)) for name in names}
         described: dict[str, JSONValue] = {**shape.describe(self._context)}
         if others:
             described["others"] = {**others}
@@ -154,6 +155,9 @@ class Retriever:
 
     def _contexts(self) -> list[Context]:
         opened = [self._trials.open_vault(name) for name in dict.fromkeys(self._options.vaults)]
+        for other in opened:
+            if other is not self._context:
+                _ = other.freshen()
         return opened or [self._context]
 
     def _is_good(self, found: Retrieval) -> bool:

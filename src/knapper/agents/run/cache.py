@@ -57,6 +57,7 @@ class Cache:
             context.view.policy.fingerprint,
             order.code_mode,
             order.profile,
+            [[name, context.scripting.open_vault(name).view.policy.fingerprint] for name in order.also],
             *_beyond(order, context),
         ]
 

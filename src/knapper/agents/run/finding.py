@@ -34,8 +34,6 @@ class Finding:
     """Where questions to a person are kept; None where nobody ever answers."""
     timeout_s: float | None = None
     """Of one script; None for what the owner allows."""
-    vaults: tuple[str, ...] = ()
-    """That are searched, by name; empty for the run's own."""
 
     async def __call__(self, need: Need) -> Found:
         """Find it.
@@ -63,7 +61,10 @@ class Finding:
             with contextlib.suppress(ConflictError):  # somebody was quicker, and their word counts
                 _ = kept.answer(need.checkpoint, answer_of(need.context, need.word), grants.usual("cli"))
         options = Options(
-            code_mode=need.order.code_mode, profile=need.order.profile, timeout_s=self.timeout_s, vaults=self.vaults
+            code_mode=need.order.code_mode,
+            profile=need.order.profile,
+            timeout_s=self.timeout_s,
+            vaults=(need.context.vault, *need.order.also) if need.order.also else (),
         )
         with contextlib.closing(
             Retriever(

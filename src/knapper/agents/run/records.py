@@ -85,6 +85,8 @@ class Order:
     limits: Limits = field(default_factory=Limits)
     client: str = "cli"
     """On whose behalf; the run sees and changes no more than they may."""
+    also: tuple[str, ...] = ()
+    """Other vaults that are looked through as well, by name."""
 
     def __post_init__(self) -> None:
         """Refuse what can't be a task."""
@@ -125,6 +127,7 @@ class Run:
             "code_mode": self.order.code_mode,
             "model": self.model,
             "client": self.order.client,
+            "also": [*self.order.also],
             "state": self.state,
             "reasons": [*self.reasons],
             "limits": self.order.limits.as_dict(),

@@ -59,6 +59,7 @@ def command() -> None:
     help="What else scripts may read: folders (local), and pages of hosts (extended).",
 )
 @click.option("--fresh", is_flag=True, help="Take nothing from the cache.")
+@click.option("--also", multiple=True, metavar="VAULT", help="Another vault to look through as well, by its name.")
 @run_switches.limited
 @options.shared
 @click.pass_obj
