@@ -69,6 +69,26 @@ def test_a_person_from_whom_something_is_hidden_sees_no_run_that_may_have_read_i
     assert found == expected
 
 
+def test_a_client_whose_rules_can_not_be_joined_any_more_hides_its_runs_and_nobody_elses(tmp_path: Path) -> None:
+    agent = Client(grants=grants.usual("agent"), read=("Alpha.md", "Beta.md"))
+    with running.asking(tmp_path, Brain(), agent) as (client, world):
+        _ = done(client, "program")
+        page = world.as_(client, world.tokens["page"])
+        theirs = page("POST", "/runs", json={"task": "person"}).json()["id"]
+        while page("GET", f"/runs/{theirs}").json()["is_live"]:
+            pass
+    vault = replace(world.settings.vault, read=("*.md",))
+    torn = replace(
+        world.settings, choice=vault, clients=(agent, Client(grants=grants.usual("http"), read=("Beta.md",)))
+    )
+    with running.asking(tmp_path, Brain(), found=torn) as (client, world):
+        listed = world.as_(client, world.tokens["page"])("GET", "/runs")
+        refused = client.post("/runs", json={"task": "T"})
+
+    assert [one["task"] for one in listed.json()["results"]] == ["person"]
+    assert (refused.status_code, refused.json()["code"]) == (503, "config_invalid")
+
+
 def test_a_run_sees_no_more_than_the_client_that_began_it(tmp_path: Path) -> None:
     brain = Brain()
     with running.asking(tmp_path, brain, NARROW) as (client, world):

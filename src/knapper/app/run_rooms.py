@@ -13,7 +13,7 @@ from knapper.app import model_choice, narrowing, run_options, run_orders, runs
 from knapper.app.chats import CLIENT
 from knapper.app.runs import TaskRuns
 from knapper.changes.writer import Asked
-from knapper.errors import Ambiguous, BadInput, NotFound
+from knapper.errors import Ambiguous, BadInput, NotFound, SetupError
 from knapper.tools import answers
 
 if TYPE_CHECKING:
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from knapper.app.hub import Hub
     from knapper.app.run_orders import Wanted
     from knapper.codemode.checkpoints import Checkpoint
+    from knapper.config import Client
+    from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
     from knapper.vault.grants import Grants
     from knapper.vault.outline import JSONValue
+    from knapper.vault.policy import Policy
 
 ANSWER_S: Final = 600.0
 """How long a run that a person began waits for a person's answer before it goes on without."""
@@ -148,8 +151,7 @@ class RunRoom:
             ConflictError: It goes on (code ``run_busy``).
         """
         run = self.show(run_id).run
-        self.tasks.runs.delete(run.id)
-        _ = self.tasks.checkpoints.forget(run.id)
+        self.tasks.delete(run.id)
 
     def export(self, run_id: str, to: str) -> Answer:
         """Propose a run's answer as a note, or with its parts' in a folder, by the client's own rules.
@@ -217,12 +219,8 @@ class RunRoom:
         hub, vault = self.tasks.hub, self.tasks.vault
         own = hub.context(client=self.client, vault=vault).view.policy
         agent = hub.context(client=CLIENT, vault=vault)
-        return [
-            name
-            for name in self.tasks.store.clients()
-            if name == self.client
-            or narrowing.covers(own, narrowing.narrowed(agent, hub.settings.client(name)).view.policy)
-        ]
+        names = self.tasks.store.clients()
+        return [name for name in names if name == self.client or _covers(own, agent, hub.settings.client(name))]
 
 
 class RunRooms:
@@ -271,6 +269,14 @@ class RunRooms:
 
     def _engine(self, tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
         return replace(self._open_engine(tasks, model, person), is_leaving=self._is_leaving)
+
+
+def _covers(own: Policy, agent: Context, other: Client) -> bool:
+    """Tell whether a person may see what an agent sees that works for another client."""
+    try:
+        return narrowing.covers(own, narrowing.narrowed(agent, other).view.policy)
+    except SetupError:  # by now its rules can't be joined with the agent's
+        return False
 
 
 def _configured(tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
