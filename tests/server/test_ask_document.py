@@ -5,17 +5,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schemathesis.core.failures import FailureGroup
 from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
 from knapper.server.http import ask_orders
 from knapper.server.http.app import Mount
-from tests.server import apps, chats, tasks
-from tests.server.test_document import CHECKS, references
+from tests.server import apps, chats, contracts, tasks
 from tests.server.test_hostile import check, names, values
 
 PATHS = {
@@ -30,7 +27,6 @@ PATHS = {
     "/presets": {"get"},
     "/presets/{name}": {"put", "delete"},
 }
-UNHEALTHY = [HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.too_slow]
 LIMITS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 KNOWN = st.sampled_from([one.name for one in ask_orders.ORDER] + ["texts", "x"])
 
@@ -57,7 +53,7 @@ def test_every_route_is_described_with_its_errors_and_a_name_of_its_own(client: 
     for path in PATHS:
         for one in described["paths"][path].values():
             assert {"200", "400", "401", "403", "404", "409", "422", "503"} <= set(one["responses"])
-    assert all(name.startswith("#/components/schemas/") for name in references(described))
+    assert all(name.startswith("#/components/schemas/") for name in contracts.references(described))
 
 
 def test_every_number_has_its_range_in_the_document(client: TestClient) -> None:
@@ -117,28 +113,9 @@ def check_reply(status: int, body: dict[str, object]) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 def test_no_generated_request_breaks_the_documents_word(tmp_path: Path, mode: GenerationMode) -> None:
-    found: list[str] = []
     with apps.world(tmp_path) as world, world.client(None, asking(world)) as client:
         run_id = client.post("/ask", json={"task": "rain?", "note": "Rain.md"}).json()["run_id"]
-        headers = {"authorization": f"Bearer {world.token()}", "host": "127.0.0.1"}
-        schema: Any = schemathesis.openapi.from_asgi("/openapi.json", client.app, headers=headers)
-        for result in schema.get_all_operations():
-            operation = result.ok()
-            if operation.path not in PATHS:
-                continue
-            strategy = operation.as_strategy(generation_mode=mode)
-
-            @settings(max_examples=25, database=None, phases=[Phase.generate], suppress_health_check=UNHEALTHY)
-            @given(case=strategy)
-            def ask(case: Any) -> None:  # noqa: ANN401 - its class is generic in what it doesn't say
-                if "run_id" in case.path_parameters:
-                    case.path_parameters["run_id"] = run_id
-                response = case.call(headers=headers, session=None)
-                try:
-                    case.validate_response(response, checks=CHECKS)
-                except FailureGroup as group:
-                    found.extend(f"{case.method} {case.path} {case.body}: {one}" for one in group.exceptions)
-
-            ask()
+        contract = contracts.of_app(client.app, world.token(), PATHS, {"run_id": run_id})
+        found = contracts.broken_words(contract, mode)
 
     assert found == []
