@@ -163,7 +163,7 @@ class Reviewer:
         done = Submission(status="applied")
         if made is not None:
             try:
-                done = self._apply(made.draft, f"edited {hunk} of {proposal_id}", found.run)
+                done = self._apply(made.draft, f"edited {hunk} of {proposal_id}", run or found.run)
             except KnapError:
                 drawings.follow(proposal_id, noted)
                 raise

@@ -143,8 +143,9 @@ def test_its_own_edit_that_waits_in_the_note_can_be_changed(vault: opened.Opener
 
     assert "an edit that waits for the person's word (replace" in cast.prompts("task")
     assert second.outcome.proposals == [proposal]
-    assert any("drawn again" in str(notice) for notice in second.outcome.notices)
-    assert vault.text("Garden.md") == drawn
+    assert any("drawn anew" in str(notice) for notice in second.outcome.notices)
+    assert vault.text("Garden.md").count("#ai_edit") == 1
+    assert '"after":"It is red.\\n"' in vault.text("Garden.md")
     with runs.context(vault, "cli") as context:
         _ = context.reviewer.accept(proposal, context.reviewer.refit(proposal).digest)
     assert vault.text("Garden.md") == NOTES["Garden.md"].replace("The fence is green. See [[Plants]].", "It is red.")

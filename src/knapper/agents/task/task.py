@@ -27,7 +27,7 @@ from knapper.tools.context import Context
 from knapper.vault.paths import NotePath
 
 _LISTED: Final = 60
-_DRAWN: Final = "what waits was changed; its block in the note shows the earlier text until it is drawn again"
+_DRAWN: Final = "what waits was changed, and its block in the note was drawn anew"
 _REASON: Final = 200
 
 
