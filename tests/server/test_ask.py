@@ -61,6 +61,45 @@ def test_without_a_note_the_scout_looks_for_some(tmp_path: Path) -> None:
     assert [one["path"] for one in told["pipeline"]["scout"]["selected_notes"]] == ["Rain.md"]
 
 
+def test_the_preview_is_what_a_task_is_done_with(tmp_path: Path) -> None:
+    block = '```ai-edit\n{"id": "x", "type": "add", "before": "", "after": "more"}\n```\n#ai_edit\n'
+    notes = {**apps.NOTES, "Rain.md": f"# Rain\n\n{block}\nIt rains. [[Wide]]\n", "Wide.md": "# \u96e8\n" * 2_000}
+    cast = tasks.answering()
+    with (
+        apps.world(tmp_path, notes=notes) as world,
+        world.client(None, chats.mounted(world.hub, world.stop, cast.open)) as client,
+    ):
+        order = {"note": "Rain.md", "token_limit": 3_000, "add": ["Private/Diary.md"]}
+        shown = client.post("/ask/context", json=order).json()
+        done = client.post("/ask", json={"task": "x", **order}).json()["context"]
+
+    assert [one["path"] for one in shown["notes"]] == ["Rain.md", "Garden.md"]
+    assert [(one["path"], one["source"]) for one in shown["removed"]] == [
+        ("Private/Diary.md", "manual"),
+        ("Wide.md", "linked"),
+    ]
+    assert "an edit that waits" in cast.prompts("task")
+    assert shown["tokens"] == pytest.approx(sum(one["tokens"] for one in shown["notes"]), abs=2)
+    assert [{**one, "foreign": False} for one in done["notes"]] == shown["notes"]
+    assert {name: done[name] for name in ("removed", "tokens", "notices")} == {
+        name: shown[name] for name in ("removed", "tokens", "notices")
+    }
+
+
+def test_of_a_note_that_is_too_long_the_beginning_goes_in(tmp_path: Path) -> None:
+    notes = {**apps.NOTES, "Rain.md": "It rains on the tomatoes.\n" * 2_000}
+    with (
+        apps.world(tmp_path, notes=notes) as world,
+        world.client(None, chats.mounted(world.hub, world.stop, tasks.answering().open)) as client,
+    ):
+        order = {"note": "Rain.md", "link_depth": 0, "token_limit": 3_000, "texts": True}
+        shown = client.post("/ask/context", json=order).json()
+
+    assert (shown["cut"], len(shown["notes"]), shown["limit"]) == ("Rain.md", 1, 3_000)
+    assert shown["tokens"] <= 3_000
+    assert len(shown["notes"][0]["text"]) <= 12_000
+
+
 def test_switches_are_as_last_where_they_are_left_out_and_each_client_has_its_own(tmp_path: Path) -> None:
     cast = Cast({"scout": [tasks.SELECT], "task": [tasks.ANSWER]})
     with apps.world(tmp_path) as world:

@@ -187,3 +187,13 @@ def test_who_is_given_others_text_by_a_preview_only_proposes_from_then_on(tmp_pa
 
     assert [one["foreign"] for one in shown["notes"]] == [True]
     assert done["status"] == ("proposed" if texts else "applied")
+
+
+def test_who_hears_of_others_text_from_its_agents_only_proposes_from_then_on(tmp_path: Path) -> None:
+    notes = {**apps.NOTES, "Clippings/Page.md": "# Page\n\nFrom a stranger.\n"}
+    with apps.world(tmp_path, notes=notes) as world, a_client(world, "api", tasks.answering()) as client:
+        before = client.post("/tools/append_to_file", json={"path": "Rain.md", "content": "more"}).json()
+        _ = client.post("/ask", json={"task": "what?", "note": "Clippings/Page.md"})
+        after = client.post("/tools/append_to_file", json={"path": "Rain.md", "content": "more"}).json()
+
+    assert [before["status"], after["status"]] == ["applied", "proposed"]

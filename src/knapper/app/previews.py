@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from knapper.agents import untrusted
+from knapper.agents.contexts import gather
 from knapper.agents.pipeline import gathering
 from knapper.agents.scout.records import ScoutResult
 from knapper.tools import foreign
@@ -35,7 +36,7 @@ def preview(context: Context, reader: Context, request: Request, *, texts: bool 
         NotFound: The open note, or one that was added, isn't there.
     """
     explored = ScoutResult() if request.toggles.scout else None
-    built = gathering.write(context, request, explored, mark=untrusted.new_mark(), hears=foreign.is_others)
+    built = gathering.write(context, request, explored, mark=untrusted.new_mark(), reader=gather.look)
     shown = built.as_dict()
     rows = cast("list[dict[str, JSONValue]]", shown["notes"])
     for row, one in zip(rows, built.notes, strict=True):

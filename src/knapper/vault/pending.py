@@ -61,6 +61,11 @@ class _Edit:
     after: str
 
 
+def may_hold(raw: bytes, outline: Outline) -> bool:
+    """Tell whether `find` could find anything; of the outline only the encoding matters."""
+    return _may_hold(_data(raw, outline))
+
+
 def find(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
     """Find all pending blocks, in order; those that a person edited or half deleted have a `problem`.
 
@@ -70,8 +75,8 @@ def find(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
         raw: The file.
         outline: What was read from it.
     """
-    data = source.decode(raw).data if outline.encoding == "utf-16" else raw
-    if b"`ai-edit" not in data and _TAG not in data:
+    data = _data(raw, outline)
+    if not _may_hold(data):
         return ()
     finder = _Finder(data, outline)
     found = list(finder.blocks())
@@ -82,6 +87,14 @@ def find(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
         replace(block, problem="duplicate_id") if counts[block.id] > 1 and block.problem is None else block
         for block in found
     )
+
+
+def _data(raw: bytes, outline: Outline) -> bytes:
+    return source.decode(raw).data if outline.encoding == "utf-16" else raw
+
+
+def _may_hold(data: bytes) -> bool:
+    return b"`ai-edit" in data or _TAG in data
 
 
 class _Finder:

@@ -12,7 +12,7 @@ from knapper.index.catalog import Stretch
 from knapper.index.filters import Filter
 from knapper.tools import foreign
 from knapper.tools.context import Context
-from knapper.vault import paths, walk
+from knapper.vault import paths, pending, walk
 from knapper.vault.notes import Note
 from knapper.vault.paths import NotePath
 
@@ -72,22 +72,31 @@ class Read:
     """What there is no room for: all of it ranks after what was read."""
 
 
-Hears = Callable[[Context, Note], bool]
-"""Tells whether others wrote a note, and remembers, where it should, who has read it."""
+def hear(context: Context, path: NotePath) -> tuple[Note, bool]:
+    """Read a note for a model, and tell whether others wrote it; whoever reads it only proposes from then on, if so."""
+    note = context.view.read(path)
+    return note, foreign.heard(context, note)
 
 
-def read(
-    context: Context, chosen: Sequence[NoteSelectionMetadata], limit: int, *, hears: Hears = foreign.heard
-) -> Read:
+def look(context: Context, path: NotePath) -> tuple[Note, bool]:
+    """Read a note that no model gets, and tell whether others wrote it; its text is parsed only where edits wait."""
+    note = context.view.read_head(path)
+    if pending.may_hold(note.raw, note.outline):
+        note = context.view.read(path)
+    return note, foreign.is_others(context, note)
+
+
+Reader = Callable[[Context, NotePath], tuple[Note, bool]]
+
+
+def read(context: Context, chosen: Sequence[NoteSelectionMetadata], limit: int, *, reader: Reader = hear) -> Read:
     """Read chosen notes, the most needed first, until there is surely no room for more.
-
-    Whoever reads others' text only proposes from then on, as everywhere.
 
     Args:
         context: The vault, as the agent sees it.
         chosen: Which notes.
         limit: Tokens that there is room for.
-        hears: For notes that nobody is given, one that doesn't remember.
+        reader: `hear`, or `look` where no model is given them.
     """
     found: dict[NotePath, ContextNote] = {}
     problems: list[str] = []
@@ -97,14 +106,14 @@ def read(
         if room < 0:
             return Read(notes=_in_order(found, chosen), problems=problems, unread=ranked[number:])
         try:
-            note = context.view.read(one.path)
+            note, is_foreign = reader(context, one.path)
         except KnapError as error:
             problems.append(error.message)
             continue
         if walk.kind_of(note.path) == "attachment" and b"\0" in note.raw:
             problems.append(f"{note.path} isn't text")
             continue
-        found[one.path] = ContextNote(note=note, why=one, foreign=hears(context, note))
+        found[one.path] = ContextNote(note=note, why=one, foreign=is_foreign)
         room -= len(note.raw)
     return Read(notes=_in_order(found, chosen), problems=problems, unread=[])
 

@@ -5,7 +5,6 @@ from knapper.agents.contexts.gather import Wanted
 from knapper.agents.contexts.unified import UnifiedContext
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.scout.records import ScoutResult
-from knapper.tools import foreign
 from knapper.tools.context import Context
 
 
@@ -15,7 +14,7 @@ def write(
     scout: ScoutResult | None,
     *,
     mark: str,
-    hears: gather.Hears = foreign.heard,
+    reader: gather.Reader = gather.hear,
 ) -> UnifiedContext:
     """Write the notes that a request is about as one text; no model is asked.
 
@@ -24,7 +23,7 @@ def write(
         request: Says which notes, and how much of them.
         scout: What exploring chose; None where it wasn't done, so that the request's scope is followed.
         mark: Parts the notes' text from ours.
-        hears: As for `knapper.agents.contexts.gather.read`.
+        reader: As for `knapper.agents.contexts.gather.read`.
 
     Raises:
         NotFound: The open note, or one that was added, isn't there.
@@ -36,7 +35,7 @@ def write(
         chosen=scout.selected_notes if scout else (),
         explored=scout is not None,
     )
-    found = gather.read(context, gather.select(context, wanted), request.token_limit, hears=hears)
+    found = gather.read(context, gather.select(context, wanted), request.token_limit, reader=reader)
     return unified.build(
         found.notes,
         limit=request.token_limit,

@@ -154,4 +154,4 @@ async def _context(tasks: Tasks, desk: Desk, given: Given) -> dict[str, JSONValu
         reader = desk.room.context("")
         return previews.preview(desk.acting(""), reader, wanted, texts=given.flag("texts") is True)
 
-    return await tasks.work(work)
+    return await tasks.show(work)

@@ -6,10 +6,11 @@ import asyncio
 import threading
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from knapper.agents.sessions import locks
 from knapper.errors import NotFound
+from knapper.server.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from knapper.server.http.chat_turns import Talks
     from knapper.tools.context import Context
 
+_THREADS: Final = 2
 T = TypeVar("T")
 
 
@@ -39,6 +41,11 @@ class Tasks:
         self._talks = talks
         self._tasking: Tasking | None = None
         self._lock = threading.Lock()
+        self._threads = Threads(_THREADS)
+
+    async def show(self, work: Callable[[], T]) -> T:
+        """Read many notes in a thread, where that holds up nothing but others who want the same."""
+        return await self._threads.run("read", work)
 
     async def work(self, work: Callable[[], T]) -> T:
         """Do something that blocks in a thread."""
@@ -145,6 +152,7 @@ class Tasks:
         await self._talks.ongoing.shut()
         if self._tasking is not None:
             await asyncio.to_thread(self._tasking.close)
+        self._threads.close()
 
     def _all(self) -> Tasking:
         from knapper.app.tasks import Tasking  # noqa: PLC0415 - the same
