@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.errors import SetupError
-from knapper.server import auth, replies
+from knapper.server import auth, imports, replies
 from knapper.server.http import ask, chat_asking, chat_document, chat_replies, chat_stream, ongoing, presets, sessions
 from knapper.server.http.app import Mount
 from knapper.server.http.ask_tasks import Tasks
@@ -55,7 +55,8 @@ def mount(hub: Hub, stop: Stop, open_chatting: Callable[[], Chatting] | None = N
 
 
 def _configured(hub: Hub) -> Chatting:
-    from knapper.app.chatting import Chatting  # noqa: PLC0415 - 2 s that a server without chats needn't wait for
+    with imports.ALONE:
+        from knapper.app.chatting import Chatting  # noqa: PLC0415 - 2 s that a server without chats needn't wait for
 
     return Chatting(hub)
 

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.errors import SetupError
-from knapper.server import auth, events, replies
+from knapper.server import auth, events, imports, replies
 from knapper.server.events import Event
 from knapper.server.http import chat_asking, chat_document, chat_replies, ongoing
 from knapper.server.http import run_document as described
@@ -55,7 +55,8 @@ def mount(hub: Hub, stop: Stop, open_rooms: OpenRooms | None = None) -> Mount:
 
 
 def _configured(hub: Hub, is_leaving: Callable[[], bool]) -> RunRooms:
-    from knapper.app.run_rooms import RunRooms  # noqa: PLC0415 - 2 s that a server without runs needn't wait for
+    with imports.ALONE:
+        from knapper.app.run_rooms import RunRooms  # noqa: PLC0415 - 2 s that a server without runs needn't wait for
 
     return RunRooms(hub, is_leaving=is_leaving)
 
