@@ -14,7 +14,7 @@ _ENDS_ITSELF: Final = "knapper.ends_itself"
 
 
 class Stop:
-    """Say once that the server stops; any thread may ask, tell and listen."""
+    """Say once that the server stops; any thread may tell and listen."""
 
     def __init__(self) -> None:
         """Nobody has told yet."""

@@ -6,7 +6,6 @@ value it had. Where that can't be had by the property's own lines, the change is
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from rapidfuzz import fuzz, process
 
@@ -35,16 +34,6 @@ class Outcome:
     before: JSONValue
     """None where the note didn't have the property, or had it without a value."""
     after: JSONValue
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """Name one change of a batch."""
-
-    word: Literal["set", "remove", "append", "rename"]
-    key: str
-    value: JSONValue = None
-    """The new name where *word* is ``rename``; unused where it is ``remove``."""
 
 
 def assign(snapshot: Snapshot, key: str, value: JSONValue) -> Outcome:
@@ -144,19 +133,6 @@ def rename(snapshot: Snapshot, key: str, new: str) -> Outcome:
     way = [Splice(start=start, stop=stop, new=snapshot.encode(yaml_text.key(new), start))]
     made = property_checks.first_sound(snapshot, [way], renamed, entry.name)
     return Outcome(key=new, splices=made, before=values[entry.name], after=values[entry.name])
-
-
-def apply(snapshot: Snapshot, operation: Operation) -> Outcome:
-    """Make one change of a property; see the function of its name."""
-    match operation.word:
-        case "set":
-            return assign(snapshot, operation.key, operation.value)
-        case "remove":
-            return remove(snapshot, operation.key)
-        case "append":
-            return append(snapshot, operation.key, operation.value)
-        case "rename":
-            return rename(snapshot, operation.key, str(operation.value))
 
 
 def find(entries: Sequence[Entry], key: str) -> Entry | None:
