@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from knapper.agents.pipeline import frozen
+from knapper.agents.pipeline.frozen import Frozen
+from knapper.agents.pipeline.requests import Request
+from knapper.agents.pipeline.runs import PausedRun
+from knapper.app import chats, pipelines
+from knapper.app.chats import CLIENT
 from knapper.config import Settings
+from knapper.vault.outline import JSONValue
 from tests.agents import scripts
 from tests.agents.scripted import Call
 from tests.agents.scripts import Cast
@@ -176,6 +183,21 @@ def test_a_question_is_listed_and_opens_where_it_was_asked(tmp_path: Path, tab: 
         expect(listed).to_have_count(0)
 
 
+def test_a_question_of_another_surface_is_answered_here(tmp_path: Path, tab: Page) -> None:
+    model = cast(other=[["Just talk."]])
+    with sites.serving(tmp_path, model.open) as site:
+        _paused(site)
+        site.enter(tab)
+        tab.locator("#questions .entry").click()
+        expect(tab.locator(".question")).to_contain_text("Water it")
+        tab.get_by_role("button", name="The left one").click()
+        answered(tab)
+        expect(tab.locator(".answer").get_by_role("button", name=WATERING)).to_be_visible()
+        say(tab, "Thanks")
+
+        expect(tab.locator(".answer").last).to_have_text("Just talk.")
+
+
 def test_what_was_taken_from_the_web_names_its_source(tmp_path: Path, tab: Page) -> None:
     page = Reply(body=b"<title>Frost dates</title><p>The last frost is in May.", headers={"Content-Type": "text/html"})
     with serving(page) as web, serving(_hits(web.url)) as provider:
@@ -300,6 +322,25 @@ def _rendered(tab: Page, kind: str, found: Mapping[str, object]) -> dict[str, ob
         }""",
         [kind, found],
     )
+
+
+def _paused(site: Site) -> None:
+    """Have a run wait that the command line began, in a session of its own."""
+    request = Request(task="Water it", run_id="run-1", session_id="")
+    question: dict[str, JSONValue] = {"question": "Which bed do you mean?", "options": ["The left one"]}
+    with pipelines.open_pipelines(site.hub) as opened:
+        begun = opened.chats.store.begin(name="Of the terminal")
+        request = replace(request, session_id=begun.id)
+        opened.runs.pause(
+            PausedRun(
+                id=request.run_id,
+                client=CLIENT,
+                at=chats.now(),
+                question=question,
+                request=request.as_dict(),
+                state=frozen.write(Frozen()),
+            )
+        )
 
 
 def _hits(url: str) -> Reply:

@@ -163,11 +163,12 @@ function listed({ sessions, proposals, runs, waiting }) {
 }
 
 function begin(parts) {
-  const { conversation, composing, proposals, runs, standing } = parts;
+  const { conversation, composing, proposals, runs, standing, waiting } = parts;
   composing.load();
   standing.look();
   proposals.load();
-  setInterval(() => document.hidden || standing.isOffline || proposals.load(), PROPOSALS_MS);
+  const look = () => document.hidden || standing.isOffline || [proposals, waiting].forEach((one) => one.load());
+  setInterval(look, PROPOSALS_MS);
   goOn(conversation).then(() => {
     for (const part of listed(parts)) part.load();
     runs.follow();

@@ -172,7 +172,7 @@ export class Conversation {
 
   #hear(shown, turn, event) {
     if (this.turn !== turn) return;
-    if (turn.sessionId && turn.sessionId !== this.sessionId) this.sessionId = turn.sessionId;
+    if (turn.root === CHAT.root && turn.sessionId) this.sessionId = turn.sessionId; // a task may go on in another's
     if (turn.id && !turn.isNoted) {
       turn.isNoted = true;
       keep.save("session", this.sessionId);

@@ -1,14 +1,13 @@
 /** Show one run in the middle, and follow it as long as it goes on. */
 
-import { atNextFrame, byId, el, fill } from "../dom.js";
+import { atNextFrame, el, fill } from "../dom.js";
 import { Turn } from "../chat/stream.js";
 import { Acts, address } from "./acts.js";
 import { answer } from "./cited.js";
 import * as head from "./head.js";
-import { Part } from "./part.js";
+import { Parts } from "./parts.js";
 import { Questions } from "./questions.js";
 import { Sections } from "./sections.js";
-import { Tree } from "./tree.js";
 import { isGoing, runWord } from "./words.js";
 
 export class RunView {
@@ -22,31 +21,20 @@ export class RunView {
     this.run = null;
     this.turn = null;
     this.opened = 0;
-    this.partId = "";
-    this.looking = "";
-    this.isStale = false;
-    const open = {
+    this.opening = {
       openCitation: (one) => this.#aside(() => does.openCitation(one)),
       openNote: (link) => this.#aside(() => does.openNote(link)),
     };
-    this.opening = open;
     this.acts = new Acts(api, { ...does, again: () => this.open(this.run.id) });
     this.head = new Sections({ class: "run-head" });
     this.said = new Sections({ class: "run-said" });
     this.questions = new Questions({
       answer: (id, text) => this.#answer(id, text),
-      openPart: (id) => this.#openPart(id, true),
+      openPart: (id) => this.parts.open(id, true),
     });
-    this.tree = new Tree((id, isByKey) => this.#openPart(id, isByKey));
-    this.part = new Part({
-      ...open,
-      openPart: (id) => this.#openPart(id, true),
-      replay: (id) => this.acts.replay(this.run, this.#node(id)),
-      back: () => this.tree.focus(this.partId),
-    });
+    this.parts = new Parts(api, { ...this.opening, replay: (run, node) => this.acts.replay(run, node) });
     this.#build();
     this.draw = atNextFrame(() => this.#draw());
-    this.look = atNextFrame(() => this.#look());
   }
 
   #build() {
@@ -56,12 +44,6 @@ export class RunView {
       "The connection is lost. The run goes on at the server; reconnecting …",
     );
     this.problem = el("div", { role: "alert" });
-    const parts = el(
-      "section",
-      { "aria-labelledby": "parts-title" },
-      el("h3", { id: "parts-title" }, "Parts"),
-      this.tree.node,
-    );
     this.node = el(
       "div",
       { class: "run" },
@@ -70,7 +52,7 @@ export class RunView {
       this.problem,
       this.questions.node,
       this.said.node,
-      el("div", { class: "run-parts" }, parts, this.part.node),
+      this.parts.node,
     );
   }
 
@@ -80,11 +62,9 @@ export class RunView {
     const run = await this.api.get(address(id));
     if (number !== this.opened) return false; // the person has gone elsewhere meanwhile
     this.#leave();
-    const isOther = this.run?.id !== run.id;
-    if (isOther) this.#clear();
+    if (this.run?.id !== run.id) this.#clear();
     fill(this.problem);
     this.#take(run);
-    if (isOther) this.#showPart("root");
     if (isGoing(run)) this.#follow(run.id, number);
     return true;
   }
@@ -110,18 +90,14 @@ export class RunView {
   }
 
   #clear() {
-    for (const part of [this.head, this.said, this.questions, this.tree, this.part]) part.clear();
-    this.partId = "";
+    for (const part of [this.head, this.said, this.questions, this.parts]) part.clear();
   }
 
   #take(run) {
     this.run = run;
-    this.tree.keep(new Set(run.nodes.map((node) => node.id)));
-    for (const node of run.nodes) this.tree.put(node);
-    if (this.partId && !this.#node(this.partId)) this.#showPart("root");
+    this.parts.take(run);
     if (isGoing(run)) for (const point of run.checkpoints ?? []) this.#ask(point);
     this.#draw();
-    this.#look();
   }
 
   async #follow(id, number) {
@@ -161,13 +137,12 @@ export class RunView {
     else this.run.nodes[known] = node;
     this.run.node_count = this.run.nodes.length;
     this.run.cached = this.run.nodes.filter((one) => one.cached).length;
-    this.tree.put(node, doing);
-    if (node.id === this.partId) this.look();
+    this.parts.change(node, doing);
   }
 
   #ask(point) {
     if (this.questions.take(point)) this.does.tell(`The run asks: ${point.question}`);
-    if (point.node_id === this.partId) this.look();
+    this.parts.touch(point.node_id);
   }
 
   #lose(isLost) {
@@ -180,8 +155,12 @@ export class RunView {
   /** Show a run as it is now. */
   async #again() {
     const number = this.opened;
-    const run = await this.api.get(address(this.run.id));
-    if (number === this.opened) this.#take(run);
+    try {
+      const run = await this.api.get(address(this.run.id));
+      if (number === this.opened) this.#take(run);
+    } catch (error) {
+      if (number === this.opened && !error.isOffline) this.#fail(error);
+    }
   }
 
   /** Show how a run has ended. */
@@ -226,51 +205,11 @@ export class RunView {
     return parts.length ? el("section", { "aria-label": "Answer" }, el("h3", {}, "Answer"), parts) : null;
   }
 
-  /** Show a part, and go there: always by the keys, and where it stands below the tree. */
-  async #openPart(id, isByKey) {
-    await this.#showPart(id);
-    if (this.partId !== id) return;
-    if (this.#isStacked()) this.part.node.scrollIntoView();
-    if (isByKey) this.part.heading.focus();
-  }
-
-  async #showPart(id) {
-    if (!this.#node(id)) return;
-    this.partId = id;
-    this.tree.open(id);
-    this.part.wait(this.#node(id).title);
-    await this.#look();
-  }
-
   /** Open something at the side, and keep in sight what was pressed: the room here gets narrower by that. */
   #aside(open) {
     const pressed = document.activeElement;
     open();
     if (this.node.contains(pressed)) pressed.scrollIntoView({ block: "nearest" });
-  }
-
-  /** Look the part up that is opened, and show it; what changes meanwhile is looked up after that. */
-  async #look() {
-    const { run, partId } = this;
-    if (!run || !partId) return;
-    this.isStale = this.looking === partId;
-    if (this.isStale) return;
-    this.looking = partId;
-    await this.#fetch(run, partId);
-    if (this.looking === partId) this.looking = "";
-    if (this.isStale) this.look();
-  }
-
-  async #fetch(run, partId) {
-    try {
-      const node = await this.api.get(`${address(run.id)}/nodes/${encodeURIComponent(partId)}`);
-      if (this.run?.id !== run.id || this.partId !== partId) return;
-      const isAbove = node.id === "root" && node.answer && this.run.answer.startsWith(node.answer.trimEnd());
-      if (isAbove) Object.assign(node, { answer: "", citations: [], removed: [] });
-      this.part.show(node, (id) => this.#node(id)?.title ?? "", !isGoing(this.run));
-    } catch (error) {
-      if (this.partId === partId && !error.isOffline) this.part.fail(error);
-    }
   }
 
   async #answer(id, text) {
@@ -288,13 +227,5 @@ export class RunView {
       this.problem,
       el("p", { class: "card wrong" }, el("strong", {}, error.message), error.hint ? ` ${error.hint}` : ""),
     );
-  }
-
-  #node(id) {
-    return this.run?.nodes.find((node) => node.id === id);
-  }
-
-  #isStacked() {
-    return this.part.node.getBoundingClientRect().left < this.tree.node.getBoundingClientRect().right;
   }
 }
