@@ -61,7 +61,7 @@ SETTINGS = (
     ),
     Setting(
         name="server.threads",
-        doc="Threads for calls that read, and half as many for those that write; as many begin at once as compute well.",
+        doc="Threads for calls that read; half as many for those that write. As many begin at once as compute well.",
         kind="count",
         default=8,
         least=1,
