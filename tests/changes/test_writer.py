@@ -71,10 +71,11 @@ def test_a_batch_gives_one_result_in_whatever_order_it_comes(tmp_path: Path) -> 
         EditProperty(path="A.md", word="set", name="status", value="done"),
     ]
     results: set[bytes] = set()
-    for number, order in enumerate(itertools.permutations(batch)):
-        with desks.world(tmp_path / str(number), NOTES) as world:
-            world.writer.submit(order)
+    with desks.world(tmp_path, NOTES) as world:
+        for order in itertools.permutations(batch):
+            change = world.writer.submit(order).change_id
             results.add(world.tree()["A.md"])
+            world.writer.undo(selection.One(change_id=change))
 
     assert len(results) == 1
     assert b"before alpha\nalpha" in results.pop()
