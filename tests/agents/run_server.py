@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import pydantic_ai.models.openai  # noqa: F401 - loaded while tests are collected, so that none pays for it in its time
+import pydantic_ai.models.openai  # noqa: F401  # pyright: ignore[reportUnusedImport] - loaded while tests are collected, so that none pays for it in its time
 
 from tests.agents.run_world import Brain, what
 

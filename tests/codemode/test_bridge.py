@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -359,7 +360,7 @@ def test_the_tool_has_schemas_of_what_it_takes_and_gives() -> None:
     ],
 )
 def test_an_answer_is_refused_before_it_is_made_where_it_would_be_too_large(
-    vault: Opener, context: Context, method: str, arguments: dict[str, JSONValue]
+    vault: Opener, context: Context, method: str, arguments: dict[str, Any]
 ) -> None:
     for name, size in {"Big.md": room.MOST, "Half.md": room.MOST // 2}.items():
         _ = (vault.root / name).write_text(f"large\n{'x' * size}", encoding="utf-8")

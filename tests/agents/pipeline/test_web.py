@@ -7,7 +7,6 @@ import pytest
 
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.presets import AgentToggles
-from knapper.agents.research import records
 from knapper.agents.research.records import ResearchSettings
 from knapper.agents.synthetic import GET_CONTINUATION
 from knapper.errors import BadInput
@@ -67,7 +66,8 @@ def test_it_has_the_four_tools_and_settings_of_the_document(vault: opened.Opener
 
     _ = do(vault, cast, Paper({}))
 
-    assert {tool.name for tool in cast.infos["web"][0].function_tools} == {*records.TOOLS, GET_CONTINUATION}
+    own = {"evaluate_context", "web_search", "select_pages", "finalize_web_context"}
+    assert {tool.name for tool in cast.infos["web"][0].function_tools} == {*own, GET_CONTINUATION}
     usual = ResearchSettings()
     assert (usual.snippet_limit, usual.fetch_limit, usual.token_budget, usual.auto_search) == (8, 3, 8_000, True)
     ranges = {"snippet_limit": (3, 15), "fetch_limit": (1, 5), "token_budget": (2_000, 20_000)}
