@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from knapper.agents.sessions import locks
 from knapper.errors import NotFound
+from knapper.server import imports
 from knapper.server.threads import Threads
 
 if TYPE_CHECKING:
@@ -155,7 +156,8 @@ class Tasks:
         self._threads.close()
 
     def _all(self) -> Tasking:
-        from knapper.app.tasks import Tasking  # noqa: PLC0415 - the same
+        with imports.ALONE:
+            from knapper.app.tasks import Tasking  # noqa: PLC0415 - the same
 
         with self._lock:
             if self._tasking is None:
