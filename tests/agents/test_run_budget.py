@@ -123,7 +123,7 @@ def test_a_run_whose_tokens_end_at_once_still_ends(make: Make) -> None:
 def test_a_run_whose_time_ends_still_has_its_answer(make: Make) -> None:
     world = make(Brain(plans={"T": [Part("alpha"), Part("beta")]}, wait_s={"beta": 30}))
 
-    run = world.run("T", Limits(seconds=2))
+    run = world.run("T", Limits(seconds=4))
 
     assert run.state == "partial"
     assert run.answer.startswith("join of T.")
@@ -140,7 +140,7 @@ def test_an_answer_that_takes_too_long_is_put_together_without_a_model(make: Mak
 
     world.brain.before = slow
 
-    run = world.run("T", Limits(seconds=1))
+    run = world.run("T", Limits(seconds=4))
 
     assert run.state == "partial"
     assert "answer of alpha." in run.answer

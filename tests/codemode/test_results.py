@@ -225,6 +225,15 @@ def test_citations_of_very_much_text_end_somewhere(context: Context, vault: Open
     assert {one.code for one in found.dropped} == {"too_long"}
 
 
+def test_a_note_that_is_named_in_many_ways_is_not_read_without_end(context: Context, vault: Opener) -> None:
+    (vault.root / "Large.md").write_text("x" * 30_000_000, encoding="utf-8")
+
+    found = check(context, *(Written(path=f"{'./' * number}Large.md") for number in range(200)))
+
+    assert found.citations == ()
+    assert {one.code for one in found.dropped} == {"too_long"}
+
+
 def test_a_citation_of_what_others_wrote_taints_like_any_reading(context: Context) -> None:
     _ = check(context, Written(path="Clippings/Web.md"))
 

@@ -87,6 +87,7 @@ def test_behind_the_wall_a_process_can_do_what_scripts_need() -> None:
 
 
 @LINUX
+@pytest.mark.timeout(60)  # 600 MB are much to fill on a busy machine
 def test_memory_is_bounded_behind_the_wall() -> None:
     assert attempt("bytearray(600 << 20)")[0] == "done"
     assert attempt("bytearray(1 << 30)")[0] == "killed"

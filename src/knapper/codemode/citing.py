@@ -8,12 +8,16 @@ from knapper.codemode import reading
 from knapper.codemode.results import Written
 from knapper.errors import KnapError, NotFound
 from knapper.tools.context import Context
+from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
 
 MOST_TEXT: Final = 4_000_000
 """Characters of notes that one result's citations may make us read."""
+MOST_READ: Final = 40_000_000
+"""Bytes of files that are read for that; what is named after them is as what is too long."""
 _MOST_SHOWN: Final = 200
 _MOST_REASON: Final = 500
+_TOO_LONG: Final = "the citations before it are too long for it to be looked at"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +82,13 @@ def check(open_vault: Callable[[str], Context], written: Iterable[Written]) -> C
     citations: dict[Citation, None] = {}
     dropped: list[Dropped] = []
     left = MOST_TEXT
+    notes = _Notes()
     for one in written:
         root = ""
         try:
             context = open_vault(one.vault)
             root = str(context.view.root)
-            found, size = _find(context, one, left)
+            found, size = _find(context, one, left, notes)
         except KnapError as error:
             reason = error.message.replace(root, "the vault") if root else error.message
             dropped.append(Dropped(path=one.path[:_MOST_SHOWN], code=error.code, reason=reason[:_MOST_REASON]))
@@ -99,16 +104,38 @@ def whole(context: Context, path: str, start: int = 0, stop: int | None = None) 
     Raises:
         KnapError: It isn't there, or is empty there.
     """
-    return _find(context, Written(path=path, start=start, stop=stop), MOST_TEXT)[0]
+    return _find(context, Written(path=path, start=start, stop=stop), MOST_TEXT, _Notes())[0]
 
 
-def _find(context: Context, written: Written, left: int) -> tuple[Citation, int]:
-    note = reading.note(context, written.path)
-    if note is None:
-        raise NotFound("there is no such note", code="no_note")
-    text = reading.text(note)
+class _Notes:
+    """Read each note once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[Note, str]] = {}
+        self._left = MOST_READ
+
+    def find(self, context: Context, path: str) -> tuple[Note, str]:
+        """Give a note and its text.
+
+        Raises:
+            KnapError: It isn't there, or too much was read before.
+        """
+        key = (context.vault, path)
+        if key not in self._known:
+            if self._left < 0:
+                raise NotFound(_TOO_LONG, code="too_long")
+            note = reading.note(context, path)
+            if note is None:
+                raise NotFound("there is no such note", code="no_note")
+            self._left -= len(note.raw)
+            self._known[key] = (note, reading.text(note))
+        return self._known[key]
+
+
+def _find(context: Context, written: Written, left: int, notes: _Notes) -> tuple[Citation, int]:
+    note, text = notes.find(context, written.path)
     if len(text) > left:
-        raise NotFound("the citations before it are too long for it to be looked at", code="too_long")
+        raise NotFound(_TOO_LONG, code="too_long")
     start = min(max(written.start or 0, 0), len(text))
     stop = len(text) if written.stop is None else min(max(written.stop, 0), len(text))
     if not text[start:stop].strip():
