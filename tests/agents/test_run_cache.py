@@ -13,6 +13,7 @@ from knapper.agents.run import runs
 from knapper.agents.run.events import Checkpoint, NodeChanged
 from knapper.agents.run.nodes import Found
 from knapper.agents.run.records import Order
+from knapper.codemode import writing
 from knapper.errors import NotFound
 from knapper.tools.context import Context
 from tests.agents.run_world import Brain, Make, Part, World
@@ -99,8 +100,10 @@ def test_a_note_that_is_put_back_is_as_it_was(make: Make) -> None:
     assert world.node(run, "root").cached
 
 
-@pytest.mark.parametrize("what", ["model", "strategy", "code_mode", "profile", "prompt", "policy", "fresh"])
-def test_whatever_else_an_answer_rests_on_is_part_of_the_key(make: Make, tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("what", ["model", "strategy", "code_mode", "profile", "prompt", "script", "policy", "fresh"])
+def test_whatever_else_an_answer_rests_on_is_part_of_the_key(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
     world = make(Brain())
     _ = world.run("alpha", strategy="research")
     more: dict[str, Any] = {"strategy": "research"}
@@ -109,6 +112,8 @@ def test_whatever_else_an_answer_rests_on_is_part_of_the_key(make: Make, tmp_pat
     elif what == "prompt":
         (tmp_path / "run-answer.md").write_text("You do one part. Rhyme.", encoding="utf-8")
         world.engine = replace(world.engine, words=replace(world.engine.words, folder=tmp_path))
+    elif what == "script":
+        monkeypatch.setattr(writing, "texts", lambda: ["Write a script."])
     elif what == "policy":
         policy = replace(world.context.view.policy, hidden=("Journal/",))
         view = world.context.index.view.seen_by(policy)

@@ -300,7 +300,7 @@ def test_what_was_confirmed_cannot_be_swapped(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
         made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=Asked(propose=True))
         shown = world.reviewer.refit(made.proposal_id)
-        world.writer.proposals.edit_hunk(made.proposal_id, shown.digest, "1.1", "evil #x\n")
+        world.writer.proposals.drawings.edit(made.proposal_id, shown.digest, "1.1", "evil #x\n", {})
         with pytest.raises(ConflictError):
             world.reviewer.accept(made.proposal_id, shown.digest)
 

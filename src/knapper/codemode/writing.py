@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from knapper.codemode import stubs
 from knapper.codemode.asking import Ask, Data, Prompt, Spent
@@ -88,6 +88,11 @@ class Author:
         """Give the rules with the interface that scripts have here."""
         interface = stubs.text(self.methods, self.tools)
         return f"{_text('script')}\n\n## What a script has\n\n```python\n{interface}\n```"
+
+
+def texts() -> list[str]:
+    """Give all that models are told for writing a script, beside what the vault holds."""
+    return [_text(name) for name in ("script", *get_args(Occasion))]
 
 
 def script_of(reply: str) -> str:

@@ -1,6 +1,6 @@
 """Say what an engine that keeps chunks has to offer: the seam at which another one can take SQLite's place.
 
-Writing goes through ``Keeper``, reading through ``Look``; filters are data that the engine pushes into its own query.
+Reading goes through ``Look``; filters are data that the engine pushes into its own query.
 Joining rankings, scoring notes and correcting typos live above, in `search`.
 """
 
@@ -9,34 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from knapper.index.chunks import Chunk
     from knapper.index.filters import Filter
-    from knapper.index.records import Record
     from knapper.index.segment import Query
     from knapper.index.store import Row
-    from knapper.vault.paths import NotePath
-
-
-class Keeper(Protocol):
-    """Take in files, each as a whole."""
-
-    def apply(self, record: Record, chunks: Sequence[Chunk]) -> None:
-        """Replace what is kept of a file, all at once."""
-        ...
-
-    def remove(self, gone: Iterable[NotePath]) -> None:
-        """Forget files."""
-        ...
-
-    def generation(self) -> int:
-        """Count the writes; equal numbers mean equal content."""
-        ...
 
 
 class Look(Protocol):

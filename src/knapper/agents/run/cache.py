@@ -14,6 +14,7 @@ from knapper.agents.run.nodes import ANSWERED, Node, Source
 from knapper.agents.run.planning import Judgement, Plan
 from knapper.agents.run.records import Order
 from knapper.agents.run.strategies import Strategy
+from knapper.codemode import writing
 from knapper.tools import foreign
 from knapper.tools.context import Context
 
@@ -49,6 +50,7 @@ class Cache:
         self._order = order
         self.context = context
         texts = [engine.words.load(name) for name in ("judge", "plan", "answer", "join")]
+        texts += writing.texts() if order.code_mode else []
         self._common = [
             VERSION,
             engine.name,

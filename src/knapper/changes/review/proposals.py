@@ -223,17 +223,6 @@ class Proposals:
         with self._ledger.reading() as database:
             return choices.rejectable(self._reader.get(database, proposal_id), files=files, hunks=hunks)
 
-    def edit_hunk(self, proposal_id: str, digest: str, hunk: str, text: str) -> Proposal:
-        """Put another text in the place of a hunk's new side, where no block shows it; else it is `Drawings.edit`.
-
-        Raises:
-            NotFound: There is no such proposal or hunk.
-            ConflictError: It isn't what was shown any more, or is closed.
-            BadInput: The hunk isn't open, or would change nothing.
-        """
-        self._expire()
-        return self.drawings.edit(proposal_id, digest, hunk, text, {}).proposal
-
     def prune(self, *, max_age_days: float) -> int:
         """Delete proposals that were closed, and made so long ago; tell how many."""
         oldest = proposal_rows.moment(self._clock() - timedelta(days=max_age_days))
