@@ -51,7 +51,7 @@ def test_it_tells_how_far_it_is_and_what_the_scout_chose_and_why(tmp_path: Path,
     with sites.serving(tmp_path, cast().open) as site:
         task = exploring(site, tab)
         answered(tab)
-        expect(task.locator(".phase").nth(0)).to_have_text(re.compile("Scout chose 1 notes"))
+        expect(task.locator(".phase").nth(0)).to_have_text(re.compile("Scout notes chosen: 1"))
         expect(task.locator(".phase.ended")).to_have_count(2)
         selection = task.locator(".selection")
         expect(selection.locator("summary").first).to_have_text("The scout chose 1 note · done")

@@ -75,7 +75,7 @@ def task_text(done: TaskAgentResult) -> str:
     if not done.edits:
         return "answered"
     failed = f", {results.failed} can't be made" if results.failed else ""
-    return f"{results.success} edits proposed{failed}"
+    return f"edits proposed: {results.success}{failed}"
 
 
 def _with_task(told: Outcome, done: TaskAgentResult) -> Outcome:

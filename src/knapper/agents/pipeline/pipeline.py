@@ -191,7 +191,7 @@ class Run:
         frozen.exploration = trip.state
         self._gathered = None
         self._tell(Selected(scout=found.as_dict()))
-        self._say("scout", f"chose {len(found.selected_notes)} notes ({found.confidence})", state="ended")
+        self._say("scout", f"notes chosen: {len(found.selected_notes)} ({found.confidence})", state="ended")
         if request.debug:
             self._tell(Debug(phase="scout", title="conversation", text=debugging.readable(trip.progress.messages)))
 

@@ -69,7 +69,7 @@ class Exploration:
         for path, why in reasons.items() if isinstance(reasons, dict) else ():
             if path in self.selected:
                 self.known[path] = replace(self._of(path), reason=str(why)[:300])
-        self._step(f"chose {len(self.selected)} notes ({self.confidence})")
+        self._step(f"notes chosen: {len(self.selected)} ({self.confidence})")
         return self._told(unknown, dropped=len(kept) - len(self.selected), most=most)
 
     def ask(self, arguments: Arguments) -> Answer:
