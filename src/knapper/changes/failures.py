@@ -26,6 +26,16 @@ def row(failure: Failure) -> dict[str, JSONValue]:
     return {"request": failure.number, "error": error.message, "code": error.code, "hint": error.hint}
 
 
+def rows(failures: Sequence[Failure], asked: Sequence[Request]) -> JSONValue:
+    """Shape failures as an error's details list them: with the path that each is about.
+
+    Args:
+        failures: Some requests of the batch.
+        asked: The batch.
+    """
+    return [{"path": requests.subject(asked[one.number]), **row(one)} for one in failures]
+
+
 def of_all(failures: Sequence[Failure], asked: Sequence[Request]) -> KnapError:
     """Make the error of a batch of which nothing can be carried out.
 
@@ -41,12 +51,11 @@ def of_all(failures: Sequence[Failure], asked: Sequence[Request]) -> KnapError:
     if len(asked) == 1:
         return errors[0]
     codes, hints = ({error.code for error in errors}, {error.hint for error in errors})
-    shown: list[JSONValue] = [{"path": requests.subject(asked[one.number]), **row(one)} for one in failures]
     return _kind(errors)(
         _message(failures, asked),
         hint=hints.pop() if len(hints) == 1 else "each failure has a hint of its own",
         code=codes.pop() if len(codes) == 1 else "batch_failed",
-        details={"failures": shown},
+        details={"failures": rows(failures, asked)},
     )
 
 

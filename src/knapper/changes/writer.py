@@ -129,7 +129,12 @@ class Writer:
         refused = verdict.refusals
         if verdict.kind == "refuse" and (kept := _without(draft, verdict)) is not None:
             draft, verdict = kept, self._decide(kept, asked)
-        verdict.raise_if_refused()
+        try:
+            verdict.raise_if_refused()
+        except RefusedError as error:
+            if failures:
+                error.details["failures"] = failing.rows(failures, requests)
+            raise
         done = self._carry_out(draft, asked, verdict)
         return replace(done, failures=failures, refusals=refused)
 

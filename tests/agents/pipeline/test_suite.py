@@ -106,6 +106,7 @@ def test_replies_are_read_whatever_stands_around_them() -> None:
     assert replies.parse(mended).edits[0].content == "x"
     assert replies.parse("It is green.").summary == "It is green."
     assert replies.parse('Here: {"summary": "s", "edits": []} Bye.').summary == "s"
+    assert replies.parse('{"summary": "s", "edits": null}') == replies.Reply(summary="s")
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,16 @@ def test_an_edit_out_of_scope_is_thrown_away_whatever_the_prompt_says(vault: ope
     assert len(cast.asked["task"]) == 2
 
 
+def test_each_edit_is_told_its_own_fault_where_none_can_be_made(vault: opened.Opener) -> None:
+    reply = scripts.task("All.", ("Garden.md", "replace:90", "x"), ("Other.md", "end", "x"))
+    cast = Cast({"task": [reply]})
+
+    ended = runs.do(vault, cast, current="Garden.md", rules=EditRules(editable="current"))
+
+    assert ended.codes == ["no_such_line", "outside_scope"]
+    assert "Garden.md replace:90: There is no line 90" in cast.prompts("task")
+
+
 def test_the_model_sees_refusals_once_and_may_correct_itself(vault: opened.Opener) -> None:
     wrong = scripts.task("Wrong.", ("Garden.md", "replace:90", "x"))
     right = scripts.task("Right.", ("Garden.md", "replace:3", "x"))

@@ -54,7 +54,9 @@ def parse(text: str) -> Reply:
     if start < 0 or ('"summary"' not in bare and '"edits"' not in bare):
         return Reply(summary=bare)
     said = _object(bare[start:])
-    edits = said.get("edits", [])
+    edits = said.get("edits")
+    if edits is None:
+        edits = []
     if not isinstance(edits, list):
         raise BadInput("edits is no list", hint='give "edits": [] where nothing changes', code="bad_reply")
     if len(edits) > MOST_EDITS:
