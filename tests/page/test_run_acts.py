@@ -71,6 +71,7 @@ def test_a_question_is_answered_where_it_is_asked(tmp_path: Path, tab: Page) -> 
         expect(question).to_contain_text("Little was found in the notes for 'Alpha grows?'")
         expect(tab.locator("#said")).to_contain_text("The run asks: Little was found")
         tab.reload()
+        expect(tab.locator("#runs .entry")).to_contain_text("asks you")
         question.get_by_role("button", name="Show the part").click()
         expect(tab.locator(".detail")).to_contain_text("It waits for an answer.")
         question.get_by_label("Where to look").fill("in the <b>barn</b>")
@@ -78,6 +79,7 @@ def test_a_question_is_answered_where_it_is_asked(tmp_path: Path, tab: Page) -> 
         expect(state(tab)).to_have_text("✓complete")
 
         expect(question).to_have_count(0)
+        expect(tab.locator("#runs .entry")).not_to_contain_text("asks you")
         assert finder.words == ["in the <b>barn</b>"]
         expect(tab.locator(".detail")).to_contain_text("Answered: in the <b>barn</b>")
 

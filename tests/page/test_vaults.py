@@ -45,3 +45,19 @@ def test_each_vault_has_its_own_conversations_and_changes(tmp_path: Path, tab: P
         expect(tab.locator("#sessions")).to_contain_text("None yet.")
 
     assert (other / "Sea.md").read_text(encoding="utf-8") == "# Sea\n\nSalt water.\nAnd fish.\n"
+
+
+def test_a_citation_of_another_vault_opens_its_passage(tmp_path: Path, tab: Page) -> None:
+    other = worlds.fill(tmp_path / "other", {"Far/Sea.md": "# Sea\n\nSalt water.\n"}).resolve()
+    with sites.serving(
+        tmp_path,
+        Model([["Salt [[sea:Sea#Sea]] (lines 3-3)."]]).open,
+        change=lambda found: replace(found, vaults=(found.vault, Vault(name="sea", path=other))),
+    ) as site:
+        _ = site.hub.context(client="cli", vault="sea").index.refresh()
+        site.enter(tab)
+        say(tab, "What is salty?")
+        answered(tab)
+        tab.locator(".answer .cite").click()
+
+        expect(tab.locator(".passage .meant")).to_have_text("Salt water.")

@@ -41,6 +41,8 @@ class Wanted:
     profile: Profile = "strict"
     fresh: bool = False
     model: str = ""
+    also: tuple[str, ...] = ()
+    """Other vaults to look through, by name."""
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
     """By the names of `RANGES`."""
 
@@ -70,6 +72,7 @@ def order(settings: Settings, wanted: Wanted, grants: Grants) -> Order:
         code_mode=own.code_mode if wanted.code_mode is None else wanted.code_mode,
         profile=wanted.profile,
         fresh=wanted.fresh,
+        also=tuple(dict.fromkeys(wanted.also)),
         limits=limits(settings, wanted.limits, grants),
         client=grants.client,
     )

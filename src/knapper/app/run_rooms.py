@@ -103,7 +103,7 @@ class RunRoom:
 
         Raises:
             SetupError: There is no model, or no sandbox for its scripts.
-            NotFound: There is no such strategy.
+            NotFound: There is no such strategy, or no vault of a name.
             RefusedError: It asks for more than the client may have.
             BadInput: The task can't be one.
         """
@@ -113,7 +113,9 @@ class RunRoom:
         engine = self._engine(wanted.model)
         if order.code_mode:
             self.tasks.check_sandbox()
-        self._check_rules()
+        self.tasks.check_vaults(order.also)
+        for vault in (self.tasks.vault, *order.also):
+            self._check_rules(vault)
         return Going(run=running.begin(engine, order), engine=engine)
 
     def go_on(self, run_id: str, replay: str, limits: Mapping[str, float]) -> Going:
@@ -177,6 +179,12 @@ class RunRoom:
         """List what a run asks a person, and nobody has answered; the client sees the run."""
         return self.tasks.checkpoints.waiting(run_id)
 
+    def asking(self, found: Sequence[Run]) -> Mapping[str, int]:
+        """Count what runs of a list ask a person, and nobody has answered; those that ask nothing are left out."""
+        asked = {one.run for one in self.tasks.checkpoints.waiting()}
+        counted = {run.id: len(self.questions(run.id)) for run in found if run.id in asked}
+        return {run_id: number for run_id, number in counted.items() if number}
+
     def questions(self, run_id: str) -> Sequence[Point]:
         """List the same as it is told while the run goes on; errors are those of `show`."""
         open_ids = {one.id for one in self.waiting(run_id)}
@@ -205,22 +213,32 @@ class RunRoom:
     def _asked_elsewhere(self, point: Point) -> Awaitable[str]:
         return self.tasks.elsewhere(point, most_s=ANSWER_S)
 
-    def _check_rules(self) -> None:
-        """See that what the client and its agent may see can be joined, before a run finds out."""
+    def _check_rules(self, vault: str) -> None:
+        """See that what the client and its agent may see of a vault can be joined, before a run finds out."""
         hub = self.tasks.hub
         asker = hub.settings.client(self.client)
-        _ = narrowing.narrowed(hub.context(client=CLIENT, vault=self.tasks.vault), asker)
+        _ = narrowing.narrowed(hub.context(client=CLIENT, vault=vault), asker)
         _ = narrowing.grants(hub.settings.client(CLIENT).grants, asker.grants)
 
     def _clients(self) -> Sequence[str]:
         """Name those whose runs the client sees: itself; for a person also those that see nothing hidden from it."""
         if not self.grants.is_person:
             return (self.client,)
-        hub, vault = self.tasks.hub, self.tasks.vault
-        own = hub.context(client=self.client, vault=vault).view.policy
-        agent = hub.context(client=CLIENT, vault=vault)
-        names = self.tasks.store.clients()
-        return [name for name in names if name == self.client or _covers(own, agent, hub.settings.client(name))]
+        kept = self.tasks.store.clients().items()
+        return [name for name, also in kept if name == self.client or self._covers(name, (self.tasks.vault, *also))]
+
+    def _covers(self, other: str, vaults: Sequence[str]) -> bool:
+        """Tell whether a person may see what an agent sees in these vaults that works for another client."""
+        hub = self.tasks.hub
+        known = [vault for vault in vaults if vault in hub.vaults]  # of one that is gone, nobody says what is hidden
+        return all(
+            _covers(
+                hub.context(client=self.client, vault=vault).view.policy,
+                hub.context(client=CLIENT, vault=vault),
+                hub.settings.client(other),
+            )
+            for vault in known
+        )
 
 
 class RunRooms:

@@ -125,11 +125,19 @@ class Store:
             ).fetchall()
         return [_run(row) for row in rows], total
 
-    def clients(self) -> list[str]:
-        """List those on whose behalf there are runs."""
+    def clients(self) -> dict[str, list[str]]:
+        """List those on whose behalf there are runs, each with the other vaults that these look through."""
+        found: dict[str, list[str]] = {}
         with self._ledger.reading() as database:
-            rows = database.execute(f"SELECT DISTINCT {_CLIENT} AS client FROM runs ORDER BY client").fetchall()  # noqa: S608 - the same
-        return [str(row["client"]) for row in rows]
+            rows = database.execute(
+                f"SELECT DISTINCT {_CLIENT} AS client, also.value AS vault FROM runs"  # noqa: S608 - the same
+                " LEFT JOIN json_each(data, '$.order.also') AS also ORDER BY client, vault"
+            ).fetchall()
+        for row in rows:
+            vaults = found.setdefault(str(row["client"]), [])
+            if row["vault"] is not None:
+                vaults.append(str(row["vault"]))
+        return found
 
     def delete(self, run_id: str) -> None:
         """Forget a run; what it wrote stays, and can be undone."""

@@ -26,6 +26,7 @@ PROFILE: Final = Take(
 )
 FRESH: Final = Take(name="fresh", doc="Take nothing from the cache.", kind="flag")
 MODEL: Final = Take(name="model", doc="Another model than the configured one; only a person may name any.", most=200)
+ALSO: Final = Take(name="also", doc="Other vaults to look through, by name.", kind="texts", most=200)
 LIMITS: Final = (
     Take(name="depth", doc="Levels of subtasks at most.", kind="count", most=8),
     Take(name="nodes", doc="Nodes at most.", kind="count", least=1, most=500),
@@ -43,7 +44,7 @@ ANSWER: Final = Take(
 TO: Final = Take(name="to", doc="A note, by its ending .md; otherwise a folder.", needed=True)
 LIMIT: Final = Take(name="limit", doc="How many at most; 50 where it is left out.", kind="count", most=500)
 OFFSET: Final = Take(name="offset", doc="How many are passed over.", kind="count", most=10**9)
-NEW: Final = (TASK, STRATEGY, CODE_MODE, PROFILE, FRESH, MODEL, *LIMITS, VAULT)
+NEW: Final = (TASK, STRATEGY, CODE_MODE, PROFILE, FRESH, MODEL, ALSO, *LIMITS, VAULT)
 AGAIN: Final = (REPLAY, *LIMITS, VAULT)
 PAGE: Final = (LIMIT, OFFSET, VAULT)
 
@@ -55,6 +56,7 @@ _BRIEF: Final[Mapping[str, Any]] = {
     "code_mode": _FLAG,
     "model": _TEXT,
     "client": {"type": "string", "description": "On whose behalf it is."},
+    "also": {**_TEXTS, "description": "Other vaults that it looks through."},
     "state": {"enum": [*_STATES]},
     "reasons": {**_TEXTS, "description": "Why it isn't complete."},
     "limits": {"type": "object"},
@@ -63,7 +65,8 @@ _BRIEF: Final[Mapping[str, Any]] = {
     "is_live": {"type": "boolean", "description": "Whether somebody carries it out right now."},
 }
 BRIEF: Final = answer(_BRIEF)
-LISTED: Final = listed("results", shape(_BRIEF))
+_ASKS: Final[Mapping[str, Any]] = {**_COUNT, "description": "Questions to a person that nobody has answered."}
+LISTED: Final = listed("results", shape({**_BRIEF, "asks": _ASKS}))
 SHOWN: Final = answer(
     {
         **_BRIEF,

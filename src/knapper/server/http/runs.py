@@ -18,7 +18,7 @@ from knapper.server.http.chat_document import Shown
 from knapper.server.http.run_work import RunWork, busy
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from knapper.agents.run.records import Run
     from knapper.agents.run.runs import Shown as ShownRun
@@ -110,9 +110,14 @@ async def _options(runs: RunWork, room: RunRoom, _: str, given: Given, request: 
 async def _list(runs: RunWork, room: RunRoom, _: str, given: Given, request: Request) -> dict[str, JSONValue]:
     del request
     limit, offset = given.count("limit", _USUAL), given.count("offset", 0)
-    found, total = await runs.work(lambda: room.runs(limit, offset))
-    rows: list[JSONValue] = [_brief(runs, run) for run in found]
+    found, total, asking = await runs.work(lambda: _listed(room, limit, offset))
+    rows: list[JSONValue] = [{**_brief(runs, run), "asks": asking.get(run.id, 0)} for run in found]
     return {"results": rows, "total": total, "limit": limit, "offset": offset}
+
+
+def _listed(room: RunRoom, limit: int, offset: int) -> tuple[Sequence[Run], int, Mapping[str, int]]:
+    found, total = room.runs(limit, offset)
+    return found, total, room.asking(found)
 
 
 async def _begin(runs: RunWork, room: RunRoom, _: str, given: Given, request: Request) -> Response:
@@ -126,6 +131,7 @@ async def _begin(runs: RunWork, room: RunRoom, _: str, given: Given, request: Re
         profile=cast("Profile", given.text("profile") or "strict"),
         fresh=bool(given.flag("fresh")),
         model=given.text("model"),
+        also=tuple(given.texts("also") or ()),
         limits=_limits(given),
     )
     return _accepted(runs, await runs.begin(lambda: room.begin(wanted)))

@@ -2,6 +2,7 @@
 
 import { atNextFrame, button, count, el, fill } from "../dom.js";
 import { render } from "../markdown/render.js";
+import { follow } from "../shell/cited.js";
 import { card } from "./card.js";
 import { Steps } from "./steps.js";
 
@@ -182,19 +183,7 @@ export class Exchange {
     this.drawn = this.text;
     fill(
       this.answer,
-      render(this.text, (link, number) => this.#open(link, number)),
+      render(this.text, (link, number) => follow(link, number, this.citations, this.does)),
     );
-  }
-
-  /** Open a citation; the checked ones stand in the order of the answer's links. */
-  #open(link, number) {
-    const note = link.target.split("#")[0].replace(/\.md$/, "").toLowerCase();
-    const fits = (one) =>
-      one &&
-      (one.path.replace(/\.md$/, "").toLowerCase() === note ||
-        one.path.replace(/\.md$/, "").toLowerCase().endsWith(`/${note}`));
-    const found = fits(this.citations[number]) ? this.citations[number] : this.citations.find(fits);
-    if (found) this.does.openCitation(found);
-    else this.does.openNote(link);
   }
 }

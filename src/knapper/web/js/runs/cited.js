@@ -2,6 +2,7 @@
 
 import { button, el } from "../dom.js";
 import { render } from "../markdown/render.js";
+import { follow } from "../shell/cited.js";
 import { told } from "../shell/places.js";
 
 /** What a part rests on that found nothing: any note could change that. */
@@ -48,23 +49,6 @@ function dropped(removed) {
   if (!removed.length) return null;
   const rows = removed.map((one) => el("li", {}, el("q", {}, one.citation), ` ${one.reason}`));
   return el("section", {}, el("h4", {}, "Left out, as it doesn't hold"), el("ul", { class: "places dropped" }, rows));
-}
-
-/** Open what a link in an answer names; the checked citations stand in the order of its links. */
-function follow(link, number, citations, does) {
-  const named = bare(link.target.split("#")[0]);
-  const fits = (one) => {
-    if (!one) return false;
-    const path = bare(one.path);
-    return one.vault ? named === `${one.vault.toLowerCase()}:${path}` : named === path || path.endsWith(`/${named}`);
-  };
-  const found = fits(citations[number]) ? citations[number] : citations.find(fits);
-  if (found) does.openCitation(found);
-  else does.openNote(link);
-}
-
-function bare(path) {
-  return path.replace(/\.md$/, "").toLowerCase();
 }
 
 function unique(places) {

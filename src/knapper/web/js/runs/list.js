@@ -1,7 +1,7 @@
 /** The list of runs: how each stands, its task, and when it was begun. */
 
 import { byId, el, fill } from "../dom.js";
-import { isGoing, moment, runState } from "./words.js";
+import { asksYou, isGoing, moment, runState } from "./words.js";
 
 const PAGE = 20;
 const SOON_MS = 5_000;
@@ -66,7 +66,7 @@ export class RunList {
         "button",
         own,
         el("span", { class: "entry-name" }, run.task),
-        el("span", { class: "quiet" }, runState(run.state), ` · ${moment(run.created)}`),
+        el("span", { class: "quiet" }, runState(run.state), run.asks ? asksYou() : null, ` · ${moment(run.created)}`),
       ),
     );
   }

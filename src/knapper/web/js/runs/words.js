@@ -60,6 +60,11 @@ export function runState(state) {
   return badge(RUNS[state] ?? ["?", state, "idle"]);
 }
 
+/** Show that a run asks a person something. */
+export function asksYou() {
+  return el("span", {}, " · ", badge(["?", "asks you", "unsure"]));
+}
+
 /** Show how a part stands; while it is worked on, what it is at. */
 export function nodeState(state, doing = "") {
   const [symbol, word, mood] = NODES[state] ?? ["?", state, "idle"];
