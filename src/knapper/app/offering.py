@@ -10,7 +10,7 @@ from knapper.agents import offers
 from knapper.agents.offers import Offered
 from knapper.agents.pipeline.events import Outcome, PipelineEvent, Progress
 from knapper.agents.presets import AgentToggles
-from knapper.app import chats, pipelines
+from knapper.app import chats, pipelines, resuming
 from knapper.app.choices import Choice
 from knapper.changes.writer import Asked
 from knapper.errors import RefusedError, SetupError
@@ -32,7 +32,7 @@ _STEPS = 6.0
 def ask(hub: Hub, context: Context, asked: Offered) -> Answer:
     """Carry a tool's call out, in the thread that calls.
 
-    The model acts for the client that called, and may see and change no more; for a person it acts as the agent.
+    The model acts as the agent for the client that called: it sees and changes no more than both may.
 
     Raises:
         KnapError: As the tools say.
@@ -41,9 +41,9 @@ def ask(hub: Hub, context: Context, asked: Offered) -> Answer:
         own = pipelines.scout_settings(hub.settings)
         hints = asked.hints
         looking = replace(own, rounds=hints.get("rounds", own.rounds), notes=hints.get("notes", own.notes))
-        answering = opened.answering(scout=looking)
         request = None if asked.run_id else _request(opened, asked)
-        acting = _acting(hub, context, request.run_id if request else asked.run_id)
+        acting, owner = _acting(hub, context, opened, request.run_id if request else asked.run_id)
+        answering = replace(opened.answering(scout=looking), owner=owner)
         outcome = asyncio.run(_carried_out(answering, acting, request or asked, context.writer.grants))
         if acting.writer.mine(outcome.run_id).tainted:  # whoever hears the answer has read what went into it
             foreign.mark(context, f"{asked.kind}_vault: run {outcome.run_id}")
@@ -66,11 +66,16 @@ async def _carried_out(answering: Answering, context: Context, work: Request | O
     return await answering.ask(work, context, tell)
 
 
-def _acting(hub: Hub, context: Context, run_id: str) -> Context:
-    if context.writer.grants.is_person:
-        agent = hub.context(client=chats.CLIENT, vault=context.vault, asked=Asked(run=run_id))
-        return replace(agent, progress=context.progress)
-    return replace(context, asked=Asked(run=run_id))
+def _acting(hub: Hub, context: Context, opened: Pipelines, run_id: str) -> tuple[Context, str]:
+    """Open the vault as the agents see it that act for a client, and say whose run it is."""
+    grants = context.writer.grants
+    if grants.kind in {"agent", "script"}:  # it may be narrowed already
+        return replace(context, asked=Asked(run=run_id)), grants.client
+    waits = next((run.client for run in opened.runs.list() if run.id == run_id), "")
+    owner = waits or (chats.CLIENT if grants.is_person else grants.client)
+    clients = (owner,) if grants.is_person else (owner, grants.client)
+    acting = resuming.acting(hub, context.vault, run_id, clients)
+    return replace(acting, progress=context.progress), owner
 
 
 def _request(opened: Pipelines, asked: Offered) -> Request:

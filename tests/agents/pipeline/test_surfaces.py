@@ -12,8 +12,9 @@ from knapper import app
 from knapper.agents.presets import AgentToggles
 from knapper.app import pipelines
 from knapper.cli import main
-from knapper.config import Model, Settings
+from knapper.config import Client, Model, Settings
 from knapper.errors import NotFound, SetupError
+from knapper.vault import grants
 from tests.agents import protocol, scripts
 from tests.agents.protocol import Reply, Server
 from tests.agents.scripted import Call
@@ -173,6 +174,29 @@ def test_who_hears_an_answer_made_of_others_text_only_proposes_from_then_on(
         done = call(hub, "mcp", "append_to_file", {"path": "Other.md", "content": "more"})
 
     assert done["status"] == ("proposed" if foreign else "applied")
+
+
+@pytest.mark.parametrize("kept_from", ["agent", "mcp"])
+def test_what_is_hidden_from_the_agents_or_their_client_goes_to_no_model(vault: opened.Opener, kept_from: str) -> None:
+    hiding = Client(grants=grants.usual(kept_from), hidden=("Plants.md",))
+    choose = Reply(parts=[scripts.select("Garden.md", "Plants.md")])
+
+    with (
+        protocol.serving(ANSWER, ASK, choose, ASK, choose) as server,
+        app.open_hub(replace(settings(vault, server), clients=(hiding,))) as hub,
+    ):
+        named = call(hub, "mcp", "ask_vault", {"task": "x", "note": "Plants.md"})
+        linked = call(hub, "mcp", "ask_vault", {"task": "x", "note": "Garden.md", "link_depth": 1})
+        asked = call(hub, "mcp", "scout_vault", {"task": "x"})
+        chosen = call(hub, "mcp", "scout_vault", {"run_id": asked["run_id"], "answer": "y"})
+        again = call(hub, "mcp", "scout_vault", {"task": "x"})
+        by_person = call(hub, "cli", "scout_vault", {"run_id": again["run_id"], "answer": "y"})
+
+    assert named["code"] == "not_found"
+    assert [one["path"] for one in linked["context"]["notes"]] == ["Garden.md"]
+    for found in (chosen, by_person):
+        assert [one["path"] for one in found["pipeline"]["scout"]["selected_notes"]] == ["Garden.md"]
+    assert "Roses" not in json.dumps(server.asked)
 
 
 def test_without_a_model_the_tools_say_what_to_set(vault: opened.Opener) -> None:
