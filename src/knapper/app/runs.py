@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from knapper.agents import models, usage
+from knapper.agents.halves import Whole
 from knapper.agents.models import Patience
 from knapper.agents.prompting import Prompts
 from knapper.agents.run import finding, store
@@ -90,7 +91,7 @@ class TaskRuns:
         settings = self.hub.settings
         prompts = settings.config_file.parent / "prompts"
         return Engine(
-            model=model,
+            model=Whole(model),
             name=name,
             store=self.store,
             folder=self.runs.folder,

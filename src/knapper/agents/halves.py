@@ -1,0 +1,31 @@
+"""Mend what models write that no UTF-8 can hold: halves of characters."""
+
+from dataclasses import replace
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ThinkingPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+
+
+def joined(text: str) -> str:
+    """Join halves of a character that follow each other, and put U+FFFD for others."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+class Whole(WrapperModel):
+    """Ask a model, and mend the texts of its replies; streams are passed on as they are."""
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask for a reply."""
+        said = await super().request(messages, model_settings, model_request_parameters)
+        return replace(said, parts=[_mended(part) for part in said.parts])
+
+
+def _mended(part: ModelResponsePart) -> ModelResponsePart:
+    return replace(part, content=joined(part.content)) if isinstance(part, TextPart | ThinkingPart) else part
