@@ -169,6 +169,17 @@ def test_a_strategy_that_says_nothing_or_too_much_is_refused(text: str) -> None:
         _ = strategies.parse("s", text)
 
 
+def test_a_strategy_that_can_not_be_used_is_left_out_and_named_where_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "empty.md").write_text("", encoding="utf-8")
+    (tmp_path / "torn.md").write_bytes(b"\xff\xfe")
+    (tmp_path / "cooking.md").write_text("# Cooking\n\nMaking a meal.\n", encoding="utf-8")
+    found = strategies.Strategies(folder=tmp_path)
+
+    assert [one.name for one in found.all()] == [*strategies.BUILT_IN, "cooking"]
+    with pytest.raises(SetupError, match="the strategy 'empty' has 0 characters"):
+        _ = found.load("empty")
+
+
 def test_citations_that_do_not_hold_are_dropped_and_reported(make: Make) -> None:
     world = make(Brain(answers={"alpha": "Tall [[A]] (lines 3-3), and more [[Nowhere]] (lines 1-2)."}))
 

@@ -1,6 +1,7 @@
 """Find strategies: small Markdown files that say how a kind of task is split and done; the person's own win."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -69,8 +70,12 @@ class Strategies:
         return [*BUILT_IN, *(name for name in own if name not in BUILT_IN and _NAME.fullmatch(name))]
 
     def all(self) -> list[Strategy]:
-        """Load all of them."""
-        return [self.load(name) for name in self.names()]
+        """Load all that can be used; for others `load` says why they can't."""
+        found: list[Strategy] = []
+        for name in self.names():
+            with suppress(SetupError, StorageError):  # one broken file is no reason to begin no run at all
+                found.append(self.load(name))
+        return found
 
 
 def parse(name: str, text: str, *, own: bool = False) -> Strategy:
