@@ -1,6 +1,7 @@
 """Which notes go with the open one, why, and what a limit leaves of them."""
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,6 +80,24 @@ def test_links_are_followed_as_a_plain_walk_does(tmp_path: Path, seed: int) -> N
                 found = links.spread(context, NotePath(start), depth, walls)
 
                 assert found == reference(graph, start, depth, [wall.strip("/") for wall in walls])
+
+
+def test_links_of_a_vault_that_people_wrote_are_followed_as_a_plain_walk_does(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[3] / "docs"
+    texts = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.md")}
+    by_name = {Path(name).stem: name for name in texts}
+    prose = {name: re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL) for name, text in texts.items()}
+    targets = {name: re.findall(r"\[\[([^\]|#]+)", text) for name, text in prose.items()}
+    graph = {name: [by_name[to] for to in found if to in by_name] for name, found in targets.items()}
+
+    with opened.vault(tmp_path, texts).open("agent") as context:
+        _ = context.freshen(meaning=False)
+        for start in ("index.md", "how-to/hide-notes.md"):
+            for depth in range(4):
+                for walls in ((), ("how-to",), ("reference",)):
+                    assert links.spread(context, NotePath(start), depth, walls) == reference(graph, start, depth, walls)
+
+    assert len(reference(graph, "index.md", 1, ())) > 10
 
 
 @settings(max_examples=15)
