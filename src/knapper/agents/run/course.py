@@ -31,5 +31,5 @@ class Course:
 
     def choose(self, name: str) -> None:
         """Take the strategy that the model named, if it is one."""
-        chosen = name if name in self.engine.strategies.names() else USUAL
+        chosen = name if name in {one.name for one in self.engine.strategies.all()} else USUAL
         self.run = self.engine.store.save(replace(self.run, order=replace(self.run.order, strategy=chosen)))
