@@ -42,8 +42,8 @@ def choose(
         BadInput: What was chosen can't be taken by itself.
     """
     store.show(proposal_id, visible=view.visible)
-    _, noted = fit(store, view.root, proposal_id)
-    selection = store.select(proposal_id, digest, files=files, hunks=hunks, noted=noted)
+    current, noted = _held(store, view.root, proposal_id)
+    selection = store.select(proposal_id, digest, files=files, hunks=hunks, noted=noted, current=current)
     return replace(selection, draft=sight.marked(selection.draft, view.visible))
 
 
@@ -62,17 +62,7 @@ def fit(store: Proposals, root: Path, proposal_id: str) -> tuple[Proposal, dict[
         NotFound: There is no such proposal.
         ConflictError: A block was edited by hand.
     """
-    found = store.show(proposal_id)
-    held = store.drawings.get(proposal_id)
-    current = _look(root, found, held)
-    if store.drawings.follow(proposal_id, current):
-        held = store.drawings.get(proposal_id)
-    noted: dict[NotePath, bytes] = {}
-    for path, shown in held.items():
-        raw = current.get(path)
-        if raw is not None:
-            noted[path] = raw
-            current[path] = rendering.withdraw(raw, shown)
+    current, noted = _held(store, root, proposal_id)
     return store.rebase(proposal_id, current), noted
 
 
@@ -101,6 +91,22 @@ def blocks_removed(store: Proposals, root: Path, proposal_id: str) -> Draft:
         if settled and file.path in noted:
             made.append(rendering.removal(file, noted[file.path], settled))
     return Draft(files=tuple(one for one in made if one.before != one.after))
+
+
+def _held(store: Proposals, root: Path, proposal_id: str) -> tuple[dict[NotePath, bytes | None], dict[NotePath, bytes]]:
+    """Read what a proposal's files hold without its own blocks, and what the notes hold that have such."""
+    found = store.show(proposal_id)
+    held = store.drawings.get(proposal_id)
+    current = _look(root, found, held)
+    if store.drawings.follow(proposal_id, current):
+        held = store.drawings.get(proposal_id)
+    noted: dict[NotePath, bytes] = {}
+    for path, shown in held.items():
+        raw = current.get(path)
+        if raw is not None:
+            noted[path] = raw
+            current[path] = rendering.withdraw(raw, shown)
+    return current, noted
 
 
 def _look(root: Path, proposal: Proposal, shown: Collection[NotePath]) -> dict[NotePath, bytes | None]:

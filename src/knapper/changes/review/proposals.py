@@ -4,6 +4,7 @@ One SQLite file a vault, outside of it; what is accepted goes through `select`, 
 """
 
 import secrets
+import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -118,8 +119,7 @@ class Proposals:
         """
         with self._ledger.writing() as database:
             found = self._reader.get(database, proposal_id)
-            moved = staleness.moved(found, current)
-            return settling.keep(database, found, moved) if moved else found
+            return _fitted(database, found, current)
 
     def select(
         self,
@@ -129,6 +129,7 @@ class Proposals:
         files: Collection[str] = (),
         hunks: Collection[str] = (),
         noted: Mapping[NotePath, bytes] | None = None,
+        current: Mapping[NotePath, bytes | None] | None = None,
     ) -> Selection:
         """Take what is to be accepted: the files and hunks that are named, or all that fits where none is.
 
@@ -138,6 +139,7 @@ class Proposals:
             files: Paths.
             hunks: Ids such as ``2.1``.
             noted: What notes hold that have blocks of this proposal.
+            current: As for `rebase`, to which it is fitted first, whatever others said of the files meanwhile.
 
         Raises:
             NotFound: There is no such proposal, file or hunk.
@@ -146,7 +148,7 @@ class Proposals:
         """
         self._expire()
         with self._ledger.writing() as database:
-            found = self._reader.get(database, proposal_id)
+            found = _fitted(database, self._reader.get(database, proposal_id), current or {})
             choices.check_open(found)
             settling.check_shown(found, digest)
             part = bool(files or hunks)
@@ -251,3 +253,8 @@ def open_proposals(folder: Path, *, clock: Callable[[], datetime] | None = None)
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _fitted(database: sqlite3.Connection, proposal: Proposal, current: Mapping[NotePath, bytes | None]) -> Proposal:
+    moved = staleness.moved(proposal, current)
+    return settling.keep(database, proposal, moved) if moved else proposal
