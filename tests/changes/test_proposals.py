@@ -318,7 +318,9 @@ def test_moves_that_share_a_link_go_together(store: Proposals) -> None:
 
     with pytest.raises(BadInput, match=r"goes together with all of 'b\.md'"):
         store.select(made.id, made.digest, files=["a.md"])
-    assert len(store.select(made.id, made.digest, files=["a.md", "b.md"]).draft.files) == 3
+    selection = store.select(made.id, made.digest, files=["a.md", "b.md"])
+    assert len(selection.draft.files) == 3
+    store.abandon(selection)
     stale = store.rebase(made.id, {NotePath("l.md"): b"other\n"})
     assert stale.status == "stale"
 

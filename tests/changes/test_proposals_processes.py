@@ -226,3 +226,20 @@ def test_a_lost_text_is_told(tmp_path: Path) -> None:
         own.show(made.id)
     assert own.find().total == 1
     own.shut()
+
+
+def test_who_looks_while_a_part_is_being_applied_calls_nothing_stale(
+    root: Path, state: State, store: Proposals
+) -> None:
+    write(root, NotePath("a.md"), BEFORE)
+    made = propose(store, edit("a.md", BEFORE, AFTER))
+    selection = store.select(made.id, made.digest, hunks=["1.1"])
+    change = waiting.do(state, selection)
+    seen = store.rebase(made.id, waiting.look(root, made))
+
+    settled = store.mark_accepted(selection, change)
+
+    assert seen.status == "open"
+    assert not any(one.stale for one in (*seen.files[0].hunks, *settled.files[0].hunks))
+    waiting.accept(state, store, settled)
+    assert (root / "a.md").read_bytes() == AFTER

@@ -12,6 +12,7 @@ from knapper.changes.drafts import Cause, Draft, FileDraft
 from knapper.changes.review.choices import Selection
 from knapper.changes.review.proposal_records import Proposal
 from knapper.changes.review.proposals import Proposals
+from knapper.errors import KnapError
 from knapper.vault.paths import NotePath
 
 META = Meta(client="agent", run="run-1", reason="tidy up")
@@ -91,4 +92,9 @@ def accept(
     """Fit, select, apply and mark."""
     now = store.rebase(proposal.id, look(state.root, proposal))
     selection = store.select(proposal.id, now.digest, files=files, hunks=hunks)
-    return store.mark_accepted(selection, do(state, selection))
+    try:
+        change = do(state, selection)
+    except KnapError:
+        store.abandon(selection)
+        raise
+    return store.mark_accepted(selection, change)

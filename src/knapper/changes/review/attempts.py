@@ -31,6 +31,12 @@ def note(database: sqlite3.Connection, selection: Selection, plain: Draft, at: s
     )
 
 
+def is_going_on(database: sqlite3.Connection, proposal_id: str, since: str) -> bool:
+    """Tell whether something of a proposal is being applied, and was begun after *since*."""
+    sql = "SELECT 1 FROM acceptances WHERE proposal = ? AND change IS NULL AND at > ?"
+    return database.execute(sql, (proposal_id, since)).fetchone() is not None
+
+
 def made(database: sqlite3.Connection, proposal_id: str, change_id: str) -> None:
     """Note a change that took something over by accepting blocks in a note, where there was nothing to attempt."""
     database.execute(

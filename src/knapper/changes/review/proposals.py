@@ -38,6 +38,8 @@ from knapper.vault.paths import NotePath
 
 FILE = "proposals.db"
 LIMIT = 20
+_APPLYING_S = 60
+"""How long an acceptance may take; after that its process was killed, most likely."""
 _LOST_H = 24
 """Hours after which an attempt to accept, of which the journal knows nothing, was surely never made."""
 
@@ -109,6 +111,8 @@ class Proposals:
     def rebase(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> Proposal:
         """Fit what is open to the files as they are now, and note what is stale.
 
+        While a part is being applied nothing is: what files hold then is neither what they held nor what they will.
+
         Args:
             proposal_id: Which.
             current: What files hold, None for those that aren't there; of others nothing is known. A moved file's
@@ -119,7 +123,9 @@ class Proposals:
         """
         with self._ledger.writing() as database:
             found = self._reader.get(database, proposal_id)
-            return _fitted(database, found, current)
+            since = proposal_rows.moment(self._clock() - timedelta(seconds=_APPLYING_S))
+            is_applied = attempts.is_going_on(database, proposal_id, since)
+            return found if is_applied else _fitted(database, found, current)
 
     def select(
         self,
