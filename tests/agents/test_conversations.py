@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-from knapper.agents import live
+from knapper.agents import live, models, names
 from knapper.agents.chat import Chat
 from knapper.agents.conversations import MAX_CHARS, Conversations, Said
 from knapper.agents.events import Done, Event, Text
@@ -69,6 +69,18 @@ def test_each_note_has_its_session_and_any_spelling_finds_it(talks: Conversation
     assert talks.route("  ").id == none.id
 
 
+def test_a_model_that_writes_halves_of_characters_is_answered_kept_and_asked_again(talks: Conversations) -> None:
+    session = talks.route("A.md").id
+    replies = [Reply(parts=["Smile \ud83d", "\ude00, half \ud83d."]), Reply(parts=["Again."])]
+    with protocol.serving(*replies) as server:
+        chat = scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))
+        first, second = say(talks, chat, session, "one"), say(talks, chat, session, "two")
+
+    assert scripted.done(first).answer == "Smile \U0001f600, half \ufffd."
+    assert scripted.done(second).answer == "Again."
+    assert [turn.outcome["state"] for turn in talks.store.turns(session)] == ["complete", "complete"]
+
+
 def test_a_note_that_is_not_there_has_a_session_by_its_path(talks: Conversations) -> None:
     assert talks.route("Nowhere.md").id == talks.route("Nowhere.md").id
     assert talks.route("../../etc/passwd").id != talks.route("Nowhere.md").id
@@ -125,7 +137,6 @@ def test_what_cannot_be_answered_is_refused_before_anything_is_kept(talks: Conve
 def test_a_failed_turn_is_kept_and_the_session_goes_on(talks: Conversations) -> None:
     session = talks.route(None).id
     with protocol.serving(Reply(status=500), Reply(parts=["Better."])) as server:
-        from knapper.agents import models, names  # noqa: PLC0415
         from knapper.agents.models import Patience  # noqa: PLC0415
 
         wanted = [names.parse(f"tiny@{server.base_url}")]
@@ -169,8 +180,6 @@ def test_a_session_that_stays_busy_refuses(talks: Conversations) -> None:
             await asyncio.wait([first])
 
     with protocol.serving(Reply(parts=["a", "b"], hang_s=20)) as server:
-        from knapper.agents import models, names  # noqa: PLC0415
-
         asyncio.run(clash(scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))))
 
     assert [turn.outcome["state"] for turn in talks.store.turns(session)] == ["cancelled"]
@@ -302,8 +311,6 @@ def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> N
         return turn.events
 
     with protocol.serving(Reply(parts=["Half ", "never"], hang_s=20)) as server:
-        from knapper.agents import models, names  # noqa: PLC0415
-
         chat = scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))
         events = asyncio.run(stop(chat))
 
@@ -361,8 +368,6 @@ def test_shutting_down_keeps_what_there_is(talks: Conversations) -> None:
         await turns.shut()
 
     with protocol.serving(Reply(parts=["Half ", "never"], hang_s=20)) as server:
-        from knapper.agents import models, names  # noqa: PLC0415
-
         asyncio.run(shut(scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))))
 
     assert [turn.outcome["answer"] for turn in talks.store.turns(session)] == ["Half "]

@@ -13,8 +13,15 @@ def joined(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def mend(said: ModelResponse) -> None:
+    """Mend the texts of a reply that was streamed, where it stands: what is asked next holds it."""
+    for part in said.parts:
+        if isinstance(part, TextPart | ThinkingPart):
+            part.content = joined(part.content)
+
+
 class Whole(WrapperModel):
-    """Ask a model, and mend the texts of its replies; streams are passed on as they are."""
+    """Ask a model, and mend the texts of its replies; streams are passed on as they are, and are mended by `mend`."""
 
     async def request(
         self,

@@ -14,7 +14,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import deltas, repair
+from knapper.agents import deltas, halves, repair
 from knapper.agents.events import Event, ToolCall, ToolResult
 from knapper.agents.repair import Schema
 from knapper.agents.synthetic import GET_CONTINUATION
@@ -84,6 +84,7 @@ async def carry_out(work: Work, progress: Progress, usage: RunUsage, tell: Calla
             elif Agent.is_call_tools_node(node) and node.model_response.tool_calls:
                 if _is_over(node, work, progress):
                     return "rounds"
+                halves.mend(node.model_response)
                 await _call(node, run, work, tell)
     return "said"
 
@@ -93,7 +94,7 @@ async def _reply(node: ModelRequestNode[Box, str], run: AgentRun[Box, str], prog
     async with node.stream(run.ctx) as stream:
         async for event in stream:
             said += deltas.text(event)
-    progress.text = said.strip() or progress.text
+    progress.text = halves.joined(said).strip() or progress.text
 
 
 def _is_over(node: CallToolsNode[Box, str], work: Work, progress: Progress) -> bool:

@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import citations, compaction, defusing, deltas, failures, mending, prompting, toolset, usage
+from knapper.agents import citations, compaction, defusing, deltas, failures, halves, mending, prompting, toolset, usage
 from knapper.agents.chat import Chat, Message, Tell
 from knapper.agents.citations import Checked
 from knapper.agents.events import Done, Error, Event, State, Text, ToolCall, ToolResult
@@ -154,11 +154,12 @@ class Turn:
                 added = deltas.text(event)
                 if added:
                     self._said[-1] += added
-                    self._tell(Text(text=added, step=len(self._said)))
+                    self._tell(Text(text=halves.joined(added), step=len(self._said)))
         self._tell(usage.event(self.spent))
 
     async def _call(self, node: CallToolsNode[Workbench, str], run: AgentRun[Workbench, str]) -> bool:
         """Answer the model's calls; tells whether the turn ends here."""
+        halves.mend(node.model_response)
         if self._is_over(node):
             self.state = "limit"
             return True
@@ -209,6 +210,7 @@ class Turn:
         said = next((one for one in reversed(self._said) if one.strip()), "")
         if self.state == "asked" and self._bench.question and not said:
             said = self._bench.question.question
+        said = halves.joined(said)
         return said + LIMIT_REACHED if self.state == "limit" else said
 
     def _fail(self, error: KnapError, *, limit: bool) -> None:
