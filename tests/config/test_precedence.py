@@ -167,3 +167,12 @@ def test_references_in_an_env_file_stay_text(config_file: Path, monkeypatch: pyt
 
     assert settings.model.name == "${SECRET_OF_ANOTHER}"
     assert origin(settings, "model.name").source == f"KNAP_MODEL in {config_file.with_name('.env')}:3"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"), [("false", False), ("true", True), ('"off"', False), ('"No"', False), ('"yes"', True)]
+)
+def test_a_switch_may_be_said_as_toml_says_it(config_file: Path, said: str, *, expected: bool) -> None:
+    config_file.write_text(f"[runs]\ncode_mode = {said}\n", encoding="utf-8")
+
+    assert config.load({}).runs.code_mode is expected

@@ -10,6 +10,12 @@ from knapper.config.setting import Setting, Value
 from knapper.errors import SetupError
 
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
+_ON = ("on", "yes")
+_OFF = ("off", "no")
+_SWITCHED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("true", "yes", "on"), _ON),
+    **dict.fromkeys(("false", "no", "off"), _OFF),
+}
 _WANTED = {
     "text": "a text",
     "path": "a path",
@@ -35,6 +41,8 @@ def check(setting: Setting, raw: object, *, place: str, base: Path) -> Value:
         value = _count(setting, raw)
     elif setting.kind == "texts":
         value = _texts(setting, raw)
+    elif setting.kind == "choice" and str(raw).strip().casefold() in _SWITCHED:
+        value = _switch(setting, str(raw).strip().casefold())
     elif isinstance(raw, str) and "\0" not in raw:
         value = _text(setting, raw.strip(), base)
     if value is None:
@@ -88,6 +96,11 @@ def _text(setting: Setting, raw: str, base: Path) -> str | None:
     if setting.kind == "path":
         return str(expand(raw, base)) if raw else None
     return raw
+
+
+def _switch(setting: Setting, said: str) -> str | None:
+    """Take ``true`` and ``no`` for what a setting calls them."""
+    return next((word for word in _SWITCHED[said] if word in setting.choices), None)
 
 
 def _count(setting: Setting, raw: object) -> int | None:
