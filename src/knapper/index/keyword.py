@@ -47,7 +47,7 @@ class Keywords:
         if not match:
             return {}
         only = _restrict(connection, allowed, shift=schema.CHUNK_BITS)
-        if not include_log:
+        if not include_log and connection.execute(f"{schema.LOGGED} LIMIT 1").fetchone():
             only += f" AND rowid NOT IN ({schema.LOGGED})"
         score = f"-bm25(chunk_words, {_CHUNK_COLUMNS})"
         return _scores(connection, "chunk_words", score, f"chunk_words MATCH ?{only}", (match, limit))

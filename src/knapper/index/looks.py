@@ -84,7 +84,7 @@ class SqliteLook:
 
     def note(self, chunk_id: int) -> int:
         """Read it from the chunk's id."""
-        return schema.file_of(chunk_id)
+        return chunk_id >> schema.CHUNK_BITS
 
     def first(self, note: int) -> int | None:
         """Take the first text; properties only where there is none, and what the program logged never."""

@@ -24,7 +24,7 @@ def of(connection: sqlite3.Connection, text: str, files: Sequence[int]) -> dict[
     found: dict[int, Place] = dict.fromkeys(files, "content")
     for place, columns in _COLUMNS.items() if words else ():
         rows = connection.execute(
-            "SELECT rowid FROM title_words WHERE title_words MATCH ? AND rowid IN (SELECT value FROM json_each(?))",
+            "SELECT rowid FROM title_words WHERE title_words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
             (f"{{{columns}}} : ({words})", json.dumps(list(files))),
         )
         found.update((int(i), place) for (i,) in rows)

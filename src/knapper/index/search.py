@@ -143,8 +143,9 @@ class Searcher:
 
     def _hits(self, look: Look, question: Question, chunks: Joined, names: Mapping[int, float]) -> list[Hit]:
         by_note: defaultdict[int, list[int]] = defaultdict(list)
+        note_of = look.note
         for chunk in chunks.scores:
-            by_note[look.note(chunk)].append(chunk)
+            by_note[note_of(chunk)].append(chunk)
         scored = {note: [chunks.scores[chunk] for chunk in held] for note, held in by_note.items()}
         notes = fuse.notes(scored, names, self._weights)
         best = heapq.nsmallest(question.limit, notes, key=lambda note: (-notes[note], note))
