@@ -9,10 +9,13 @@ from knapper.tools.context import Context
 def of_notes(context: Context) -> str:
     """Give a hash of the names and hashes of all notes that the client sees, as the index knows them.
 
-    What a search didn't find, it won't find as long as this stays the same.
+    What a search didn't find, it won't find as long as this stays the same. Who takes something in at the same moment
+    is waited for: an index that lacks a note would say that nothing has changed.
+
+    Raises:
+        ConflictError: Another process has been writing the index for a minute.
     """
-    _ = context.freshen(meaning=False)
+    context.index.catch_up()
     visible = context.view.visible
-    _ = context.freshen(meaning=False)
     seen = [[path, one] for path, target, one in context.index.store.hashes() if visible(path) and visible(target)]
     return f"sha256:{hashlib.sha256(json.dumps(seen).encode()).hexdigest()}"
