@@ -15,7 +15,9 @@ def of_notes(context: Context) -> str:
     Raises:
         ConflictError: Another process has been writing the index for a minute.
     """
-    context.index.catch_up()
+    seen = context.freshen(meaning=False)
+    if seen.stale or seen.incomplete or seen.unchecked:
+        context.index.catch_up()
     visible = context.view.visible
-    seen = [[path, one] for path, target, one in context.index.store.hashes() if visible(path) and visible(target)]
-    return f"sha256:{hashlib.sha256(json.dumps(seen).encode()).hexdigest()}"
+    notes = [[path, one] for path, target, one in context.index.store.hashes() if visible(path) and visible(target)]
+    return f"sha256:{hashlib.sha256(json.dumps(notes).encode()).hexdigest()}"
