@@ -61,7 +61,7 @@ def test_the_model_chooses_the_strategy_where_none_is_named(make: Make) -> None:
 
 
 def test_parts_are_done_side_by_side_up_to_the_limit(make: Make) -> None:
-    waits = dict.fromkeys(("alpha", "beta", "gamma"), 0.4)
+    waits: dict[str, float] = dict.fromkeys(("alpha", "beta", "gamma"), 0.4)
     together, apart = make(Brain(plans=THREE, wait_s=waits)), make(Brain(plans=THREE, wait_s=waits))
 
     _ = together.run("T")
