@@ -1,11 +1,14 @@
 """A second process reads the same as this one."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from knapper.index import reader, reading
+from knapper.index.chunks import Chunk
+from knapper.index.records import Record
 from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
@@ -31,12 +34,16 @@ def test_another_process_reads_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     view, batches = world(tmp_path / "v")
     expected = here(view, batches)
 
-    def refuse(_: View, stat: FileStat) -> None:
-        pytest.fail(f"{stat.path} was read here")
+    read, ours = reading.read, list[str]()
 
-    monkeypatch.setattr(reading, "read", refuse)
+    def note(view: View, stat: FileStat) -> tuple[Record, Sequence[Chunk]]:
+        ours.append(stat.path)
+        return read(view, stat)
+
+    monkeypatch.setattr(reading, "read", note)
     found = list(reader.read(view, batches, many=1))
 
+    assert ours == [stat.path for stat in batches[0]]
     assert [len(batch) for batch in found] == [3, 3, 1]
     assert plain(found) == expected
 

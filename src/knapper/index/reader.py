@@ -7,7 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from knapper.index import reading
 from knapper.index.chunks import Chunk
@@ -27,13 +27,13 @@ def read(view: View, batches: Sequence[Sequence[FileStat]], *, many: int = MANY)
     Args:
         view: The vault.
         batches: As the walk saw the files.
-        many: From how many files on a second process reads; what that doesn't manage is read here.
+        many: From how many files on a second process reads; what that doesn't manage is read here, and so is the first
+            batch, for starting takes as long.
     """
-    done = 0
-    if sum(map(len, batches)) >= many and (os.cpu_count() or 1) > 1:
-        for batch in _read_apart(view, batches):
-            done += 1
-            yield batch
+    if sum(map(len, batches)) < many or (os.cpu_count() or 1) < 2:
+        done = 0
+    else:
+        done = yield from _read_apart(view, batches)
     for stats in batches[done:]:
         yield _read_here(view, stats)
 
@@ -42,29 +42,47 @@ def _read_here(view: View, stats: Sequence[FileStat]) -> Batch:
     return [reading.read(view, stat) for stat in stats]
 
 
-def _read_apart(view: View, batches: Sequence[Sequence[FileStat]]) -> Iterator[Batch]:
-    """Yield batches until all are read or the other process fails, whatever the cause."""
+def _read_apart(view: View, batches: Sequence[Sequence[FileStat]]) -> Generator[Batch, None, int]:
+    """Read the first batch here while another process starts, and the others there; tell how many were read.
+
+    Those that it doesn't manage are left out, whatever the cause.
+    """
     if not sys.executable or getattr(sys, "frozen", False):  # then it isn't Python that would be started
-        return
+        return 0
     command = [sys.executable, "-P", "-m", __name__]  # -P: never import what lies in the current folder
     try:
         process = subprocess.Popen(  # noqa: S603 - this Python, constant arguments
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
     except OSError:
-        return
+        return 0
+    done = 0
     with process:
         try:
-            if process.stdin is None or process.stdout is None:
-                return
-            pickle.dump((view, batches), process.stdin)
-            process.stdin.close()
-            for _ in batches:
-                yield pickle.load(process.stdout)  # noqa: S301 - written by the process that was started above
+            first, rest = _read_here(view, batches[0]), batches[1:]
+            asked = _ask(process, view, rest)
+            done += 1
+            yield first
+            while asked and process.stdout and done < len(batches):
+                batch = pickle.load(process.stdout)  # noqa: S301 - written by the process that was started above
+                done += 1
+                yield batch
         except (OSError, EOFError, pickle.UnpicklingError):
-            return
+            return done
         finally:
             process.kill()
+    return done
+
+
+def _ask(process: subprocess.Popen[bytes], view: View, batches: Sequence[Sequence[FileStat]]) -> bool:
+    """Tell a process what to read; false where it has ended already."""
+    try:
+        if process.stdin is not None:
+            pickle.dump((view, batches), process.stdin)
+            process.stdin.close()
+    except OSError:
+        return False
+    return True
 
 
 def _answer() -> None:

@@ -13,7 +13,8 @@ CREATE TABLE IF NOT EXISTS blobs (
     content BLOB NOT NULL
 ) WITHOUT ROWID;
 """
-_LEVEL = 6
+_LEVEL = 3
+"""Takes two thirds of the time of the usual one, for a twentieth more room."""
 _FAST_LEVEL = 1
 _LARGE_BYTES = 1024 * 1024
 
