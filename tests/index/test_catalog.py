@@ -106,6 +106,18 @@ def test_numbers_are_sorted_as_numbers_and_before_texts(engine: Engine) -> None:
     ]
 
 
+def test_an_order_that_is_remembered_follows_changes_and_keeps_to_who_asks(engine: Engine) -> None:
+    by, notes = Order(by="property", name="N"), Filter(kinds=("note",))
+    before = found(engine, notes, by)
+    seen = found(engine, replace(notes, policy=Policy(hidden=("b.md",))), by)
+    (engine.view.root / "b.md").write_text("---\nN: 0\n---\nnow the first\n", encoding="utf-8")
+    engine.refresh()
+
+    assert before[0] == "a.md"
+    assert "b.md" not in seen
+    assert found(engine, notes, by)[0] == "b.md"
+
+
 def test_tags_count_notes_in_the_spelling_that_most_use(engine: Engine) -> None:
     counts = engine.catalog.tag_counts(Filter())
     guest = engine.catalog.tag_counts(Filter(policy=Policy(hidden=("b.md",))), prefix="one")

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
@@ -14,6 +15,7 @@ from knapper.index.filters import Filter
 from knapper.index.folder_counts import FolderCount
 from knapper.index.graph import Graph
 from knapper.index.places import Place
+from knapper.index.remembered import Remembered
 from knapper.index.sight import is_open
 from knapper.index.store import Store
 from knapper.index.tag_counts import TagCounts
@@ -23,6 +25,8 @@ from knapper.vault.paths import NotePath
 
 By = Literal["path", "title", "created", "modified", "size", "property"]
 _LARGEST = 2**62
+_SORTS = 4
+"""Orders by a property that are remembered, since who reads one page of it reads the next."""
 _COLUMNS = "id, path, target, title, kind, size, mtime_ns, hash, created, modified, properties"
 _SORTED: Mapping[By, str] = {
     "path": "f.path {way}",
@@ -104,6 +108,7 @@ class Catalog:
         self._graph = graph
         self._allowed = allowed
         self._by_rules = by_rules
+        self._sorted: Remembered[Sequence[int]] = Remembered(_SORTS)
 
     def find(self, wanted: Stretch) -> Listing:
         """Give a stretch of the files that pass, and how many pass: all filters in one query."""
@@ -181,29 +186,42 @@ class Catalog:
 
     def _ids(self, connection: sqlite3.Connection, wanted: Stretch) -> tuple[list[int], int]:
         """Give the stretch's ids, and how many files pass."""
-        where = self._by_rules(wanted.where)
-        is_few = conditions.is_narrow(where) or wanted.among is not None
-        whole, counted, parameters, fewer = _sql(wanted, is_few=is_few)
+        where, order = self._by_rules(wanted.where), wanted.order
         limit, offset = wanted.limit, min(wanted.offset, _LARGEST)
+        if order.by == "property" and wanted.among is None:
+            ids = self._sorted.get(
+                connection, f"{order!r}|{where.cache_key}", lambda: array("q", self._all(connection, wanted, where))
+            )
+            return list(ids[offset : offset + limit]), len(ids)
         if is_open(where):
+            whole, counted, parameters, fewer = _sql(wanted, is_few=_is_few(wanted, where))
             total = connection.execute(f"SELECT COUNT(*) {counted}", fewer).fetchone()[0]
             page = connection.execute(f"SELECT f.id {whole} LIMIT ? OFFSET ?", (*parameters, limit, offset))
             return [int(i) for (i,) in page], int(total)
+        ids = self._all(connection, wanted, where)
+        return ids[offset : offset + limit], len(ids)
+
+    def _all(self, connection: sqlite3.Connection, wanted: Stretch, where: Filter) -> list[int]:
+        """Give the ids of all files that pass, in order."""
+        is_few = _is_few(wanted, where)
+        whole, _, parameters, _ = _sql(wanted, is_few=is_few)
         if is_few:  # each is looked at by itself, so that it costs only as much as there are
             rows = connection.execute(f"SELECT f.id, f.path, f.target {whole}", parameters)
             shows = self._allowed.sight.of(where)
-            ids = [int(i) for i, path, target in rows if shows(path, target)]
-        else:
-            mask = self._allowed.mask(connection, Filter(policy=where.policy, ignore=where.ignore))
-            rows = connection.execute(f"SELECT f.id {whole}", parameters)
-            ids = [int(i) for (i,) in rows if mask is None or mask[i]]
-        return ids[offset : offset + limit], len(ids)
+            return [int(i) for i, path, target in rows if shows(path, target)]
+        mask = self._allowed.mask(connection, Filter(policy=where.policy, ignore=where.ignore))
+        rows = connection.execute(f"SELECT f.id {whole}", parameters)
+        return [int(i) for (i,) in rows if mask is None or mask[i]]
 
     def _condition(self, connection: sqlite3.Connection, where: Filter) -> tuple[str, list[str]]:
         wanted = self._by_rules(where)
         condition, parameters = conditions.select(wanted)
         shows = self._allowed.sight.teach(connection, wanted)
         return f"{condition} AND {shows}" if shows else condition, parameters
+
+
+def _is_few(wanted: Stretch, where: Filter) -> bool:
+    return conditions.is_narrow(where) or wanted.among is not None
 
 
 def _sql(wanted: Stretch, *, is_few: bool) -> tuple[str, str, list[str], list[str]]:
