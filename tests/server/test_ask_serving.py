@@ -1,6 +1,9 @@
 """`knap serve` with a model on loopback, as a process of its own: tasks of several agents."""
 
 import json
+import signal
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,38 @@ def test_a_question_outlives_the_server_and_its_session_has_the_turn(vault: Path
     assert "It snows" in json.dumps(proposal)
     assert "The person answers: North" in json.dumps(model.asked)
     assert "zebras" not in "\n".join([*server.printed, *again.printed])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_a_question_outlives_a_server_that_is_killed_right_after_the_answer(vault: Path, own_home: Path) -> None:
+    hanging = Reply(parts=["Well", "…"], hang_s=60)
+    replies = (Reply(parts=tasks.ASK), hanging, Reply(parts=tasks.SELECT), Reply(parts=tasks.EDIT))
+    with protocol.serving(*replies) as model:
+        config = f'[model]\nname = "tiny@{model.base_url}"\n'
+        with servers.serving(vault, home=own_home, config=config) as server, server.client(timeout_s=60) as client:
+            asked = client.post("/ask", json=ORDER).json()
+            answer = {"run_id": asked["run_id"], "answer": "North"}
+            with client.stream("POST", "/ask/stream", json=answer):
+                _wait_until_asked(model, 2)
+                goes_on = client.get("/ask/waiting").json()["results"]
+                _ = server.stop(signal.SIGKILL)
+        with servers.serving(vault, home=own_home, config=config) as again, again.client(timeout_s=60) as client:
+            waits = client.get("/ask/waiting").json()["results"]
+            done = client.post("/ask", json={**answer, "answer": "South"}).json()
+            left = client.get("/ask/waiting").json()["results"]
+            _ = again.stop()
+
+    assert goes_on == []
+    assert [one["run_id"] for one in waits] == [asked["run_id"]]
+    assert (done["state"], len(done["proposals"]), left) == ("complete", 1, [])
+    assert "The person answers: South" in json.dumps(model.asked[-2])
+    assert "The person answers: North" not in json.dumps(model.asked[-2])
+
+
+def _wait_until_asked(model: protocol.Server, times: int) -> None:
+    deadline = time.monotonic() + 30
+    while len(model.asked) < times and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def test_a_signal_ends_tasks_in_good_order(vault: Path, own_home: Path) -> None:

@@ -13,7 +13,7 @@ from knapper.agents.pipeline.orchestrator import OrchestratorSettings
 from knapper.agents.pipeline.pipeline import Run
 from knapper.agents.pipeline.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.pipeline.requests import Request
-from knapper.agents.pipeline.runs import PausedRun, open_runs
+from knapper.agents.pipeline.runs import PausedRun, Runs, open_runs
 from knapper.agents.presets import AgentToggles, Preset, open_presets
 from knapper.agents.scopes import ContextScopeConfig, EditRules
 from knapper.agents.sessions.records import Exchange
@@ -301,19 +301,38 @@ def test_a_turn_is_kept_and_paid_for(vault: opened.Opener, tmp_path: Path) -> No
     assert made.meter.of_run(request.run_id).tokens == outcome.usage["total_tokens"]
 
 
-def test_waiting_runs_are_taken_once_and_only_by_whom_they_may(tmp_path: Path) -> None:
-    kept = open_runs(tmp_path, lambda: NOW)
+def test_a_waiting_run_is_held_by_one_who_may_until_it_has_ended(tmp_path: Path) -> None:
+    kept, elsewhere = open_runs(tmp_path, lambda: NOW), open_runs(tmp_path, lambda: NOW)
     for name, client in (("r1", "mcp"), ("r2", "http")):
         kept.pause(PausedRun(id=name, client=client, at=NOW, question={"question": "?"}, request={}, state={}))
 
+    async def hold(runs: Runs, run_id: str, client: str) -> None:
+        async with runs.hold(run_id, client) as run:
+            assert run.question == {"question": "?"}
+            assert [one.id for one in elsewhere.list()] == ["r2"]
+            with pytest.raises(NotFound):
+                _ = elsewhere.find(run_id)
+            with pytest.raises(NotFound):
+                async with elsewhere.hold(run_id):
+                    pass
+
     assert [one.id for one in kept.list("mcp")] == ["r1"]
     with pytest.raises(NotFound):
-        _ = kept.take("r1", "http")
-    assert kept.take("r1", "mcp").question == {"question": "?"}
+        asyncio.run(hold(kept, "r1", "http"))
+    asyncio.run(hold(kept, "r1", "mcp"))
+    assert sorted(one.id for one in elsewhere.list()) == ["r1", "r2"]
+    asyncio.run(_end(kept, "r1"))
+    assert [one.id for one in elsewhere.list()] == ["r2"]
+    assert not list((tmp_path / "asked").iterdir())
     with pytest.raises(NotFound):
-        _ = kept.take("r1", "mcp")
-    assert kept.take("r2").client == "http"
-    kept.shut()
+        asyncio.run(hold(kept, "r1", ""))
+    for runs_ in (kept, elsewhere):
+        runs_.shut()
+
+
+async def _end(kept: Runs, run_id: str) -> None:
+    async with kept.hold(run_id):
+        kept.end(run_id)
 
 
 def test_runs_that_waited_for_too_long_go(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ class Answering:
     wait_s: float = locks.WAIT_S
     owner: str = ""
     """On whose behalf runs wait; empty for whom the vault is opened for."""
+    stops: Callable[[], bool] = lambda: False
+    """Tells whether whatever goes on is being stopped: a question whose answer that cuts short waits again."""
 
     async def ask(self, request: Request, context: Context, tell: Tell) -> Outcome:
         """Do a task, and keep the turn in its session, if it has one.
@@ -63,7 +65,7 @@ class Answering:
     ) -> Outcome:
         """Go on with a run that asked something; a person may go on with any, others with their own.
 
-        Where it fails, or reaches a limit, it waits again, as it did.
+        Where it fails, reaches a limit or is killed, it waits again, as it did.
 
         Args:
             run_id: The run's.
@@ -79,16 +81,12 @@ class Answering:
         if not answer.strip():
             raise BadInput("the answer is empty", hint="say something")
         grants = by or context.writer.grants
-        paused = await asyncio.to_thread(self.runs.take, run_id, "" if grants.is_person else grants.client)
-        try:
+        async with self.runs.hold(run_id, "" if grants.is_person else grants.client) as paused:
             request = await asyncio.to_thread(self._placed, requests.of(paused.request))
             async with self._held(request.session_id):
                 history = await asyncio.to_thread(self._history, request, context)
                 going = Going(history=history, state=frozen.read(paused.state), answer=answer)
-                return await self._carry_out(request, context, going, tell, paused)
-        except KnapError:
-            await asyncio.to_thread(self.runs.pause, paused)
-            raise
+                return await self._carry_out(request, context, going, tell)
 
     @asynccontextmanager
     async def _held(self, session_id: str) -> AsyncGenerator[None]:
@@ -114,20 +112,23 @@ class Answering:
         turns = self.store.turns(request.session_id)
         return histories.messages(turns, request.chat_history_length, histories.fates(context.writer.proposals))
 
-    async def _carry_out(
-        self, request: Request, context: Context, going: Going, tell: Tell, paused: PausedRun | None = None
-    ) -> Outcome:
+    async def _carry_out(self, request: Request, context: Context, going: Going, tell: Tell) -> Outcome:
         agents = self.agents
         if self.meter:
             agents = replace(agents, limits=self.meter.allow(request.run_id))
         run = Run(agents, context, request, going)
+        is_over = False
         try:
             await run.run(tell)
+            is_over = run.state == "complete"
+        except asyncio.CancelledError:
+            is_over = not self.stops()
+            raise
         finally:  # also where the task is cancelled
             outcome = await asyncio.shield(asyncio.to_thread(run.outcome))
             await asyncio.shield(asyncio.to_thread(self._keep, run, context, outcome))
-            if paused is not None and outcome.state in {"failed", "limit"}:
-                await asyncio.shield(asyncio.to_thread(self.runs.pause, paused))
+            if is_over and going.state is not None:
+                await asyncio.shield(asyncio.to_thread(self.runs.end, request.run_id))
             tell(outcome)
         return outcome
 

@@ -1,12 +1,16 @@
 """Keep runs that wait for a person's answer, so that they go on after a restart and from another surface."""
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from filelock import FileLock, Timeout
+
+from knapper.agents.sessions import locks
 from knapper.changes.disk.ledger import Ledger, open_ledger
 from knapper.errors import NotFound
 from knapper.vault.outline import JSONValue
@@ -14,6 +18,10 @@ from knapper.vault.outline import JSONValue
 FILE: Final = "paused.db"
 VERSION: Final = 1
 KEPT_DAYS: Final = 30
+FOLDER: Final = "asked"
+"""Holds a lock for each run that goes on, beside the file."""
+_PATIENCE_S: Final = 0.3
+"""Whoever looks whether a run goes on holds it for a moment, too."""
 _SCHEMA: Final = """
 CREATE TABLE paused (
     id TEXT PRIMARY KEY,
@@ -48,6 +56,7 @@ class Runs:
         """Wrap an open file; `open_runs` makes one."""
         self._ledger = own
         self._now = now
+        self._folder = own.path.parent / FOLDER
 
     def pause(self, run: PausedRun) -> None:
         """Keep a run; what waited for too long goes."""
@@ -66,38 +75,81 @@ class Runs:
         Raises:
             NotFound: No such run waits (code ``no_run``).
         """
-        with self._ledger.reading() as database:
-            row = database.execute("SELECT * FROM paused WHERE id = ?", (run_id,)).fetchone()
-        if row is None:
+        found = self._kept(run_id)
+        if found is None or self._goes_on(run_id):
             raise missing(run_id)
-        return _run(dict(row))
+        return found
 
-    def take(self, run_id: str, client: str = "") -> PausedRun:
-        """Take a run out so that it can go on; nobody else can take it again.
+    @asynccontextmanager
+    async def hold(self, run_id: str, client: str = "") -> AsyncGenerator[PausedRun]:
+        """Hold a run so that it can go on; nobody else can go on with it meanwhile.
+
+        It waits again afterwards unless it was ended, also where the process doesn't live to say so.
 
         Args:
             run_id: Its id.
-            client: Who takes it, where it may only be its own; empty for a person, who may take any.
+            client: Who goes on with it, where it may only be its own; empty for a person, who may go on with any.
 
         Raises:
             NotFound: No such run waits (code ``no_run``).
         """
+        _ = self._own(run_id, client)
+        lock = self._lock(run_id)
+        if not await locks.acquire(lock, wait_s=_PATIENCE_S):
+            raise missing(run_id)
+        try:
+            yield self._own(run_id, client)  # as it is by now
+        finally:
+            lock.release()
+            self._tidy(run_id)
+
+    def end(self, run_id: str) -> None:
+        """Forget a run that is held and has ended."""
         with self._ledger.writing() as database:
-            row = database.execute("SELECT * FROM paused WHERE id = ?", (run_id,)).fetchone()
-            if row is None or (client and row["client"] != client):
-                raise missing(run_id)
             database.execute("DELETE FROM paused WHERE id = ?", (run_id,))
-        return _run(dict(row))
 
     def list(self, client: str = "") -> list[PausedRun]:
-        """List the runs that wait, the latest first; *client* as for `take`."""
+        """List the runs that wait, the latest first; *client* as for `hold`."""
         with self._ledger.reading() as database:
             rows = database.execute("SELECT * FROM paused ORDER BY at DESC, id").fetchall()
-        return [_run(dict(row)) for row in rows if not client or row["client"] == client]
+        own = [_run(dict(row)) for row in rows if not client or row["client"] == client]
+        return [run for run in own if not self._goes_on(run.id)]
 
     def shut(self) -> None:
         """Close the file."""
         self._ledger.shut()
+
+    def _kept(self, run_id: str) -> PausedRun | None:
+        with self._ledger.reading() as database:
+            row = database.execute("SELECT * FROM paused WHERE id = ?", (run_id,)).fetchone()
+        return None if row is None else _run(dict(row))
+
+    def _own(self, run_id: str, client: str) -> PausedRun:
+        found = self._kept(run_id)
+        if found is None or (client and found.client != client):
+            raise missing(run_id)
+        return found
+
+    def _tidy(self, run_id: str) -> None:
+        if self._kept(run_id) is None:
+            with suppress(PermissionError):  # on Windows, where somebody looks at it
+                self._place(run_id).unlink(missing_ok=True)
+
+    def _goes_on(self, run_id: str) -> bool:
+        if not self._place(run_id).exists():
+            return False
+        try:
+            with self._lock(run_id).acquire(timeout=0):
+                return False
+        except Timeout:
+            return True
+
+    def _lock(self, run_id: str) -> FileLock:
+        self._folder.mkdir(exist_ok=True)
+        return FileLock(self._place(run_id), thread_local=False)
+
+    def _place(self, run_id: str) -> Path:
+        return self._folder / f"{run_id}.lock"
 
 
 def open_runs(folder: Path, now: Callable[[], datetime]) -> Runs:

@@ -29,23 +29,30 @@ async def hold(folder: Path, session_id: str, *, wait_s: float = WAIT_S) -> Asyn
         ConflictError: It still goes on (code ``session_busy``).
     """
     lock = FileLock(_place(folder, session_id), thread_local=False)
-    deadline = time.monotonic() + wait_s
-    while True:
-        try:
-            lock.acquire(timeout=0)
-            break
-        except Timeout:
-            if time.monotonic() >= deadline:
-                raise ConflictError(
-                    "the session is answering another message",
-                    hint="wait for it, cancel it, or begin another session",
-                    code="session_busy",
-                ) from None
-            await asyncio.sleep(_LOOK_S)
+    if not await acquire(lock, wait_s=wait_s):
+        raise ConflictError(
+            "the session is answering another message",
+            hint="wait for it, cancel it, or begin another session",
+            code="session_busy",
+        )
     try:
         yield
     finally:
         lock.release()
+
+
+async def acquire(lock: FileLock, *, wait_s: float) -> bool:
+    """Take a lock without holding up others of the event loop; tells whether it could be had in time."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            if time.monotonic() >= deadline:
+                return False
+            await asyncio.sleep(_LOOK_S)
+        else:
+            return True
 
 
 def forget(folder: Path, session_id: str) -> None:
