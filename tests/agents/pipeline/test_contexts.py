@@ -1,5 +1,6 @@
 """Which notes go with the open one, why, and what a limit leaves of them."""
 
+import json
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -261,7 +262,39 @@ def test_of_a_single_note_that_is_too_long_the_beginning_stays() -> None:
 
     assert context.cut == "long.md"
     assert context.tokens <= 3_000
-    assert "leaves out the end of long.md" in context.notices[0]
+    assert "leaves out the end of long.md, from line " in context.notices[0]
+
+
+def given_raw(text: str) -> ContextNote:
+    why = NoteSelectionMetadata(path=NotePath("one.md"), sources=("current",))
+    return ContextNote(note=notes.of(NotePath("one.md"), text.encode()), why=why)
+
+
+@pytest.mark.parametrize("line", ["word " * 40_000, "x" * 200_000, "漢" * 20_000, "</a>" * 20_000, "\\" * 60_000])
+def test_of_a_line_longer_than_the_limit_the_beginning_stays(line: str) -> None:
+    context = unified.build([given_raw(f"# Head\n{line}\nafter\n")], limit=3_000, mark="m")
+
+    _, _, shown = context.text.partition("\n2: ")
+    begun, said, _ = shown.partition(" … (the rest of this line isn't shown)")
+    assert 2_500 <= context.tokens <= 3_000
+    assert said
+    assert line.startswith(json.loads(f'"{begun}"'))
+    assert "after" not in shown
+    assert (context.cut, context.whole_lines) == ("one.md", 1)
+    assert context.notices == ("the token limit of 3,000 leaves out the end of one.md, from within line 2 on",)
+
+
+def test_a_long_line_is_cut_between_words() -> None:
+    context = unified.build([given_raw("potatoes " * 9_000)], limit=3_000, mark="m")
+
+    assert "potatoes … (the rest of this line" in context.text
+
+
+def test_of_a_line_that_no_room_is_left_for_nothing_is_shown() -> None:
+    context = unified.build([given_raw("y" * 11_500 + "\n" + "x" * 9_000)], limit=3_000, mark="m")
+
+    assert "2: x" not in context.text
+    assert context.notices == ("the token limit of 3,000 leaves out the end of one.md, from line 2 on",)
 
 
 def test_a_limit_below_three_thousand_is_refused() -> None:

@@ -128,6 +128,28 @@ def test_lines_of_a_note_that_was_not_shown_are_refused(vault: opened.Opener) ->
     assert ended.codes == ["not_shown"]
 
 
+@pytest.mark.parametrize(
+    ("position", "codes"),
+    [
+        ("replace:3", ["not_shown"]),
+        ("delete:2-5", ["not_shown"]),
+        ("insert:4", ["not_shown"]),
+        ("insert:3", []),
+        ("replace:2", []),
+    ],
+)
+def test_a_line_of_which_only_the_beginning_was_shown_is_not_replaced(
+    tmp_path: Path, position: str, codes: list[str]
+) -> None:
+    vault = opened.vault(tmp_path, {"Long.md": f"# Long\n\n{'word ' * 400_000}\n\nlast\n"})
+    cast = Cast({"task": [scripts.task("Try.", ("Long.md", position, "x"))]})
+
+    ended = runs.do(vault, cast, current="Long.md")
+
+    assert ended.codes == codes
+    assert len(ended.outcome.proposals) == (not codes)
+
+
 def test_with_no_note_open_the_current_scope_allows_no_edit(vault: opened.Opener) -> None:
     cast = Cast({"task": [scripts.task("Try.", ("Garden.md", "end", "x"))], "scout": [["nothing"]]})
 

@@ -1,6 +1,7 @@
 """Write notes as one text with line numbers and the reason for each, within a limit of tokens."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,6 +19,15 @@ _CHARS: Final = 4
 _WIDE: Final = re.compile("[\u2e80-\U0010ffff]+")
 """Scripts of which each character is a token."""
 _CUT: Final = "… (the rest of this note isn't shown: the token limit is reached)"
+_CUT_LINE: Final = " … (the rest of this line isn't shown)"
+_HEAD: Final = 100
+"""Tokens of the room for a single note that are kept for what stands above and below it."""
+_LONG: Final = 200
+"""Tokens from which on the beginning of a line is shown where there is no room for all of it."""
+_LEAST: Final = 20
+"""Tokens of a line below which its beginning isn't worth showing."""
+_HALF_ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-f]{0,3})?$")
+"""What a cut leaves of a character that is written as several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +42,8 @@ class UnifiedContext:
     """Those that the limit took out, the first to go first."""
     cut: NotePath | None
     """The note of which only the beginning is shown."""
+    whole_lines: int = 0
+    """How many lines of that note are shown to their end."""
     tokens: int
     notices: tuple[str, ...]
     """What the person should know: what was taken out, what can't be read."""
@@ -81,7 +93,7 @@ def build(
         BadInput: The limit is too low.
     """
     check_limit(limit)
-    shown = {one.note.path: _block(one, mark) for one in found}
+    shown = {one.note.path: _block(one, mark, numbered(notes.text(one.note.raw))) for one in found}
     sizes = {path: tokens(text) for path, text in shown.items()}
     total, gone = sum(sizes.values()), dict[NotePath, NoteSelectionMetadata]()
     for one in sorted(found, key=lambda one: one.why.rank, reverse=True):
@@ -91,10 +103,12 @@ def build(
         total -= sizes[one.note.path]
     kept = [one for one in found if one.note.path not in gone]
     removed = [*sorted(unread, key=lambda one: one.rank, reverse=True), *gone.values()]
-    cut = None
+    cut, whole, told = None, 0, _notices(removed, limit)
     if kept and total > limit:
         cut = kept[0].note.path
-        shown[cut] = _block(kept[0], mark, limit=limit)
+        beginning = _beginning(numbered(notes.text(kept[0].note.raw)), limit - _HEAD)
+        shown[cut], whole = _block(kept[0], mark, beginning.lines), len(beginning.whole)
+        told.append(beginning.notice(cut, limit))
         sizes[cut] = tokens(shown[cut])
     text = "\n\n".join(shown[one.note.path] for one in kept)
     return UnifiedContext(
@@ -102,8 +116,9 @@ def build(
         notes=tuple(kept),
         removed=tuple(removed),
         cut=cut,
+        whole_lines=whole,
         tokens=tokens(text),
-        notices=(*problems, *_notices(removed, cut, limit)),
+        notices=(*problems, *told),
         sizes=sizes,
     )
 
@@ -132,10 +147,7 @@ def numbered(text: str) -> list[str]:
     return [f"{number}: {untrusted.escape(row)[1:-1]}" for number, row in enumerate(rows, 1)]
 
 
-def _block(one: ContextNote, mark: str, *, limit: int = 0) -> str:
-    lines = numbered(notes.text(one.note.raw))
-    if limit:
-        lines = _beginning(lines, limit)
+def _block(one: ContextNote, mark: str, lines: Sequence[str]) -> str:
     head = f"note: {untrusted.escape(str(one.note.path))}\nwhy: {one.why.why()}"
     if one.why.reason:
         head += f"\nchosen because: {untrusted.escape(one.why.reason)}"
@@ -153,23 +165,48 @@ def _rows(one: ContextNote, block: pending.PendingBlock) -> int:
     return one.note.raw[block.start : block.tag_stop].count(b"\n")
 
 
-def _beginning(lines: list[str], limit: int) -> list[str]:
-    kept: list[str] = []
-    left = limit - 100
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beginning:
+    """Hold what there is room for of a note that is too long."""
+
+    whole: Sequence[str] = ()
+    part: str = ""
+    """Of the line that comes next; empty where none of it is shown."""
+
+    @property
+    def lines(self) -> list[str]:
+        return [*self.whole, *filter(None, [self.part]), _CUT]
+
+    def notice(self, path: NotePath, limit: int) -> str:
+        within = "within " if self.part else ""
+        start = f"{within}line {len(self.whole) + 1}"
+        return f"the token limit of {limit:,} leaves out the end of {path}, from {start} on"
+
+
+def _beginning(lines: Sequence[str], room: int) -> _Beginning:
+    whole: list[str] = []
     for line in lines:
-        left -= tokens(line) + 1
-        if left < 0:
-            break
-        kept.append(line)
-    return [*kept, _CUT]
+        size = tokens(line) + 1
+        if size > room:
+            return _Beginning(whole=whole, part=_shortened(line, room) if size > _LONG else "")
+        room -= size
+        whole.append(line)
+    return _Beginning(whole=whole)
 
 
-def _notices(removed: Sequence[NoteSelectionMetadata], cut: NotePath | None, limit: int) -> list[str]:
-    told: list[str] = []
-    if removed:
-        names = ", ".join(f"{one.path} ({one.source})" for one in removed[:10])
-        more = f" and {len(removed) - 10} more" if len(removed) > 10 else ""
-        told.append(f"the token limit of {limit:,} leaves out {len(removed)} notes: {names}{more}")
-    if cut is not None:
-        told.append(f"the token limit of {limit:,} leaves out the end of {cut}")
-    return told
+def _shortened(line: str, room: int) -> str:
+    """Cut a line, between two words where there is one near the end; empty where there is no room for any of it."""
+    room -= tokens(_CUT_LINE)
+    if room < _LEAST:
+        return ""
+    start = line[: bisect_right(range(len(line)), room, key=lambda last: tokens(line[: last + 1]))]
+    words, _, rest = start.rpartition(" ")
+    return (words if len(rest) < len(start) // 4 else _HALF_ESCAPE.sub(r"\1", start)) + _CUT_LINE
+
+
+def _notices(removed: Sequence[NoteSelectionMetadata], limit: int) -> list[str]:
+    if not removed:
+        return []
+    names = ", ".join(f"{one.path} ({one.source})" for one in removed[:10])
+    more = f" and {len(removed) - 10} more" if len(removed) > 10 else ""
+    return [f"the token limit of {limit:,} leaves out {len(removed)} notes: {names}{more}"]

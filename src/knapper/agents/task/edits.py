@@ -1,7 +1,7 @@
 """Hold a model's edits to what is there, and to what may be edited, before anything is kept of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from knapper.agents.contexts import gather
@@ -41,6 +41,8 @@ class Grounds:
     rules: EditRules
     known: Mapping[NotePath, str]
     """Hashes of the notes that the model was shown."""
+    whole_lines: Mapping[NotePath, int] = field(default_factory=dict[NotePath, int])
+    """Of notes of which only the beginning was shown: how many lines were, to their end."""
 
 
 def editable_paths(
@@ -156,10 +158,19 @@ def _check_ability(grounds: Grounds, kind: positions.Kind, edit: EditInstruction
 
 
 def _check_seen(grounds: Grounds, path: NotePath, position: Position) -> None:
-    """Refuse line numbers of a note that the model was never shown: it made them up."""
-    if isinstance(position, Before | Span) and path not in grounds.known:
-        hint = "use start, end or after:## Heading, or have the note added to the context"
+    """Refuse line numbers that the model was never shown: it made them up, or knows no more than a line's beginning."""
+    if not isinstance(position, Before | Span):
+        return
+    hint = "use start, end or after:## Heading, or have the note added to the context"
+    if path not in grounds.known:
         raise BadInput(f"{path} wasn't shown, so its lines aren't known", hint=hint, code="not_shown")
+    whole = grounds.whole_lines.get(path)
+    last = position.last if isinstance(position, Span) else position.line - 1
+    if whole is not None and last > whole:
+        message = (
+            f"only lines 1 to {whole} of {path} were shown whole" if whole else f"no line of {path} was shown whole"
+        )
+        raise BadInput(message, hint="use start, end, after:## Heading or lines that were shown", code="not_shown")
 
 
 def _request(grounds: Grounds, one: ValidatedEdit) -> AtPosition:

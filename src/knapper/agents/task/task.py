@@ -151,7 +151,8 @@ class TaskAgent:
         given = self._given
         held = edits.narrowed(self._context, self._config.rules, given.current, given.context.paths)
         known = {one.note.path: one.note.hash for one in given.context.notes}
-        return Grounds(context=held, rules=self._config.rules, known=known)
+        whole = {given.context.cut: given.context.whole_lines} if given.context.cut else {}
+        return Grounds(context=held, rules=self._config.rules, known=known, whole_lines=whole)
 
     def _system(self, grounds: Grounds) -> str:
         rules = self._config.rules
