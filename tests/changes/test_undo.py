@@ -111,6 +111,43 @@ def test_trash_is_taken_back_from_the_vaults_and_from_the_systems(root: Path, tm
     assert picture(root) == before
 
 
+@pytest.mark.parametrize("leads_to", ["a.md", "nowhere.md"])
+def test_a_symbolic_link_comes_out_of_the_trash_whatever_it_leads_to_there(
+    root: Path, state: State, leads_to: str
+) -> None:
+    link = NotePath("links/to.md")
+    (root / "links").mkdir()
+    (root / link).symlink_to(root / A)
+    inner = root / "in.md"
+    inner.symlink_to("a.md")
+    before = picture(root)
+    changes.apply(state, [Trash(path=link), Trash(path=NotePath("in.md"))], META)
+    after = picture(root)
+    write(root, leads_to, b"changed since")
+    write(root, f".trash/{leads_to}", b"another one that lies in the trash")
+
+    redone = undo(state)
+
+    assert picture(root).keys() - {".trash", f".trash/{leads_to}", leads_to} == before.keys() - {leads_to}
+    assert inner.readlink() == Path("a.md")
+
+    undo(state, One(change_id=redone.applied.change_id))
+
+    assert picture(root).keys() - {f".trash/{leads_to}", leads_to} == after.keys() - {leads_to}
+
+
+def test_a_symbolic_link_that_was_made_anew_since_is_no_longer_the_one_that_was_moved(root: Path, state: State) -> None:
+    (root / "in.md").symlink_to("a.md")
+    changes.apply(state, [Rename(source=NotePath("in.md"), target=NotePath("to.md"))], META)
+    (root / "to.md").unlink()
+    (root / "to.md").symlink_to("b.md")
+
+    with pytest.raises(ConflictError, match=r"'to\.md' has changed"):
+        undo(state)
+
+    assert (root / "to.md").readlink() == Path("b.md")
+
+
 def test_a_removed_folder_comes_back_with_its_mode(root: Path, state: State) -> None:
     (root / "empty").mkdir()
     (root / "empty").chmod(0o750)

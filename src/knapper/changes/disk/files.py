@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import os
 import shutil
 import stat
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ OPEN = "open"
 """Stands for the hash of a file that somebody is still writing."""
 FOLDER = "folder"
 """Stands for the hash of a folder that has taken a file's name."""
+LINK = "link:"
+"""Begins what stands for the hash of a symbolic link that is moved itself."""
 
 _HASHED_BYTES = 64 * 1024 * 1024
 _WAIT_S = 1.0
@@ -87,6 +90,10 @@ class Files:
     def read(self, path: Path) -> bytes:
         """Read a whole file."""
         return path.read_bytes()
+
+    def link(self, path: Path) -> str:
+        """Name what a symbolic link itself says, whatever lies where it leads: ``link:`` and 64 hex digits."""
+        return LINK + hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
 
     def names(self, path: Path) -> list[str]:
         """List a folder."""

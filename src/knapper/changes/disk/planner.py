@@ -125,7 +125,8 @@ class Planner:
             self._steps.conflict(effect.target, "already exists", expected=None, current=self._current(other))
             return
         if effect.source != effect.target:
-            self._move(entry, effect.source, effect.target)
+            returns = (effect.base or "").startswith(files.LINK)  # only an undo knows what a link said
+            self._move(entry, effect.source, effect.target, loose_links=returns)
 
     def _trash(self, effect: effects.Trash) -> None:
         entry = self._expect(effect.path, effect.base, load=False)
@@ -162,6 +163,8 @@ class Planner:
         if entry is None:
             self._steps.conflict(path, "is gone", expected=base, current=None)
             return None
+        if base is not None and base.startswith(files.LINK):
+            return self._expect_link(path, entry, base)
         real = self._overlay.target(entry)
         if real.kind == "folder" and base is None:
             return entry
@@ -174,6 +177,14 @@ class Planner:
             return None
         known = replace(real, hash=current)
         return known if entry.kind != "link" or load else replace(entry, hash=current)
+
+    def _expect_link(self, path: str, entry: Entry, base: str) -> Entry | None:
+        """Compare a symbolic link with what it said; where it leads need not be there, as for one in the trash."""
+        current = self._disk.link(entry.disk) if entry.kind == "link" and entry.disk else self._current(entry)
+        if current != base:
+            self._steps.conflict(path, "has changed", expected=base, current=current)
+            return None
+        return entry
 
     def _loaded(self, entry: Entry) -> str:
         """Hash a file, and keep what it holds for the journal."""
@@ -193,6 +204,7 @@ class Planner:
         if not self._make_parents(target):
             return
         at = self._overlay.place(target)
+        mark = self._disk.link(entry.disk) if entry.kind == "link" and entry.disk else entry.hash
         number = self._steps.add(
             Step(
                 kind="move",
@@ -200,8 +212,8 @@ class Planner:
                 target=target,
                 source_at=entry.at,
                 target_at=at,
-                before=entry.hash,
-                after=entry.hash,
+                before=mark,
+                after=mark,
                 inode=str(entry.stamp.inode) if entry.stamp and entry.step is None else "",
                 is_folder=entry.kind == "folder",
             )
