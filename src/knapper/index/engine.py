@@ -160,6 +160,7 @@ class Engine:
 
     def close(self) -> None:
         """Close the index."""
+        self._looks.close()
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -1,10 +1,13 @@
 """Look at one state of the SQLite store, through all that is remembered about it in memory."""
 
 import json
+import os
 import sqlite3
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +20,9 @@ from knapper.index.segment import Query
 from knapper.index.store import Row, Store
 from knapper.index.vectors import Vectors
 
+_MANY = 10_000
+"""Vectors whose multiplication takes longer than handing it to another thread."""
+
 
 class SqliteLooks:
     """Keep word counts, filters' answers and one model's vectors between looks; any thread may look."""
@@ -27,6 +33,7 @@ class SqliteLooks:
         self._keywords = Keywords()
         self._vectors = Vectors("")
         self.allowed = Allowed()
+        self._beside = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="vectors")
 
     @contextmanager
     def look(self, model: str) -> Generator["SqliteLook"]:
@@ -40,7 +47,12 @@ class SqliteLooks:
                 words=self._keywords,
                 meanings=self._vectors,
                 allowed=self.allowed,
+                beside=self._beside,
             )
+
+    def close(self) -> None:
+        """End the threads; what they still do is waited for."""
+        self._beside.shutdown()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +64,7 @@ class SqliteLook:
     words: Keywords
     meanings: Vectors
     allowed: Allowed
+    beside: Executor
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
         """Rank by FTS5's BM25."""
@@ -62,11 +75,12 @@ class SqliteLook:
         """Rank titles, aliases and headings."""
         return self.words.names(self.connection, query, allowed=self._mask(where))
 
-    def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> dict[int, float]:
-        """Multiply all vectors in memory."""
+    def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], dict[int, float]]:
+        """Multiply all vectors in memory; many of them in a thread, beside what SQLite does."""
         self.meanings.sync(self.connection)
         without = () if where.include_log else self._logged()
-        return self.meanings.rank(vector, limit=limit, allowed=self._mask(where), without=without)
+        rank = partial(self.meanings.rank, vector, limit=limit, allowed=self._mask(where), without=without)
+        return rank if len(self.meanings) < _MANY else self.beside.submit(rank).result
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Take them from memory."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import numpy as np
@@ -31,8 +31,12 @@ class Look(Protocol):
         """Score notes by how much of a title, alias or heading the query says, 0 to 1."""
         ...
 
-    def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> dict[int, float]:
-        """Give the chunks nearest in meaning with their cosine, nearest first."""
+    def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], dict[int, float]]:
+        """Begin to look for the chunks nearest in meaning, while other questions are asked.
+
+        Returns:
+            Waits for them, and gives them with their cosine, nearest first.
+        """
         ...
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:

@@ -168,12 +168,11 @@ class Searcher:
 def _rank(look: Look, question: Question, query: Query, vector: NDArray[np.float32] | None) -> _Rankings:
     keyword: dict[int, float] = {}
     names: dict[int, float] = {}
-    dense: dict[int, float] = {}
+    nearest = look.vector(vector, question.where, limit=_POOL) if vector is not None else dict[int, float]
     if question.mode != "semantic" or vector is None:
         keyword = look.keyword(query, question.where, limit=_POOL)
         names = look.names(query, question.where)
-    if vector is not None:
-        dense = look.vector(vector, question.where, limit=_POOL)
+    dense = nearest()
     if query.phrases or query.excluded:
         kept = look.passing(query, dense)
         dense = {i: score for i, score in dense.items() if i in kept}
