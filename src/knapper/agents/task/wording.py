@@ -30,6 +30,7 @@ _RULES: Final = """\
 - Line numbers are those in front of the lines above, and those of the note as it is now: all edits of a reply count \
 from the same lines, so an edit never shifts another.
 - Edits of one note must not overlap. Make one edit of lines that go together.
+- A line or a note of which the rest isn't shown can't be replaced or deleted beyond what is shown whole.
 - Change as little as the task needs. Leave everything else as it is, down to spaces.
 - Properties stand at the top of a note between `---` lines, and are edited by line as well.
 - Lines of an edit that still waits for the person's word are marked above; replace all of such a block's lines to \
