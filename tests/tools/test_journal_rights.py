@@ -9,7 +9,7 @@ import pytest
 from knapper.changes.writer import Asked
 from knapper.config import Client
 from knapper.errors import RefusedError
-from knapper.tools import files, journal
+from knapper.tools import files, journal, moves
 from knapper.vault import grants
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -108,3 +108,31 @@ def test_asking_about_a_hidden_path_tells_nothing(vault: Opener, path: str) -> N
         told = journal.list_changes(context, path=path)
 
     assert (own["total"], told["total"], told["results"]) == (1, 0, [])
+
+
+def test_changes_of_hidden_files_alone_are_neither_listed_nor_counted(vault: Opener) -> None:
+    (vault.root / ".obsidian").mkdir()
+    (vault.root / ".obsidian/app.json").write_text('{"trashOption": "local"}', encoding="utf-8")
+    with vault.open() as context:
+        files.append_to_file(context, "Secret/Plan.md", "x")
+        files.append_to_file(context, "Mine.md", "x")
+        files.delete_file(context, "Secret/Plan.md")
+    with replace(vault, hidden=("Secret/",)).open("mcp") as context:
+        told: dict[str, Any] = journal.list_changes(context, limit=1)
+
+    assert (told["total"], len(told["results"])) == (1, 1)
+    assert told["results"][0]["files"][0]["path"] == "Mine.md"
+
+
+def test_who_changed_hidden_files_too_hears_how_many_and_nobody_else(vault: Opener) -> None:
+    (vault.root / "Secret/Links.md").write_text("[[Mine]]\n", encoding="utf-8")
+    mover = Client(grants=replace(MCP, large="apply"), hidden=("Secret/",))
+    with vault.open(mover) as context:
+        moves.move_file(context, "Mine.md", "Ours.md")
+        own: dict[str, Any] = journal.list_changes(context)
+    with vault.open(Client(grants=grants.usual("http"), hidden=("Secret/",))) as context:
+        others: dict[str, Any] = journal.list_changes(context)
+
+    assert own["results"][0]["hidden_files"] == 1
+    assert [file["path"] for file in others["results"][0]["files"]] == ["Mine.md"]
+    assert "hidden_files" not in others["results"][0]

@@ -275,17 +275,6 @@ def test_changes_are_listed_newest_first_with_who_and_why(vault: Opener) -> None
     assert (mine["total"], mine["results"][0]["reason"], mine["results"][0]["run"]) == (1, "shorter", "r1")
 
 
-def test_the_journal_names_no_hidden_file(vault: Opener) -> None:
-    with vault.open() as context:
-        files.append_to_file(context, "Secret/Plan.md", "x")
-    hiding = opened.Opener(root=vault.root, state=vault.state, hidden=("Secret/",))
-
-    with hiding.open("mcp") as context:
-        found: dict[str, Any] = journal.list_changes(context)
-
-    assert (found["results"][0]["files"], found["results"][0]["hidden_files"]) == ([], 1)
-
-
 def test_undo_gives_back_the_bytes_and_can_be_undone(vault: Opener) -> None:
     with vault.open() as context:
         change = files.edit_file(context, "Garden.md", "One.", "1.")

@@ -40,6 +40,8 @@ def list_changes(
 ) -> Annotated[Answer, Changes]:
     """List what was changed in the vault, the newest first: who, when, why, and which files.
 
+    Changes of hidden files alone aren't told of.
+
     Args:
         context: The vault, as the client sees it.
         limit: How many at most.
@@ -60,7 +62,7 @@ def list_changes(
     answers.check_page(limit, offset)
     since, path = which.get("since", ""), which.get("path", "")
     path = paths.parse(path, root=context.view.root) if path else ""
-    if path and not _may_ask_about(context, path):
+    if path and not _sees(context, path):
         return answers.stretch([], 0, limit, offset)
     wanted = Wanted(
         client=which.get("client", ""),
@@ -68,6 +70,7 @@ def list_changes(
         proposal=which.get("proposal_id", ""),
         path=path,
         since=moment(since) if since else None,
+        sees=None if context.view.policy.sees_all else lambda end: end.startswith(_TRASH) or _sees(context, end),
     )
     found = history.list_changes(context.writer.state.journal, wanted, limit=limit, offset=offset)
     return answers.stretch([_change(context, one) for one in found.changes], found.total, limit, offset)
@@ -181,12 +184,12 @@ def _change(context: Context, change: Change) -> JSONValue:
         "proposal_id": change.proposal,
         "undone": change.undone,
         "undoes": undoes,
-        "hidden_files": hidden,
+        "hidden_files": hidden if change.client == context.view.policy.client else 0,
     }
     return shown | _some(more)
 
 
-def _may_ask_about(context: Context, path: str) -> bool:
+def _sees(context: Context, path: str) -> bool:
     """Tell whether the client may know of a file, or of files in a folder."""
     return context.view.policy.sees_all or all(context.view.visible(NotePath(one)) for one in (path, f"{path}/x.md"))
 
