@@ -26,7 +26,7 @@ from knapper.app.chatting import Chatting
 from knapper.config import Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
 from knapper.server import auth, running, sockets, tokens
-from knapper.server.http import app, chat
+from knapper.server.http import app, rooms
 from knapper.server.http.app import Work
 from knapper.server.threads import Threads
 from knapper.tools.context import Context
@@ -92,7 +92,7 @@ def _serve(folder: Path, told: Connection) -> None:
     found = sockets.address(taken), tokens.read_or_make(settings.state_dir, "api")
     threading.Thread(target=lambda: (told.recv(), work.stop.tell())).start()
     with Hub(settings) as hub:
-        mounts = [chat.mount(hub, work.stop, lambda: Chatting(hub, _chat))]
+        mounts = [rooms.mount(hub, work.stop, lambda: Chatting(hub, _chat))]
         made = app.create(hub, settings.server, auth.keys(settings), work, mounts)
         running.serve(made, taken, stop=work.stop, stop_s=10, on_start=lambda: told.send(found))
 

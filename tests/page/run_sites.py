@@ -18,8 +18,8 @@ from knapper.app.run_rooms import RunRooms
 from knapper.app.runs import TaskRuns
 from knapper.codemode.checkpoints import Checkpoints
 from knapper.config import Settings
-from knapper.server.http import runs
 from knapper.server.http.app import Mount
+from knapper.server.http.runs import routes as runs
 from knapper.server.stopping import Stop
 from tests.agents import run_world
 from tests.agents.run_world import Brain

@@ -16,7 +16,7 @@ from knapper.app.chats import Chats
 from knapper.app.chatting import Chatting
 from knapper.config import Settings
 from knapper.server import auth, running, sockets
-from knapper.server.http import app, chat
+from knapper.server.http import app, rooms
 from knapper.server.http.app import Mount, Work
 from knapper.server.http.page import routes as page
 from knapper.server.http.page import seats as page_seats
@@ -88,7 +88,7 @@ def serving(
     taken = sockets.bind("127.0.0.1", 0)
     with Hub(found) as hub:
         work = Work(threads=Threads(4))
-        talk = chat.mount(hub, work.stop, lambda: Chatting(hub, answering))
+        talk = rooms.mount(hub, work.stop, lambda: Chatting(hub, answering))
         mounts = [page.mount(seats, hub.vaults), talk, *more(hub, work.stop)]
         made = app.create(hub, found.server, auth.keys(found), work, mounts)
         thread = threading.Thread(

@@ -22,7 +22,7 @@ from knapper.app.chatting import Chatting
 from knapper.config import Client
 from knapper.config.sections.server import Server
 from knapper.server import auth, running, sockets, tokens
-from knapper.server.http import app, chat
+from knapper.server.http import app, rooms
 from knapper.server.http.app import Mount, Work
 from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
@@ -39,7 +39,7 @@ def opener(open_model: Opens) -> Callable[[Chats], Chat]:
 
 
 def mounted(hub: Hub, stop: Stop, open_model: Opens) -> Mount:
-    return chat.mount(hub, stop, lambda: Chatting(hub, opener(open_model)))
+    return rooms.mount(hub, stop, lambda: Chatting(hub, opener(open_model)))
 
 
 @contextlib.contextmanager

@@ -18,8 +18,9 @@ from knapper.app.runs import TaskRuns
 from knapper.config import Client, Settings
 from knapper.config.sections.runs import Runs as Section
 from knapper.server import auth, running, sockets, tokens
-from knapper.server.http import app, runs
+from knapper.server.http import app
 from knapper.server.http.app import Mount, Work
+from knapper.server.http.runs import routes as runs
 from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
 from tests.agents.run_world import Brain, Part

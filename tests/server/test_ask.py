@@ -11,7 +11,7 @@ from knapper.agents import models, names
 from knapper.agents.models import Patience
 from knapper.cli import main
 from knapper.config import Client, Model
-from knapper.server.http import chat
+from knapper.server.http import rooms
 from knapper.vault import grants
 from tests.agents import protocol
 from tests.agents.protocol import Reply
@@ -256,7 +256,7 @@ def test_a_number_out_of_its_range_is_told_the_range(tmp_path: Path) -> None:
 
 
 def test_without_a_model_the_owner_is_told_what_to_set(tmp_path: Path) -> None:
-    with apps.world(tmp_path) as world, world.client(None, chat.mount(world.hub, world.stop)) as client:
+    with apps.world(tmp_path) as world, world.client(None, rooms.mount(world.hub, world.stop)) as client:
         found = [client.post(path, json=TASK) for path in ("/ask", "/ask/stream")]
         usual = client.get("/ask/defaults").json()
         shown = client.post("/ask/context", json={"note": "Rain.md"})

@@ -146,9 +146,9 @@ def test_the_agent_of_a_client_that_only_reads_is_given_no_tools_that_write(tmp_
 
 
 def test_without_a_model_the_owner_is_told_what_to_set(tmp_path: Path) -> None:
-    from knapper.server.http import chat  # noqa: PLC0415 - the one test without a scripted model
+    from knapper.server.http import rooms  # noqa: PLC0415 - the one test without a scripted model
 
-    with apps.world(tmp_path) as world, world.client(None, chat.mount(world.hub, world.stop)) as client:
+    with apps.world(tmp_path) as world, world.client(None, rooms.mount(world.hub, world.stop)) as client:
         found = client.post("/chat", json={"message": "hi"})
 
     assert (found.status_code, found.json()["code"]) == (503, "no_model")

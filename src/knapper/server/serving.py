@@ -7,11 +7,12 @@ from dataclasses import replace
 from knapper.app import Hub
 from knapper.config import Settings
 from knapper.server import auth, logs, running, sockets, watchers
-from knapper.server.http import app, chat, runs
+from knapper.server.http import app, rooms
 from knapper.server.http.app import Mount, Work
 from knapper.server.http.page import routes as page
 from knapper.server.http.page import seats as page_seats
 from knapper.server.http.page.seats import Seats
+from knapper.server.http.runs import routes as runs
 from knapper.server.mcp import http as mcp
 from knapper.server.threads import Threads
 
@@ -61,6 +62,6 @@ def _mounts(hub: Hub, seats: Seats, work: Work, *, watch: bool) -> list[Mount]:
         Mount(lifespan=lambda: watchers.running(opens)),
         mcp.mount(hub, work.threads),
         page.mount(seats, hub.vaults),
-        chat.mount(hub, work.stop),
+        rooms.mount(hub, work.stop),
         runs.mount(hub, work.stop),
     ]

@@ -1,4 +1,4 @@
-"""Shape what a turn came to as one reply."""
+"""Reply with what work by a model came to where it went wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from knapper.agents.live import LiveTurn
     from knapper.errors import SetupError
     from knapper.vault.outline import JSONValue
 
@@ -30,18 +29,7 @@ _STATUSES: Final = {
     "storage": statuses.BUSY,
     "no_prompt": statuses.BUSY,
 }
-"""Of turns' errors; all others are the model's server's."""
-
-
-def whole(turn: LiveTurn) -> Response:
-    """Reply with a turn that has ended: its answer, or its error beside what there is of an answer."""
-    told = [event.as_dict() for event in turn.events]
-    done = next(one for one in reversed(told) if one["type"] == "done")
-    error = next((one for one in told if one["type"] == "error"), None)
-    shape = _shape(turn, done, told)
-    if error is None:
-        return replies.Json({"success": True, **shape})
-    return failed(shape, error)
+"""Of errors while a model works; all others are the model's server's."""
 
 
 def failed(shape: Mapping[str, JSONValue], error: Mapping[str, JSONValue]) -> Response:
@@ -59,17 +47,3 @@ def failed(shape: Mapping[str, JSONValue], error: Mapping[str, JSONValue]) -> Re
 def not_set_up(error: SetupError) -> Response:
     """Reply that the owner has to set something up first, such as a model."""
     return replies.Json(error.as_dict(), statuses.BUSY)
-
-
-def _shape(turn: LiveTurn, done: Mapping[str, JSONValue], told: list[dict[str, JSONValue]]) -> dict[str, JSONValue]:
-    question = next((one for one in told if one["type"] == "question"), None)
-    proposals = [one["proposal"] for one in told if one["type"] == "proposal"]
-    kept = ("citations", "removed", "tools", "changes", "usage", "model", "state", "notes")
-    return {
-        "response": done["answer"],
-        "session_id": turn.about,
-        "turn_id": turn.id,
-        "proposals": proposals,
-        "question": question and {"question": question["question"], "options": question["options"]},
-        **{name: done[name] for name in kept},
-    }

@@ -1,4 +1,4 @@
-"""Read what is said to a chat: small JSON objects, or values in the address."""
+"""Say what a route takes, and read it: small JSON objects, or values in the address."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -8,18 +8,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.server import auth, replies
-from knapper.server.http import chat_asking, chat_turns
-from knapper.server.http.chat_asking import VAULT, Take
-from knapper.server.http.chat_document import MESSAGE, SESSION, Shown, answer, listed
+from knapper.server.http import arguments
+from knapper.server.http.arguments import VAULT, Take
+from knapper.server.http.chat import turns
+from knapper.server.http.chat.document import MESSAGE, SESSION
+from knapper.server.http.operations import Shown, answer, listed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from knapper.agents.sessions.records import Exchange, Session
     from knapper.app.chatting import Room
+    from knapper.server.http.arguments import Given
     from knapper.server.http.calling import Endpoint
-    from knapper.server.http.chat_asking import Given
-    from knapper.server.http.chat_turns import Talks
+    from knapper.server.http.chat.turns import Talks
     from knapper.vault.outline import JSONValue
 
     Work = Callable[[Talks, Room, str, Given], Awaitable[dict[str, JSONValue]]]
@@ -66,7 +68,7 @@ def shown(talks: Talks) -> tuple[Shown, ...]:
 
 def _endpoint(talks: Talks, work: Work, takes: Sequence[Take]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        given = await chat_asking.read(request, takes)
+        given = await arguments.read(request, takes)
         room = await talks.room(auth.client_of(request.scope), given.text("vault"))
         session = str(request.path_params.get("session_id", ""))
         return replies.Json({"success": True, **await work(talks, room, session, given)})
@@ -92,11 +94,11 @@ async def _begin(talks: Talks, room: Room, _: str, given: Given) -> dict[str, JS
 
 
 async def _read(talks: Talks, room: Room, session_id: str, given: Given) -> dict[str, JSONValue]:
-    session, turns = await talks.work(lambda: (room.store.get(session_id), room.store.turns(session_id)))
+    session, kept = await talks.work(lambda: (room.store.get(session_id), room.store.turns(session_id)))
     limit = given.count("limit", _USUAL)
-    offset = given.count("offset", max(len(turns) - limit, 0))
-    said = [one for turn in turns[offset : offset + limit] for one in _messages(turn)]
-    where: dict[str, JSONValue] = {"total": len(turns), "limit": limit, "offset": offset}
+    offset = given.count("offset", max(len(kept) - limit, 0))
+    said = [one for turn in kept[offset : offset + limit] for one in _messages(turn)]
+    where: dict[str, JSONValue] = {"total": len(kept), "limit": limit, "offset": offset}
     return {"session": _shape(room, session), "messages": [*said], **where}
 
 
@@ -111,7 +113,7 @@ async def _fork(talks: Talks, room: Room, session_id: str, given: Given) -> dict
 
 
 async def _clear(talks: Talks, room: Room, session_id: str, _: Given) -> dict[str, JSONValue]:
-    async with chat_turns.quiet(talks, room, session_id):
+    async with turns.quiet(talks, room, session_id):
         return {"session": _shape(room, await talks.work(lambda: room.store.clear(session_id)))}
 
 
@@ -120,13 +122,13 @@ async def _export(talks: Talks, room: Room, session_id: str, given: Given) -> di
 
 
 async def _delete(talks: Talks, room: Room, session_id: str, _: Given) -> dict[str, JSONValue]:
-    async with chat_turns.quiet(talks, room, session_id):
+    async with turns.quiet(talks, room, session_id):
         await talks.work(lambda: room.conversations.delete(session_id))
     return {"deleted": session_id}
 
 
 def _shape(room: Room, session: Session) -> dict[str, JSONValue]:
-    turn = chat_turns.running(room, session.id)
+    turn = turns.running(room, session.id)
     shape = session.as_dict()
     return {"id": session.id, "title": shape.pop("name"), **shape, "running": turn and turn.id}
 

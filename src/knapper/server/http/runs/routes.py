@@ -10,12 +10,12 @@ from starlette.responses import Response
 from knapper.errors import SetupError
 from knapper.server import auth, events, imports, replies
 from knapper.server.events import Event
-from knapper.server.http import chat_asking, chat_document, chat_replies, ongoing
-from knapper.server.http import run_document as described
+from knapper.server.http import arguments, ongoing, operations, outcomes
 from knapper.server.http.app import Mount
-from knapper.server.http.chat_asking import VAULT
-from knapper.server.http.chat_document import Shown
-from knapper.server.http.run_work import RunWork, busy
+from knapper.server.http.arguments import VAULT
+from knapper.server.http.operations import Shown
+from knapper.server.http.runs import document
+from knapper.server.http.runs.work import RunWork, busy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from knapper.agents.run.runs import Shown as ShownRun
     from knapper.app import Hub
     from knapper.app.run_rooms import RunRoom, RunRooms
+    from knapper.server.http.arguments import Given, Take
     from knapper.server.http.calling import Endpoint
-    from knapper.server.http.chat_asking import Given, Take
     from knapper.server.stopping import Stop
     from knapper.tools.sandboxes import Profile
     from knapper.vault.outline import JSONValue
@@ -51,7 +51,7 @@ def mount(hub: Hub, stop: Stop, open_rooms: OpenRooms | None = None) -> Mount:
     """
     work = RunWork(open_rooms or (lambda is_leaving: _configured(hub, is_leaving)))
 
-    return Mount(routes=[*map(chat_document.route, _shown(work))], lifespan=ongoing.lifespan(stop, work.end, work.shut))
+    return Mount(routes=[*map(operations.route, _shown(work))], lifespan=ongoing.lifespan(stop, work.end, work.shut))
 
 
 def _configured(hub: Hub, is_leaving: Callable[[], bool]) -> RunRooms:
@@ -69,34 +69,34 @@ def _shown(runs: RunWork) -> tuple[Shown, ...]:
     goes_on = "What is done isn't paid for again. It answers at once."
     heard = "Also of a run that another process carries out, and of one that has ended: its nodes, and `run_done`."
     ended = "Whichever process carries it out; what is done is kept."
-    new, again, page, vault = described.NEW, described.AGAIN, described.PAGE, (VAULT,)
-    to, said, tag = (described.TO, VAULT), (described.ANSWER, VAULT), "runs"
+    new, again, page, vault = document.NEW, document.AGAIN, document.PAGE, (VAULT,)
+    to, said, tag = (document.TO, VAULT), (document.ANSWER, VAULT), "runs"
     point = f"{_ONE}/checkpoints/{{checkpoint_id}}"
-    brief, ok = described.BRIEF, _ACCEPTED
+    brief, ok = document.BRIEF, _ACCEPTED
     return (
-        Shown("GET", f"{_PATH}/options", tag, "Tell what a run may be.", of(_options), "", vault, described.OPTIONS),
-        Shown("GET", _PATH, tag, "List runs.", of(_list, page), "", page, described.LISTED),
+        Shown("GET", f"{_PATH}/options", tag, "Tell what a run may be.", of(_options), "", vault, document.OPTIONS),
+        Shown("GET", _PATH, tag, "List runs.", of(_list, page), "", page, document.LISTED),
         Shown("POST", _PATH, tag, "Begin a run.", of(_begin, new), begun, new, brief, ok),
-        Shown("GET", _ONE, tag, "Show a run.", of(_show), "", vault, described.SHOWN),
-        Shown("DELETE", _ONE, tag, "Forget a run.", of(_delete), "What it wrote stays.", vault, described.DELETED),
-        Shown("GET", f"{_ONE}/nodes/{{node_id}}", tag, "Show a node.", of(_node), "", vault, described.NODE),
-        Shown("GET", f"{_ONE}/events", tag, "Hear a run.", of(_events), heard, vault, described.STREAM),
-        Shown("GET", f"{_ONE}/stale", tag, "Tell what has changed.", of(_stale), "", vault, described.STALE),
+        Shown("GET", _ONE, tag, "Show a run.", of(_show), "", vault, document.SHOWN),
+        Shown("DELETE", _ONE, tag, "Forget a run.", of(_delete), "What it wrote stays.", vault, document.DELETED),
+        Shown("GET", f"{_ONE}/nodes/{{node_id}}", tag, "Show a node.", of(_node), "", vault, document.NODE),
+        Shown("GET", f"{_ONE}/events", tag, "Hear a run.", of(_events), heard, vault, document.STREAM),
+        Shown("GET", f"{_ONE}/stale", tag, "Tell what has changed.", of(_stale), "", vault, document.STALE),
         Shown("POST", f"{_ONE}/resume", tag, "Go on with a run.", of(_resume, again), goes_on, again, brief, ok),
-        Shown("POST", f"{_ONE}/cancel", tag, "End a run.", of(_cancel), ended, vault, described.CANCELLED),
-        Shown("POST", f"{_ONE}/export", tag, "Propose it as notes.", of(_export, to), "", to, described.EXPORTED),
-        Shown("POST", point, tag, "Answer a question.", of(_answer, said), "A person does.", said, described.ANSWERED),
+        Shown("POST", f"{_ONE}/cancel", tag, "End a run.", of(_cancel), ended, vault, document.CANCELLED),
+        Shown("POST", f"{_ONE}/export", tag, "Propose it as notes.", of(_export, to), "", to, document.EXPORTED),
+        Shown("POST", point, tag, "Answer a question.", of(_answer, said), "A person does.", said, document.ANSWERED),
     )
 
 
 def _endpoint(runs: RunWork, work: Work, takes: Sequence[Take]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        given = await chat_asking.read(request, takes)
+        given = await arguments.read(request, takes)
         try:
             room = await runs.room(auth.client_of(request.scope), given.text("vault"))
             found = await work(runs, room, str(request.path_params.get("run_id", "")), given, request)
         except SetupError as error:
-            return chat_replies.not_set_up(error)
+            return outcomes.not_set_up(error)
         return found if isinstance(found, Response) else replies.Json({"success": True, **found})
 
     return endpoint
@@ -221,7 +221,7 @@ async def _answer(runs: RunWork, room: RunRoom, run_id: str, given: Given, reque
 
 
 def _limits(given: Given) -> dict[str, float]:
-    found = {take.name: given.number(take.name) for take in described.LIMITS}
+    found = {take.name: given.number(take.name) for take in document.LIMITS}
     return {name: number for name, number in found.items() if number is not None}
 
 

@@ -8,12 +8,12 @@ from knapper.agents import scopes
 from knapper.app.choices import Choice, Order
 from knapper.config.sections import agents
 from knapper.errors import BadInput
-from knapper.server.http.chat_asking import VAULT, Take
+from knapper.server.http.arguments import VAULT, Take
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from knapper.server.http.chat_asking import Given
+    from knapper.server.http.arguments import Given
 
 _MAX_ANSWER: Final = 20_000
 _SETTINGS: Final = {one.name: one for one in agents.SETTINGS}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.runs import PausedRun
     from knapper.app.choices import Order
     from knapper.app.tasks import Desk, Tasking
-    from knapper.server.http.chat_turns import Talks
+    from knapper.server.http.chat.turns import Talks
     from knapper.tools.context import Context
 
 _THREADS: Final = 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from knapper.server.http.chat_asking import VAULT, Take
-from knapper.server.http.chat_document import answer, listed, shape, streamed
+from knapper.server.http.arguments import VAULT, Take
+from knapper.server.http.operations import answer, listed, shape, streamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

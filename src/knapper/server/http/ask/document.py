@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from knapper.agents import scopes
-from knapper.server.http import chat_document
-from knapper.server.http.chat_asking import Take
+from knapper.server.http import operations
+from knapper.server.http.arguments import Take
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": _TEXT}
@@ -39,13 +39,13 @@ _OUTCOME: Final[Mapping[str, Any]] = {
     "model": _TEXT,
     "session_id": _TEXT,
 }
-WHOLE: Final = chat_document.answer(_OUTCOME)
-STREAM: Final[Mapping[str, Any]] = chat_document.streamed(
+WHOLE: Final = operations.answer(_OUTCOME)
+STREAM: Final[Mapping[str, Any]] = operations.streamed(
     "`start` comes first, with run_id and task; then `progress`, `selection`, `sources`, `context`, `navigate`, "
     "`notice`, `text`, `tool_call`, `tool_result`, `proposal`, `question`, `usage` and `error`, as they happen; "
     "`outcome` comes last. A lost connection doesn't end the run: GET /ask/{run_id}/events goes on."
 )
-CANCELLED: Final = chat_document.answer(
+CANCELLED: Final = operations.answer(
     {
         "run_id": _TEXT,
         "cancelled": _FLAG,
@@ -53,11 +53,11 @@ CANCELLED: Final = chat_document.answer(
         "outcome": {"type": ["object", "null"], "description": "What there is, where it has ended."},
     }
 )
-WAITING: Final = chat_document.answer(
+WAITING: Final = operations.answer(
     {
         "results": {
             "type": "array",
-            "items": chat_document.shape(
+            "items": operations.shape(
                 {
                     "run_id": _TEXT,
                     "task": _TEXT,
@@ -72,7 +72,7 @@ WAITING: Final = chat_document.answer(
         }
     }
 )
-CONTEXT: Final = chat_document.answer(
+CONTEXT: Final = operations.answer(
     {
         "notes": {
             "type": "array",
@@ -111,11 +111,11 @@ PRESET_TAKES: Final = (
     Take(name="added", doc="Paths of notes that go with it.", kind="texts"),
     Take(name="toggles", doc="Which agents work.", kind="object", fields=_TOGGLES),
 )
-PRESET: Final[Mapping[str, Any]] = chat_document.shape(
+PRESET: Final[Mapping[str, Any]] = operations.shape(
     {"name": _TEXT, "scope": _OBJECT, "rules": _OBJECT, "added": _TEXTS, "toggles": _OBJECT}
 )
-SWITCHES: Final = chat_document.answer({"switches": {**_OBJECT, "description": "scout, web and task, as kept."}})
-DEFAULTS: Final = chat_document.answer(
+SWITCHES: Final = operations.answer({"switches": {**_OBJECT, "description": "scout, web and task, as kept."}})
+DEFAULTS: Final = operations.answer(
     {
         "choice": {**PRESET, "description": "What the configuration says, as a preset shows itself."},
         "switches": {**_OBJECT, "description": "scout, web and task, as they were last."},

@@ -10,18 +10,18 @@ from starlette.responses import Response
 from knapper.agents import presets as kept
 from knapper.errors import RefusedError
 from knapper.server import auth, replies
-from knapper.server.http import chat_asking, chat_document
-from knapper.server.http.ask_document import PRESET, PRESET_TAKES
-from knapper.server.http.chat_asking import VAULT
-from knapper.server.http.chat_document import Shown
+from knapper.server.http import arguments, operations
+from knapper.server.http.arguments import VAULT
+from knapper.server.http.ask.document import PRESET, PRESET_TAKES
+from knapper.server.http.operations import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from knapper.app.tasks import Desk
-    from knapper.server.http.ask_tasks import Tasks
+    from knapper.server.http.arguments import Given, Take
+    from knapper.server.http.ask.tasks import Tasks
     from knapper.server.http.calling import Endpoint
-    from knapper.server.http.chat_asking import Given, Take
     from knapper.vault.outline import JSONValue
 
     Work = Callable[[Desk, str, Given], dict[str, JSONValue]]
@@ -36,9 +36,9 @@ def shown(tasks: Tasks) -> tuple[Shown, ...]:
     put: tuple[Take, ...] = (*PRESET_TAKES, VAULT)
     tag, by_vault = "presets", (VAULT,)
     said = "What is left out is as by default. One of the same name, in whatever case, is replaced."
-    one = chat_document.answer({"preset": PRESET})
-    every = chat_document.answer({"results": {"type": "array", "items": dict(PRESET)}})
-    gone = chat_document.answer({"deleted": {"type": "string"}})
+    one = operations.answer({"preset": PRESET})
+    every = operations.answer({"results": {"type": "array", "items": dict(PRESET)}})
+    gone = operations.answer({"deleted": {"type": "string"}})
     return (
         Shown("GET", _PATH, tag, "List presets.", _endpoint(tasks, by_vault, _list), "", by_vault, every),
         Shown("PUT", _ONE, tag, "Save a preset.", _endpoint(tasks, put, _save), said, put, one),
@@ -48,7 +48,7 @@ def shown(tasks: Tasks) -> tuple[Shown, ...]:
 
 def _endpoint(tasks: Tasks, takes: tuple[Take, ...], work: Work) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        given = await chat_asking.read(request, takes)
+        given = await arguments.read(request, takes)
         desk = await tasks.desk(auth.client_of(request.scope), given.text("vault"))
         name = str(request.path_params.get("name", ""))
         return replies.Json({"success": True, **await tasks.work(lambda: work(desk, name, given))})

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, cast
 
 from knapper.agents import scopes
 from knapper.errors import KnapError
-from knapper.server.http.ask_orders import RANGES
+from knapper.server.http.ask.orders import RANGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from knapper.app.tasks import Desk
-    from knapper.server.http.ask_tasks import Tasks
-    from knapper.server.http.chat_asking import Given
+    from knapper.server.http.arguments import Given
+    from knapper.server.http.ask.tasks import Tasks
     from knapper.vault.outline import JSONValue
 
 
-async def defaults(tasks: Tasks, desk: Desk, _: Given) -> dict[str, JSONValue]:
+async def show(tasks: Tasks, desk: Desk, _: Given) -> dict[str, JSONValue]:
     """Show the configured choice, the switches as they were last, the ranges of numbers, and what is ready."""
     return await tasks.work(lambda: _shape(desk))
 

@@ -9,10 +9,11 @@ from starlette.responses import Response
 
 from knapper.errors import SetupError
 from knapper.server import auth, events, replies
-from knapper.server.http import ask_defaults, ask_document, ask_orders, chat_asking, chat_replies, ongoing
-from knapper.server.http.ask_orders import CONTEXT, ORDER, SWITCHES
-from knapper.server.http.chat_asking import VAULT
-from knapper.server.http.chat_document import Shown
+from knapper.server.http import arguments, ongoing, outcomes
+from knapper.server.http.arguments import VAULT
+from knapper.server.http.ask import defaults, document, orders
+from knapper.server.http.ask.orders import CONTEXT, ORDER, SWITCHES
+from knapper.server.http.operations import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.events import Outcome
     from knapper.agents.pipeline.runs import PausedRun
     from knapper.app.tasks import Desk
-    from knapper.server.http.ask_tasks import Tasks
+    from knapper.server.http.arguments import Given, Take
+    from knapper.server.http.ask.tasks import Tasks
     from knapper.server.http.calling import Endpoint
-    from knapper.server.http.chat_asking import Given, Take
     from knapper.vault.outline import JSONValue
 
     Work = Callable[[Tasks, Desk, Given], Awaitable[dict[str, JSONValue]]]
@@ -37,34 +38,34 @@ def shown(tasks: Tasks) -> tuple[Shown, ...]:
     again = "After `Last-Event-ID`, or from the beginning."
     known = "No model is asked. Where the scout is to look, its choice isn't known: the others are shown."
     whole, live = _asking(tasks, _whole), _asking(tasks, _live)
-    context, stream = ask_document.CONTEXT, ask_document.STREAM
+    context, stream = document.CONTEXT, document.STREAM
     by_vault: tuple[Take, ...] = (VAULT,)
-    waits, usual = _endpoint(tasks, by_vault, _waiting), _endpoint(tasks, by_vault, ask_defaults.defaults)
+    waits, usual = _endpoint(tasks, by_vault, _waiting), _endpoint(tasks, by_vault, defaults.show)
     given = _endpoint(tasks, CONTEXT, _context)
     switches, later = (*SWITCHES, VAULT), "For the next task; those that aren't said stay as they are."
     switch = _endpoint(tasks, switches, _switch)
-    cancel = ask_document.CANCELLED
+    cancel = document.CANCELLED
     return (
-        Shown("POST", "/ask", tag, "Have a task done.", whole, how, ORDER, ask_document.WHOLE),
+        Shown("POST", "/ask", tag, "Have a task done.", whole, how, ORDER, document.WHOLE),
         Shown("POST", "/ask/stream", tag, "Have a task done as it happens.", live, how, ORDER, stream),
         Shown("GET", f"{one}/events", tag, "Hear a run again.", _resuming(tasks), again, (), stream),
         Shown("POST", f"{one}/cancel", tag, "Stop a run; what there is, is kept.", _cancelling(tasks), gives=cancel),
-        Shown("GET", "/ask/waiting", tag, "List runs that ask.", waits, "", by_vault, ask_document.WAITING),
+        Shown("GET", "/ask/waiting", tag, "List runs that ask.", waits, "", by_vault, document.WAITING),
         Shown("POST", "/ask/context", tag, "Show what would go in.", given, known, CONTEXT, context),
-        Shown("PUT", "/ask/switches", tag, "Keep the switches.", switch, later, switches, ask_document.SWITCHES),
-        Shown("GET", "/ask/defaults", tag, "Show what is usual.", usual, "", by_vault, ask_document.DEFAULTS),
+        Shown("PUT", "/ask/switches", tag, "Keep the switches.", switch, later, switches, document.SWITCHES),
+        Shown("GET", "/ask/defaults", tag, "Show what is usual.", usual, "", by_vault, document.DEFAULTS),
     )
 
 
 def _asking(tasks: Tasks, answer: Callable[[Live[Outcome], Request], Awaitable[Response]]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        given = await chat_asking.read(request, ORDER)
-        ask_orders.check(given)
+        given = await arguments.read(request, ORDER)
+        orders.check(given)
         try:
             desk = await tasks.desk(auth.client_of(request.scope), given.text("vault"))
             live = await _begun(tasks, desk, given)
         except SetupError as error:
-            return chat_replies.not_set_up(error)
+            return outcomes.not_set_up(error)
         return await answer(live, request)
 
     return endpoint
@@ -74,7 +75,7 @@ async def _begun(tasks: Tasks, desk: Desk, given: Given) -> Live[Outcome]:
     model = given.text("model")
     if given.text("run_id"):
         return await tasks.go_on(desk, given.text("run_id"), given.text("answer"), model)
-    return await tasks.begin(desk, ask_orders.order(given), model)
+    return await tasks.begin(desk, orders.order(given), model)
 
 
 async def _whole(live: Live[Outcome], request: Request) -> Response:
@@ -82,7 +83,7 @@ async def _whole(live: Live[Outcome], request: Request) -> Response:
     del request
     told = (await live.wait()).as_dict()
     error = next((one.as_dict() for one in live.events if one.kind == "error"), None)
-    return replies.Json({"success": True, **told}) if error is None else chat_replies.failed(told, error)
+    return replies.Json({"success": True, **told}) if error is None else outcomes.failed(told, error)
 
 
 async def _live(live: Live[Outcome], request: Request) -> Response:
@@ -92,7 +93,7 @@ async def _live(live: Live[Outcome], request: Request) -> Response:
 
 def _resuming(tasks: Tasks) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await chat_asking.read(request, ())
+        _ = await arguments.read(request, ())
         return await _live(tasks.find(auth.client_of(request.scope), request.path_params["run_id"]), request)
 
     return endpoint
@@ -100,7 +101,7 @@ def _resuming(tasks: Tasks) -> Endpoint:
 
 def _cancelling(tasks: Tasks) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        _ = await chat_asking.read(request, ())
+        _ = await arguments.read(request, ())
         live = tasks.find(auth.client_of(request.scope), request.path_params["run_id"])
         cancelled, last = await ongoing.cancel(live)
         outcome = last.as_dict() if last else None
@@ -112,7 +113,7 @@ def _cancelling(tasks: Tasks) -> Endpoint:
 
 def _endpoint(tasks: Tasks, takes: tuple[Take, ...], work: Work) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        given = await chat_asking.read(request, takes)
+        given = await arguments.read(request, takes)
         desk = await tasks.desk(auth.client_of(request.scope), given.text("vault"))
         return replies.Json({"success": True, **await work(tasks, desk, given)})
 
@@ -142,7 +143,7 @@ def _row(desk: Desk, run: PausedRun) -> dict[str, JSONValue]:
 
 
 async def _switch(tasks: Tasks, desk: Desk, given: Given) -> dict[str, JSONValue]:
-    toggles = await tasks.work(lambda: desk.switch(ask_orders.order(given).choice))
+    toggles = await tasks.work(lambda: desk.switch(orders.order(given).choice))
     return {"switches": toggles.as_dict()}
 
 
@@ -150,7 +151,7 @@ async def _context(tasks: Tasks, desk: Desk, given: Given) -> dict[str, JSONValu
     from knapper.app import previews  # noqa: PLC0415 - the same
 
     def work() -> dict[str, JSONValue]:
-        wanted = desk.planned(ask_orders.order(given))
+        wanted = desk.planned(orders.order(given))
         reader = desk.room.context("")
         return previews.preview(desk.acting(""), reader, wanted, texts=given.flag("texts") is True)
 
