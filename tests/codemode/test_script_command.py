@@ -68,7 +68,7 @@ def test_the_exit_code_tells_how_it_ended(
 
     assert main.run(["-v", str(vault), "script", file, "--json", "--timeout", "2"]) == code
     told = json.loads(capsys.readouterr().out)
-    assert (told["kind"], told["ok"]) == (kind, kind == "ok")
+    assert (told["kind"], told["ok"], told["success"]) == (kind, kind == "ok", kind == "ok")
     assert {"result", "stdout", "error", "wall_s", "peak_mb", "calls"} <= set(told)
 
 

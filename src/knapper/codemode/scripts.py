@@ -80,7 +80,7 @@ def given(context: Context, bridge: Bridge) -> Given:
 def answer(outcome: Outcome) -> Answer:
     """Tell an outcome as every surface does."""
     told: ScriptOutcome = {
-        "success": True,
+        "success": outcome.ok,
         "ok": outcome.ok,
         "kind": outcome.kind,
         "result": outcome.result,
