@@ -1,13 +1,16 @@
 """Runs on the page: beginning one, its tree, its parts, its questions, and what a person does with it."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from knapper.agents.run.nodes import Found, Source
+from knapper.config import Vault
 from tests.agents.run_world import Brain, Part
+from tests.index import worlds
 from tests.page import run_sites
 from tests.page.run_sites import Finder, Gated, begin, part, state
 
@@ -158,3 +161,36 @@ def _scripted() -> Found:
         script="print(1)\n",
         attempts=({**bad, "script": "for hit in hits:\n    print(hit)\n"}, {**good, "script": "print(1)\n"}),
     )
+
+
+def test_other_vaults_are_looked_through_where_they_are_ticked(tmp_path: Path, tab: Page) -> None:
+    others = tuple(
+        Vault(name=name, path=worlds.fill(tmp_path / name, {"Fence.md": "# Fence\n\n900 crowns.\n"}).resolve())
+        for name in ("work", "sea")
+    )
+    brain = Brain(answers={"What does the fence cost?": "900 crowns. [[work:Fence]] (lines 3-3)"})
+    with run_sites.serving(tmp_path, brain, change=lambda found: replace(found, vaults=(found.vault, *others))) as site:
+        site.enter(tab)
+        tab.get_by_role("button", name="New run").click()
+        offered = tab.get_by_role("group", name="Look through other vaults as well").get_by_role("checkbox")
+        expect(offered).to_have_count(2)
+        tab.get_by_role("checkbox", name="work").check()
+        tab.get_by_label("Task", exact=True).fill("What does the fence cost?")
+        tab.get_by_role("button", name="Begin").click()
+
+        expect(state(tab)).to_have_text("✓complete")
+        expect(tab.locator(".run-facts")).to_contain_text("also looks through work ·")
+        expect(tab.locator(".run-said .prose .cite")).to_have_count(1)
+
+
+def test_with_one_vault_no_others_are_offered(tmp_path: Path, tab: Page) -> None:
+    with run_sites.serving(tmp_path, Brain(answers={TASK: SAID})) as site:
+        site.enter(tab)
+        tab.get_by_role("button", name="New run").click()
+        expect(tab.get_by_role("button", name="Begin")).to_be_visible()
+
+        expect(tab.get_by_text("other vaults")).to_have_count(0)
+        tab.get_by_label("Task", exact=True).fill(TASK)
+        tab.get_by_role("button", name="Begin").click()
+        expect(state(tab)).to_have_text("✓complete")
+        expect(tab.locator(".run-facts")).not_to_contain_text("looks through")

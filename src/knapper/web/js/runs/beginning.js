@@ -2,6 +2,7 @@
 
 import { el, fill } from "../dom.js";
 import { Limits } from "./limits.js";
+import { Others } from "./others.js";
 
 const MOST_CHARS = 50_000;
 const PROFILES = {
@@ -41,6 +42,7 @@ export class Beginning {
     const ticked = { checked: options.code_mode && canScripts, disabled: !canScripts };
     this.codeMode = el("input", { type: "checkbox", id: "run-code-mode", ...ticked });
     this.fresh = el("input", { type: "checkbox", id: "run-fresh" });
+    this.others = new Others(this.api.vaults.filter((name) => name !== this.api.vault));
     this.limits = new Limits(options.limits, options.ranges, "run");
     this.model = el("input", { type: "text", id: "run-model", maxlength: "200", placeholder: options.model ?? "" });
     this.profile = el("select", { id: "run-profile" }, profiles(options));
@@ -56,6 +58,7 @@ export class Beginning {
       ),
       problems(options),
       labelled("Task", this.task),
+      this.others.node,
       labelled("Strategy", this.strategy),
       el(
         "label",
@@ -90,6 +93,7 @@ export class Beginning {
     try {
       const made = await this.api.post("/runs", {
         task: this.task.value,
+        also: this.others.read(),
         strategy: this.strategy.value,
         code_mode: this.codeMode.checked,
         profile: this.profile.value || null,

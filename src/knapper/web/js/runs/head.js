@@ -2,6 +2,7 @@
 
 import { count, el } from "../dom.js";
 import { told } from "./limits.js";
+import { alsoIn } from "./others.js";
 import { fullMoment, isGoing, runState, used } from "./words.js";
 
 const LONG = 600;
@@ -33,6 +34,7 @@ export function facts(run) {
     run.strategy === "auto" ? "strategy chosen by the model" : `strategy ${run.strategy}`,
     run.code_mode ? "Code Mode" : "search without scripts",
     run.model,
+    alsoIn(run.also),
     fullMoment(run.created),
   ];
   const sums = [
