@@ -180,6 +180,27 @@ def test_links_in_hidden_files_follow_and_are_only_counted(tmp_path: Path) -> No
     assert "Journal" not in " ".join(draft.notices)
 
 
+@pytest.mark.parametrize(
+    ("text", "source", "destination"),
+    [
+        ("[[day]] ![[day]]\n", "B.md", "day.md"),
+        ("[[day]] [[2026/plan]] [x](Journal/day.md) [x](./Journal/day.md)\n", "V.md", "new/V.md"),
+        ("[[day]]\n", "V.md", "Journal2/day.md"),
+    ],
+)
+def test_a_link_to_a_hidden_file_becomes_what_one_to_nothing_becomes(
+    tmp_path: Path, text: str, source: str, destination: str
+) -> None:
+    seen = {"B.md": "b\n", "V.md": text}
+    hidden = {"Journal/day.md": "x", "Journal/2026/plan.md": "x"}
+    full, bare = relinking.make(tmp_path / "full", {**seen, **hidden}), relinking.make(tmp_path / "bare", seen)
+
+    there, nowhere = (world.draft((source, destination), policy=CLIENT) for world in (full, bare))
+
+    assert [(file.path, file.after) for file in there.files] == [(file.path, file.after) for file in nowhere.files]
+    assert (there.rewritten, there.notices) == (nowhere.rewritten, nowhere.notices)
+
+
 def test_without_the_owners_view_hidden_files_stay_and_are_counted(tmp_path: Path) -> None:
     world = relinking.make(tmp_path, FILES)
 

@@ -23,6 +23,7 @@ def draft(view: View, owner: View, graph: Graph, moves: Sequence[Move], pasts: P
 
     A link that is still right stays as it is, byte for byte. One that isn't keeps its form: a wikilink stays one, a
     name stays a name where that is unique, a path stays a path of its kind, ``.md`` and percent signs stay or don't.
+    Where the asker sees a file, its links to files that the asker doesn't see stay as they are.
 
     Args:
         view: The vault as the asker sees it.
@@ -42,6 +43,7 @@ def draft(view: View, owner: View, graph: Graph, moves: Sequence[Move], pasts: P
         {one.source: one.target for one in planned if one.is_whole},
         graph.lookup,
         view.root,
+        view.visible,
     )
     habit = Habit(format=view.settings.new_link_format, is_app_vault=(view.root / ".obsidian").is_dir())
     referrers = Referrers(view, owner, graph)

@@ -129,7 +129,7 @@ class Referrers:
 
 
 def _is_touched(source: NotePath, kind: str, target: str, relocation: Relocation) -> bool:
-    before = relocation.before.resolve(target, source).path
+    before = relocation.led(target, source).path
     place = relocation.place(source)
     after = relocation.after.resolve(target, place).path
     if before is None:

@@ -47,7 +47,7 @@ def rewrite(page: Page, relocation: Relocation, habit: Habit, pasts: Sequence[Pa
             if relocation.after.resolve(link.target, aim.source).path != aim.new:
                 broken.append(link_edits.broken(page, link, aim.new))
         elif found[1] != _written(page.raw, link):
-            healed += not aim.is_file and relocation.after.resolve(found[0], aim.source).path is not None
+            healed += not aim.is_file and relocation.leads(found[0], aim.source)
             span = (link.target_start, link.target_stop)
             splice = Splice(start=span[0], stop=span[1], new=found[1])
             edits[span] = Edit(
@@ -88,13 +88,13 @@ def _home(aim: Aim, earlier: Sequence[tuple[str, bytes]], relocation: Relocation
 
 
 def _heals(page: Page, link: Link, relocation: Relocation) -> bool:
-    before = relocation.before.resolve(link.target, page.path).path
-    return before is None and relocation.after.resolve(link.target, relocation.place(page.path)).path is not None
+    before = relocation.led(link.target, page.path).path
+    return before is None and relocation.leads(link.target, relocation.place(page.path))
 
 
 def _aim(page: Page, forms: Forms, link: Link, relocation: Relocation, habit: Habit, *, is_sure: bool) -> Aim | None:
     """Tell where a link leads and is to lead; None where nothing changes, or it leads nowhere and didn't say where."""
-    found = relocation.before.resolve(link.target, page.path)
+    found = relocation.led(link.target, page.path)
     card = is_card(page.raw, link)
     old = found.path or _nowhere(page.path, link.target, is_card=card)
     if old is None or (not is_sure and found.path and _is_untouched(found.path, link, page, relocation)):

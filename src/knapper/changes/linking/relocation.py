@@ -47,6 +47,10 @@ class Names:
         return found.path == wanted and not (alone and found.ambiguous)
 
 
+def _all(_: NotePath) -> bool:
+    return True
+
+
 class Relocation:
     """Hold which files get which paths."""
 
@@ -56,6 +60,7 @@ class Relocation:
         folders: Mapping[NotePath, NotePath],
         lookup: Callable[[str], Sequence[NotePath]],
         root: Path,
+        sees: Callable[[NotePath], bool] = _all,
     ) -> None:
         """Prepare the names before and after.
 
@@ -64,6 +69,7 @@ class Relocation:
             folders: New paths of folders that move as a whole.
             lookup: The index's files by name key.
             root: The vault's folder; what the index names and isn't there counts for nothing.
+            sees: Tells which files the asker sees.
         """
         self.files: Mapping[NotePath, NotePath] = files
         self.folders: Mapping[NotePath, NotePath] = folders
@@ -73,6 +79,7 @@ class Relocation:
         """Files that the index knows and that aren't there any more."""
         self._lookup: Callable[[str], Sequence[NotePath]] = lookup
         self._root: str = os.fspath(root)
+        self._sees: Callable[[NotePath], bool] = sees
         self._old: dict[str, list[NotePath]] = _by_key(files)
         self._new: dict[str, list[NotePath]] = _by_key(files.values())
         self._said: frozenset[str] = frozenset((*self.keys, *(key.removesuffix(".md") for key in self.keys)))
@@ -85,6 +92,22 @@ class Relocation:
     def concerns(self, target: str) -> bool:
         """Tell whether what a target means can change by the names that come and go."""
         return file_rows.link_key(target) in self._said
+
+    def led(self, target: str, source: NotePath) -> Resolution:
+        """Find the file that a link's target meant before the move.
+
+        A link to a hidden file is one to nothing in a file that the asker sees: a path written there would tell of it.
+        """
+        return self._told(self.before.resolve(target, source), source)
+
+    def leads(self, target: str, source: NotePath) -> bool:
+        """Tell whether a link's target means a file after the move, as far as the asker may know."""
+        return self._told(self.after.resolve(target, source), source).path is not None
+
+    def _told(self, found: Resolution, source: NotePath) -> Resolution:
+        if found.path is None or self._sees(found.path) or not self._sees(source):
+            return found
+        return Resolution(path=None)
 
     def place(self, path: NotePath) -> NotePath:
         """Tell where a file lies afterwards; the path needn't be that of a file that there is."""
