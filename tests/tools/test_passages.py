@@ -70,6 +70,22 @@ def test_a_task_finds_what_it_names_and_what_belongs_to_the_open_note(context: C
     assert "task" in why["Budget.md"]
 
 
+@pytest.mark.parametrize("embedder", [worlds.WordEmbedder(), None])
+def test_notes_like_the_open_one_are_found_with_vectors_and_without(
+    tmp_path: Path, embedder: worlds.WordEmbedder | None
+) -> None:
+    root = worlds.fill(tmp_path / "v", {**NOTES, "Open.md": "tomatoes every evening\n", "Plans.md": "the plans\n"})
+    index = worlds.engine(root, tmp_path / "s", embedder)
+    view = index.view.seen_by(Policy(client="guest", hidden=("Secret/", "Watering.md")))
+    with Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close) as context:
+        answer: dict[str, Any] = passages.search_task_relevant(context, "plans", "Open.md", 3)
+
+    why = {row["path"]: row["why"] for row in answer["results"]}
+    assert why["Garden.md"] == ["current_note"]
+    assert "Open.md" not in why
+    assert "Watering.md" not in why
+
+
 def test_what_is_hidden_is_never_found(context: Context) -> None:
     with context:
         answers = [

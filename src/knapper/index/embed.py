@@ -1,4 +1,4 @@
-"""Say what an embedder is, and open the one that is configured."""
+"""Say what an embedder is, and how one is chosen."""
 
 from __future__ import annotations
 
@@ -84,27 +84,3 @@ class EmbedSettings:
     """Where ``onnx`` keeps models that it fetched; None leaves it to the library, which uses a temporary folder."""
     threads: int | None = None
     """For ``onnx``; None leaves it to the library."""
-
-
-def open_embedder(settings: EmbedSettings) -> Embedder | None:
-    """Open the configured embedder; what is slow to load is loaded on first use.
-
-    Returns:
-        The embedder; None where search goes by words only.
-
-    Raises:
-        EmbedderError: A setting is missing or can't be used.
-    """
-    if settings.kind == "static":
-        from knapper.index.embedders.static import Static  # noqa: PLC0415 - each kind imports a library of its own
-
-        return Static(settings.folder)
-    if settings.kind == "endpoint":
-        from knapper.index.embedders.endpoint import Endpoint  # noqa: PLC0415
-
-        return Endpoint(settings)
-    if settings.kind == "onnx":
-        from knapper.index.embedders.onnx import Onnx  # noqa: PLC0415
-
-        return Onnx(settings)
-    return None

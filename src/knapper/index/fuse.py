@@ -110,6 +110,13 @@ def towards(
     return (query + by / length * centre).astype(np.float32) if length > 0 else query
 
 
+def centre(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    """Give the direction that vectors have in common; None where they have none."""
+    summed = vectors.sum(axis=0, dtype=np.float32)
+    length = float(np.linalg.norm(summed))
+    return summed / np.float32(length) if length > 0 else None
+
+
 def notes(chunks: Mapping[int, Sequence[float]], names: Mapping[int, float], weights: Weights) -> dict[int, float]:
     """Score notes by id: the weighted sum of the scores of their best chunks, and what their names add."""
     ranks = weights.ranks

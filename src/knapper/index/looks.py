@@ -19,6 +19,7 @@ from knapper.index.keyword import Keywords
 from knapper.index.segment import Query
 from knapper.index.store import Row, Store
 from knapper.index.vectors import Vectors
+from knapper.vault.paths import NotePath
 
 _MANY = 10_000
 """Vectors whose multiplication takes longer than handing it to another thread."""
@@ -84,6 +85,7 @@ class SqliteLook:
 
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Take them from memory."""
+        self.meanings.sync(self.connection)
         return self.meanings.take(ids)
 
     def passing(self, query: Query, ids: Collection[int]) -> set[int]:
@@ -99,6 +101,15 @@ class SqliteLook:
     def note(self, chunk_id: int) -> int:
         """Read it from the chunk's id."""
         return chunk_id >> schema.CHUNK_BITS
+
+    def chunks(self, note: NotePath) -> list[int]:
+        """Ask for the range of the note's ids."""
+        rows = self.connection.execute(
+            "SELECT c.id FROM files f JOIN chunks c ON c.id >= f.id << ?1 AND c.id < (f.id + 1) << ?1"
+            " WHERE f.path = ?2 AND c.kind != 'log'",
+            (schema.CHUNK_BITS, note),
+        )
+        return [int(i) for (i,) in rows]
 
     def first(self, note: int) -> int | None:
         """Take the first text; properties only where there is none, and what the program logged never."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from knapper.index.filters import Filter
     from knapper.index.segment import Query
     from knapper.index.store import Row
+    from knapper.vault.paths import NotePath
 
 
 class Look(Protocol):
@@ -53,6 +54,10 @@ class Look(Protocol):
 
     def note(self, chunk_id: int) -> int:
         """Give the id of a chunk's note."""
+        ...
+
+    def chunks(self, note: NotePath) -> list[int]:
+        """Give the ids of a note's chunks, without what the program logged."""
         ...
 
     def first(self, note: int) -> int | None:

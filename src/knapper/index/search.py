@@ -17,6 +17,7 @@ from knapper.index.fuse import Fusion, Joined, Weights
 from knapper.index.ports import Look, Looks
 from knapper.index.segment import Query
 from knapper.index.store import Row
+from knapper.vault.paths import NotePath
 
 Mode = Literal["hybrid", "semantic", "keyword"]
 _POOL = 200
@@ -97,6 +98,34 @@ class Searcher:
         if hits and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
             remark = remark or "no note holds any of these words: these are the nearest in meaning"
         return Answer(hits=tuple(hits), remarks=tuple(filter(None, (corrected, remark))))
+
+    def near(self, note: NotePath, where: Filter, *, limit: int) -> Callable[[], tuple[Hit, ...]]:
+        """Begin to look for the notes nearest in meaning to a whole note, which is among them itself.
+
+        Returns:
+            Waits for them, and gives them with the best first, each by its best chunk; none where the note has no
+            vectors (yet), or nobody embeds.
+
+        Raises:
+            EmbedderError: The embedder can't be used.
+        """
+        embedder = self._embedder()
+        if embedder is None:
+            return tuple[Hit, ...]
+        model = embedder.model_id
+        with self._looks.look(model) as look:
+            centre = fuse.centre(look.vectors(look.chunks(note))[1])
+            if centre is None:
+                return tuple[Hit, ...]
+            nearest = look.vector(centre, where, limit=_POOL)
+        question = Question(text="", limit=limit, per_note=1, where=where)
+
+        def found() -> tuple[Hit, ...]:
+            chunks = fuse.convex({}, nearest(), share=1.0)
+            with self._looks.look(model) as look:
+                return tuple(self._hits(look, question, chunks, {}))
+
+        return found
 
     def _read(self, question: Question) -> tuple[Query, str]:
         """Read the query; a word that nothing holds is taken for the likest one of a name, and that is said."""

@@ -1,10 +1,12 @@
 """Search for notes in one way at a time: by words, by meaning, by a task."""
 
+import contextlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Annotated, Final, Literal
 
 from knapper.index import schema
+from knapper.index.embed import EmbedderError
 from knapper.index.filters import Filter
 from knapper.index.places import Place
 from knapper.index.search import Answer as Found
@@ -14,6 +16,7 @@ from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.found import NoteHits
 from knapper.vault import notes as files
+from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
@@ -24,7 +27,7 @@ _PLACES: Final[tuple[Place, ...]] = ("title", "heading", "content")
 _SNIPPET: Final = 400
 _WORD: Final = re.compile(r"\w+")
 _WORDS: Final = 40
-"""Words of a task, and of the current note, that are looked for."""
+"""Words of a task that are looked for, and of the current note where no vectors tell what it is about."""
 _WEIGHTS: Final[Mapping[Why, float]] = {"task": 1.0, "current_note": 0.35, "linked": 0.1}
 """What a note's place in each ranking counts; the task leads."""
 
@@ -87,8 +90,8 @@ def search_task_relevant(
         limit: How many notes at most.
 
     Returns:
-        ``results`` with path, title, the best passage, score and why: found by the task, by the current note's words,
-        or linked with it; best first.
+        ``results`` with path, title, the best passage, score and why: found by the task, by what the current
+        note says, or linked with it; best first.
 
     Raises:
         NotFound: There is no such note.
@@ -96,14 +99,14 @@ def search_task_relevant(
     """
     search.check(task, limit, name="limit")
     freshness = context.freshen()
-    source = reading.read(context, current_note) if current_note else None
-    pool = min(3 * limit + 10, search.MAX_RESULTS)
+    source = reading.head(context, current_note) if current_note else None
+    pool = min(3 * limit, search.MAX_RESULTS)
+    alike = _alike(context, source, pool) if source else list[Hit]
     by_task = _search(context, _plain(task), "hybrid", pool)
     rankings: dict[Why, Sequence[Hit]] = {"task": by_task.hits}
     beside: set[NotePath] = set()
     if source is not None:
-        about = f"{source.path.removesuffix('.md').replace('/', ' ')} {files.text(source.raw)[:2_000]}"
-        rankings["current_note"] = _search(context, _plain(about), "hybrid", pool).hits
+        rankings["current_note"] = alike()
         beside = _linked(context, source.path)
         _ = foreign.heard(context, source)
     ranked = _joined(rankings, beside, source.path if source else None)[:limit]
@@ -117,6 +120,15 @@ def search_task_relevant(
 def _search(context: Context, query: str, mode: Mode, limit: int) -> Found:
     where = context.restrict(Filter())
     return context.index.search(Question(text=query, mode=mode, limit=limit, per_note=1, where=where))
+
+
+def _alike(context: Context, note: Note, limit: int) -> Callable[[], Sequence[Hit]]:
+    """Begin to look for the notes that are like one: by its vectors, or by its words where it has none."""
+    near = None
+    with contextlib.suppress(EmbedderError):
+        near = context.index.near(note.path, context.restrict(Filter()), limit=limit)
+    about = f"{note.path.removesuffix('.md').replace('/', ' ')} {files.text(note.raw)[:2_000]}"
+    return lambda: (near() if near else ()) or _search(context, _plain(about), "keyword", limit).hits
 
 
 def _shape(hit: Hit, others: Collection[str]) -> dict[str, JSONValue]:

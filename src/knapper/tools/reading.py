@@ -150,7 +150,19 @@ def read(context: Context, path: str) -> Note:
     Raises:
         KnapError: As for `read_file`.
     """
-    note = context.view.read(path)
+    return _checked(context.view.read(path))
+
+
+def head(context: Context, path: str) -> Note:
+    """Read a file of whose outline only the properties matter.
+
+    Raises:
+        KnapError: As for `read_file`.
+    """
+    return _checked(context.view.read_head(path))
+
+
+def _checked(note: Note) -> Note:
     if walk.kind_of(note.path) == "attachment" and b"\0" in note.raw:
         hint = "notes, canvases, bases and other text files can be read"
         raise BadInput(f"{note.path} isn't text", hint=hint, code="not_text")
