@@ -8,7 +8,7 @@ from knapper.changes.disk import apply as applying
 from knapper.changes.disk import plan as plans
 from knapper.changes.disk.effects import Meta
 from knapper.changes.drafts import Capability, Draft, FileDraft
-from knapper.changes.review import acceptance, choices, rendering, sight
+from knapper.changes.review import acceptance, choices, rendering, resolutions, sight
 from knapper.changes.review.choices import Blocks, Selection
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import Proposal, ProposedFile
@@ -61,6 +61,7 @@ class Reviewer:
         self, proposal_id: str, digest: str, *, files: Sequence[str], hunks: Sequence[str], run: str
     ) -> Submission:
         """Accept as `accept` does, while nobody else writes."""
+        self._follow(proposal_id)
         selection = acceptance.choose(
             self.writer.proposals, self.writer.desk.view, proposal_id, digest, files=files, hunks=hunks
         )
@@ -81,6 +82,7 @@ class Reviewer:
     ) -> Submission:
         """Tell what accepting would do, and do nothing; errors are those of `accept`."""
         view = self.writer.desk.view
+        self._follow(proposal_id)
         selection = acceptance.choose(self.writer.proposals, view, proposal_id, digest, files=files, hunks=hunks)
         self.writer.proposals.abandon(selection)
         self._judge(selection, run)
@@ -105,6 +107,7 @@ class Reviewer:
         found = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
         if found.status not in {"open", "stale"}:
             return found
+        self._follow(proposal_id)
         fitted, _ = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
         return sight.seen(fitted, self.writer.desk.view.visible)
 
@@ -118,13 +121,22 @@ class Reviewer:
             ConflictError: It is closed, or a block of it was edited by hand.
             RefusedError: It is another client's, and the client is no person.
         """
+
+        def reject(alone: Writer) -> Submission:
+            return replace(self, writer=alone).reject_alone(proposal_id, reason, files=files, hunks=hunks)
+
+        _ = self.writer.alone(reject)
+        return self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
+
+    def reject_alone(self, proposal_id: str, reason: str, *, files: Sequence[str], hunks: Sequence[str]) -> Submission:
+        """Reject as `reject` does, while nobody else writes."""
         found = self._own(proposal_id)
+        self._follow(proposal_id)
         _ = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
-        rejected = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
+        _ = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
         cleared = acceptance.blocks_removed(self.writer.proposals, self.writer.desk.view.root, proposal_id)
-        if cleared.files:
-            _ = self._apply(cleared, f"rejected {proposal_id}", found.run)
-        return rejected
+        done = Submission(status="applied", proposal_id=proposal_id)
+        return self._apply(cleared, f"rejected {proposal_id}", found.run) if cleared.files else done
 
     def plan_rejection(
         self, proposal_id: str, *, files: Sequence[str] = (), hunks: Sequence[str] = ()
@@ -151,7 +163,18 @@ class Reviewer:
             RefusedError: It is another client's, and the client is no person; or who edits has read text that others
                 wrote, which whoever proposed it hadn't, or it would come into a note.
         """
+
+        def edit(alone: Writer) -> Submission:
+            return replace(self, writer=alone).edit_alone(proposal_id, digest, hunk, text, run=run)
+
+        done = self.writer.alone(edit)
+        now = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
+        return Edited(proposal=now, change_id=done.change_id, notices=done.notices)
+
+    def edit_alone(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str) -> Submission:
+        """Edit as `edit` does, while nobody else writes."""
         found = self._own(proposal_id)
+        self._follow(proposal_id)
         drawings = self.writer.proposals.drawings
         held = drawings.get(proposal_id)
         if self.writer.mine(run).tainted and not self.writer.grants.is_person:
@@ -167,9 +190,7 @@ class Reviewer:
             except KnapError:
                 drawings.follow(proposal_id, noted)
                 raise
-        now = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
-        notices = (*done.notices, *(made.left_out if made else ()))
-        return Edited(proposal=now, change_id=done.change_id, notices=notices)
+        return replace(done, notices=(*done.notices, *(made.left_out if made else ())))
 
     def draw(self, proposal_id: str) -> Submission:
         """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
@@ -183,6 +204,11 @@ class Reviewer:
             ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
         """
         self._check_person("put blocks into notes")
+        return self.writer.alone(lambda alone: replace(self, writer=alone).draw_alone(proposal_id))
+
+    def draw_alone(self, proposal_id: str) -> Submission:
+        """Draw as `draw` does, while nobody else writes."""
+        self._follow(proposal_id)
         found, noted = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
         held = self.writer.proposals.drawings.get(proposal_id)
         made, causes = _renderings(found, noted, held)
@@ -190,6 +216,7 @@ class Reviewer:
             hint = "only edits that fit their notes can be; `knap edits show` shows the proposal"
             raise causes[0] if causes else BadInput(f"nothing of {proposal_id} can be shown in a note", hint=hint)
         draft = Draft(files=tuple(file for one in made.values() for file in one.draft.files))
+        self.writer.proposals.drawings.keep(proposal_id, {path: one.blocks for path, one in made.items()})
         done = self._apply(draft, f"shown: {proposal_id}", found.run)
         for path, one in made.items():
             self.writer.proposals.drawings.put(proposal_id, path, one.blocks)
@@ -205,6 +232,10 @@ class Reviewer:
             RefusedError: The client isn't a person.
         """
         self._check_person("resolve blocks")
+        return self.writer.alone(lambda alone: replace(self, writer=alone).resolve_alone(path, choice))
+
+    def resolve_alone(self, path: str, choice: Choice | Mapping[str, Choice]) -> Submission:
+        """Resolve as `resolve` does, while nobody else writes."""
         note = self.writer.desk.view.read(path)
         for one in self._about(note.path):
             self.writer.proposals.drawings.follow(one, {note.path: note.raw})
@@ -226,6 +257,11 @@ class Reviewer:
             for shown in [self.writer.proposals.drawings.get(one).get(path, {})]
             if any((choice if isinstance(choice, str) else choice.get(name)) == "accept" for name in shown)
         ]
+
+    def _follow(self, proposal_id: str) -> None:
+        """Learn what became of blocks in notes meanwhile, of a proposal that the client may know of."""
+        _ = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
+        resolutions.follow(self.writer.proposals, self.writer.state.journal, self.writer.desk.view.root, proposal_id)
 
     def _own(self, proposal_id: str) -> Proposal:
         found = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)

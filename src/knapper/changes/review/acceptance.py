@@ -115,7 +115,7 @@ def _look(root: Path, proposal: Proposal, shown: Collection[NotePath]) -> dict[N
         if file.state != "open" and file.path not in shown:
             continue
         if file.before is not None:
-            found[file.path] = _read(root, file.path)
+            found[file.path] = read(root, file.path)
         else:  # of any size, so that only whether it is there is looked at
             found[file.path] = b"" if _is_there(root, file.path) else None
         if file.target is not None:
@@ -124,7 +124,8 @@ def _look(root: Path, proposal: Proposal, shown: Collection[NotePath]) -> dict[N
     return found
 
 
-def _read(root: Path, path: NotePath) -> bytes | None:
+def read(root: Path, path: NotePath) -> bytes | None:
+    """Read what a note holds; None where it is gone, or leads out of the vault."""
     try:
         return disk.read_bytes(lookup.find(root, path).file, shown_as=path)
     except (NotFound, RefusedError):  # a link out of the vault is as good as nothing

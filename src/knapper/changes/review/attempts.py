@@ -40,7 +40,7 @@ def is_going_on(database: sqlite3.Connection, proposal_id: str, since: str) -> b
 def made(database: sqlite3.Connection, proposal_id: str, change_id: str) -> None:
     """Note a change that took something over by accepting blocks in a note, where there was nothing to attempt."""
     database.execute(
-        "INSERT INTO acceptances (token, proposal, at, chosen, plain, expected, blocks, change)"
+        "INSERT OR IGNORE INTO acceptances (token, proposal, at, chosen, plain, expected, blocks, change)"
         " VALUES (:change || ':' || :proposal, :proposal, strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'),"
         " '{}', '{}', '{}', '{}', :change)",
         {"proposal": proposal_id, "change": change_id},

@@ -56,6 +56,17 @@ class Drawings:
             found = self._reader.get(database, proposal_id)
             proposal_rows.put_blocks(database, found.id, choices.file_at(found, path).number, blocks)
 
+    def keep(self, proposal_id: str, made: Mapping[NotePath, Blocks]) -> None:
+        """Keep what blocks will say before notes are written, so that they are known there whatever happens then.
+
+        Raises:
+            NotFound: There is no such proposal or file.
+        """
+        with self._ledger.writing() as database:
+            found = self._reader.get(database, proposal_id)
+            for path, blocks in made.items():
+                _keep(database, found.id, choices.file_at(found, path), blocks)
+
     def mark(
         self, proposal_id: str, states: Mapping[str, ItemState], reason: str = "", *, change_id: str = ""
     ) -> Proposal:

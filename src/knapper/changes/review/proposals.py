@@ -123,9 +123,41 @@ class Proposals:
         """
         with self._ledger.writing() as database:
             found = self._reader.get(database, proposal_id)
-            since = proposal_rows.moment(self._clock() - timedelta(seconds=_APPLYING_S))
-            is_applied = attempts.is_going_on(database, proposal_id, since)
-            return found if is_applied else _fitted(database, found, current)
+            return found if self._is_applied(database, found.id) else _fitted(database, found, current)
+
+    def read_back(self, proposal_id: str, path: NotePath, raw: bytes, change_id: str) -> None:
+        """Note which blocks were accepted in a note without a word: they are gone, and their new text stands there.
+
+        What became of others that are gone isn't guessed. While a part is being applied nothing is noted.
+
+        Args:
+            proposal_id: Which.
+            path: The note.
+            raw: What it holds.
+            change_id: The change that did it; empty for none of ours.
+
+        Raises:
+            NotFound: There is no such proposal or file.
+        """
+        with self._ledger.writing() as database:
+            found = self._reader.get(database, proposal_id)
+            shown = proposal_rows.blocks(database, found.id).get(path, {})
+            if not shown or self._is_applied(database, found.id):
+                return
+            file = choices.file_at(found, path)
+            states = rendering.read_back(file, raw, shown).states
+            taken = [name for name, state in states.items() if state == "accepted"]
+            if not taken:
+                return
+            if change_id:
+                attempts.made(database, found.id, change_id)
+            settling.close(database, found, choices.hunks_of(found, taken), "accepted", "")
+            left = {name: hunks for name, hunks in shown.items() if not set(taken).issuperset(hunks)}
+            proposal_rows.put_blocks(database, found.id, file.number, left)
+
+    def _is_applied(self, database: sqlite3.Connection, proposal_id: str) -> bool:
+        since = proposal_rows.moment(self._clock() - timedelta(seconds=_APPLYING_S))
+        return attempts.is_going_on(database, proposal_id, since)
 
     def select(
         self,
