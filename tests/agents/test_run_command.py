@@ -5,14 +5,19 @@ import io
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from knapper.agents.run.events import Checkpoint
-from knapper.cli import main, running
+from knapper.agents.run.nodes import Asking, Found
+from knapper.app import Hub
+from knapper.app.runs import open_runs
+from knapper.cli import main, running, settings
 from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
 from tests.agents import run_server
 from tests.agents.run_server import Served
 from tests.agents.run_world import Brain, Part
@@ -77,6 +82,40 @@ def test_the_exit_code_says_how_a_run_ended(capsys: pytest.CaptureFixture[str]) 
     assert half[0] == ExitCode.PARTIAL
     assert "**Beta small?**: the model said nothing" in half[1]
     assert none[0] == ExitCode.FAILED
+
+
+@pytest.mark.usefixtures("vault")
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_a_run_without_an_answer_says_why_on_the_error_stream(
+    capsys: pytest.CaptureFixture[str], quiet: tuple[str, ...]
+) -> None:
+    with run_server.serving(Brain(plans=PLAN)) as server:
+        code, out, err = knap(capsys, "T all", "--model", server.model, "--minutes", "0.0001", *quiet)
+        again = told(capsys, "T all", "--model", server.model, "--minutes", "0.0001")
+
+    assert (code, out) == (ExitCode.FAILED, "")
+    assert re.search(r"^error: the run \S+ has no answer: .*time", err, re.MULTILINE), err
+    assert (again["success"], bool(again["reasons"])) == (False, True)
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_run_that_waits_for_a_person_is_listed_with_that(capsys: pytest.CaptureFixture[str]) -> None:
+    with run_server.serving(Brain(plans=PLAN)) as server:
+        run_id, other = begun(capsys, server), begun(capsys, server)
+    with Hub(settings.read(Options())) as hub, open_runs(hub) as opened:
+        point = opened.checkpoints.ask(run_id, "1", "Alpha grows?", {})
+        node = opened.runs.node(run_id, "1")
+        asking = Asking(question="Where does Alpha grow?")
+        found = replace(node.found or Found(context=""), checkpoint=point.id)
+        opened.runs.store.put(run_id, replace(node, found=found, asking=asking))
+    rows = {one["id"]: one["asks"] for one in told(capsys, "list")["results"]}
+    lines = knap(capsys, "list")[1].splitlines()
+    shown = knap(capsys, "status", run_id)[1]
+
+    assert rows == {run_id: 1, other: 0}
+    assert ["asks you" in line for line in lines if run_id in line or other in line] == [False, True]
+    assert "? 1  Where does Alpha grow?" in shown
+    assert [one["id"] for one in told(capsys, "status", run_id)["checkpoints"]] == [point.id]
 
 
 @pytest.mark.usefixtures("vault")

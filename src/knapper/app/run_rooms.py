@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents.run import export, finding, watching
+from knapper.agents.run import export, finding
 from knapper.agents.run import runs as running
-from knapper.app import model_choice, narrowing, run_options, run_orders, runs
+from knapper.app import model_choice, narrowing, run_options, run_orders, run_questions, runs
 from knapper.app.chats import CLIENT
 from knapper.app.runs import TaskRuns
 from knapper.changes.writer import Asked
@@ -181,15 +181,11 @@ class RunRoom:
 
     def asking(self, found: Sequence[Run]) -> Mapping[str, int]:
         """Count what runs of a list ask a person, and nobody has answered; those that ask nothing are left out."""
-        asked = {one.run for one in self.tasks.checkpoints.waiting()}
-        counted = {run.id: len(self.questions(run.id)) for run in found if run.id in asked}
-        return {run_id: number for run_id, number in counted.items() if number}
+        return run_questions.counted(self.tasks, found)
 
     def questions(self, run_id: str) -> Sequence[Point]:
         """List the same as it is told while the run goes on; errors are those of `show`."""
-        open_ids = {one.id for one in self.waiting(run_id)}
-        asked = (watching.of(node) for node in self.show(run_id).nodes if node.asking)
-        return [one for one in asked if one.id in open_ids]
+        return run_questions.of(self.tasks, self.show(run_id).run.id)
 
     def answer(self, run_id: str, checkpoint: str, word: str) -> Checkpoint:
         """Answer what a run asks: ``go on``, ``skip``, notes by their paths, or where to look in one's own words.

@@ -124,8 +124,8 @@ def carry_out(said: Options, runner: asyncio.Runner, work: Coroutine[Any, Any, R
         if screen.done is not None:
             output.note(said, f"stopped; `knap run resume {screen.done.run_id}` goes on")
         return ExitCode.INTERRUPTED
-    if run.answer and not said.as_json:
-        show(said, run.answer)
+    if not said.as_json:
+        show(said, run.answer) if run.answer else _excuse(run)
     screen.end()
     return _CODES.get(run.state, ExitCode.FAILED)
 
@@ -137,6 +137,12 @@ def show(said: Options, answer: str) -> None:
         streaming.markdown(width, colour=output.wants_colour(said))(answer)
     else:
         click.echo(output.plain(answer))
+
+
+def _excuse(run: Run) -> None:
+    """Say why there is no answer, also to those who want no more than that."""
+    why = "; ".join(run.reasons) or run.state
+    click.echo(output.plain(f"error: the run {run.id} has no answer: {why}"), err=True)
 
 
 def is_attended(said: Options) -> bool:

@@ -9,6 +9,7 @@ from typing import cast
 from knapper import app
 from knapper.agents.run import export, runs
 from knapper.agents.run.records import Limits, Order, Run
+from knapper.app import run_questions
 from knapper.app import runs as opening
 from knapper.app.runs import TaskRuns
 from knapper.changes.writer import Asked
@@ -73,7 +74,10 @@ def resume(said: Options, run_id: str, own: Going) -> ExitCode:
 
 def status(said: Options, run_id: str) -> ExitCode:
     """Tell how a run stands, and its answer if there is one."""
-    found = _shown(said, run_id)
+    with _opened(said) as opened:
+        shown = opened.runs.show(run_id)
+        asked: list[JSONValue] = [one.as_dict() for one in run_questions.of(opened, shown.run.id)]
+    found = {**shown.as_dict(), "asks": len(asked), "checkpoints": asked}
     code = output.result(said, found, rendered.run(found))
     if found["answer"] and not said.as_json:
         output.write(said, "")
@@ -98,7 +102,8 @@ def listed(said: Options, number: int) -> ExitCode:
     """List runs, the last begun first."""
     with _opened(said) as opened:
         found, total = opened.runs.runs(limit=number)
-    rows: list[JSONValue] = [run.brief() for run in found]
+        asks = run_questions.counted(opened, found)
+    rows: list[JSONValue] = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in found]
     text = "\n".join(rendered.line(cast("Mapping[str, JSONValue]", row)) for row in rows)
     return output.listing(said, answers.stretch(rows, total, number, 0), text, nothing="nothing was run yet")
 

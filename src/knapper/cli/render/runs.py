@@ -30,7 +30,8 @@ def line(row: Row) -> str:
     """Write a run in a line."""
     state = str(row["state"])
     head = click.style(str(row["id"]), fg="yellow")
-    return f"{head}  {listings.moment(str(row['created']))}  {state:<11}  {_short(str(row['task']))}"
+    asks = click.style("? asks you  ", fg="yellow") if row.get("asks") else ""
+    return f"{head}  {listings.moment(str(row['created']))}  {state:<11}  {asks}{_short(str(row['task']))}"
 
 
 def tree(rows: Sequence[Row]) -> str:
@@ -81,6 +82,7 @@ def run(row: Row) -> str:
         f"{usage.get('total_tokens', 0)} of {limits['tokens'] or 'any number of'} tokens{_cost(usage)}",
     ]
     lines += [f"- {plain(str(reason))}" for reason in cast("Sequence[str]", row["reasons"])]
+    lines += [f"? {one['node_id']}  {plain(str(one['question']))}" for one in _rows(row, "checkpoints")]
     return "\n".join(lines)
 
 
