@@ -114,7 +114,7 @@ class Tasks:
             run = resuming.find(desk.opened, run_id, desk.client)
             found = resuming.opened_for(desk.opened, run, desk.client, desk.model(model))
             answering, context = stack.enter_context(found)
-            return run, replace(answering, wait_s=0), context
+            return run, replace(answering, wait_s=0, stops=lambda: self._talks.ongoing.stops), context
 
         try:
             run, answering, context = await self.work(prepare)
@@ -123,10 +123,6 @@ class Tasks:
             async def work(tell: Tell) -> None:
                 try:
                     _ = await answering.resume(run_id, answer, context, tell, by=by)
-                except asyncio.CancelledError:
-                    if self._talks.ongoing.stops:  # nobody wanted that: the question can be answered again
-                        await asyncio.shield(asyncio.to_thread(desk.opened.runs.pause, run))
-                    raise
                 finally:
                     await asyncio.shield(asyncio.to_thread(stack.close))
 
