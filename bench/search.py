@@ -11,7 +11,8 @@ import numpy as np
 from bench import frame, generate, peer, questions, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.index.embed import EmbedSettings, open_embedder
+from knapper.index.embed import EmbedSettings
+from knapper.index.embedders.opening import open_embedder
 from knapper.index.filters import Filter, PropertyTest
 from knapper.index.search import Question
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from knapper.index.embed import EmbedSettings, open_embedder
+from knapper.index.embed import EmbedSettings
+from knapper.index.embedders.opening import open_embedder
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
 from knapper.vault.policy import Policy

@@ -14,7 +14,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from knapper.app import Hub
+from knapper.app import open_hub
 from knapper.config import Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
 from knapper.server import auth, tokens
@@ -53,7 +53,7 @@ def make(folder: Path, which: str, port: int) -> ASGIApp:
         config_file=folder / "config.toml",
         server=server,
     )
-    hub = Hub(settings)
+    hub = open_hub(settings)
     threads = Threads(server.threads)
     mount = http.mount(hub, threads) if which == "product" else http.mounted(fixtures.make())
     made = app.create(hub, server, auth.keys(settings), app.Work(threads=threads), [mount])

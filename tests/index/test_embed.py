@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-from knapper.index.embed import EmbedderKind, EmbedSettings, open_embedder
+from knapper.index.embed import EmbedderKind, EmbedSettings
+from knapper.index.embedders.opening import open_embedder
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_search_by_words_only_needs_no_embedder() -> None:
 )
 def test_opening_imports_only_what_the_kind_needs(kind: EmbedderKind, loaded: set[str]) -> None:
     code = (
-        "import sys; from knapper.index.embed import *; "
+        "import sys; from knapper.index.embedders.opening import *; "
         f"open_embedder(EmbedSettings(kind={kind!r}, model='m', base_url='http://localhost:1')); "
         "print(*sorted({'numpy', 'tokenizers', 'httpx2', 'fastembed'} & set(sys.modules)))"
     )

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from fastmcp import Client as Asking
 from starlette.testclient import TestClient
 
-from knapper.app import Hub
+from knapper import app
 from knapper.cli import main
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
@@ -59,7 +59,7 @@ def settings(base: Path, state: Path) -> Settings:
 @contextlib.contextmanager
 def direct(base: Path, state: Path) -> Generator[Call]:
     """Call as agents and scripts do."""
-    with Hub(settings(base, state)) as hub:
+    with app.open_hub(settings(base, state)) as hub:
         yield lambda name, arguments: cast(
             "Answer", hub.table.answer(name, arguments, lambda vault: hub.context(client=CLIENT, vault=vault))
         )
@@ -68,7 +68,7 @@ def direct(base: Path, state: Path) -> Generator[Call]:
 @contextlib.contextmanager
 def over_mcp(base: Path, state: Path) -> Generator[Call]:
     """Call over the protocol."""
-    with Hub(settings(base, state)) as hub:
+    with app.open_hub(settings(base, state)) as hub:
         server = build(Desk(hub=hub, identify=lambda: Caller(CLIENT)))
 
         async def ask(name: str, arguments: dict[str, Any]) -> Answer:
@@ -82,7 +82,7 @@ def over_mcp(base: Path, state: Path) -> Generator[Call]:
 def over_http(base: Path, state: Path) -> Generator[Call]:
     """Call a route."""
     found = settings(base, state)
-    with Hub(found) as hub:
+    with app.open_hub(found) as hub:
         answering = http.create(hub, found.server, auth.keys(found), http.Work(threads=Threads(found.server.threads)))
         headers = {"authorization": f"Bearer {_TOKEN}"}
         with TestClient(answering, base_url="http://127.0.0.1:8000", headers=headers) as asking:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knapper.app import Hub, tables
+from knapper.app import Hub, open_hub, tables
 from knapper.tools import schema
 from knapper.tools.rows import Row
 from tests.parity import surfaces
@@ -81,7 +81,7 @@ ROWS: Final = [
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Generator[Hub]:
-    with Hub(surfaces.settings(tmp_path_factory.mktemp("hostile"), tmp_path_factory.mktemp("state"))) as opened:
+    with open_hub(surfaces.settings(tmp_path_factory.mktemp("hostile"), tmp_path_factory.mktemp("state"))) as opened:
         yield opened
 
 

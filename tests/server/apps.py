@@ -8,7 +8,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from knapper.app import Hub
+from knapper.app import Hub, open_hub
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
 from knapper.server import auth, tokens
@@ -70,5 +70,5 @@ def world(
 ) -> Generator[World]:
     """Open a vault below *base*."""
     found = replace(settings(base, notes, server=server), clients=clients)
-    with Hub(found) as hub:
+    with open_hub(found) as hub:
         yield World(hub=hub, settings=found, root=found.vault.path)

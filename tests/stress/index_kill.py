@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from knapper.index import reading
-from knapper.index.embed import EmbedSettings, open_embedder
+from knapper.index.embed import EmbedSettings
+from knapper.index.embedders.opening import open_embedder
 from knapper.index.engine import Engine
 from knapper.vault.notes import hash_of
 from knapper.vault.policy import Policy

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from knapper.app.hub import Hub, open_hub
+from knapper.app.hub import Hub
 
 if TYPE_CHECKING:
+    from knapper.agents.offers import Offered
     from knapper.config import Settings
     from knapper.tools.context import Context
+    from knapper.tools.shapes import Answer
 
 __all__ = ["Hub", "open_hub", "open_vault"]
+
+
+def open_hub(settings: Settings, *, only: bool = False) -> Hub:
+    """Make the hub of a server, or of the chosen vault alone; `Hub` says more."""
+    return Hub(settings, _offered, only=only)
 
 
 def open_vault(settings: Settings, *, client: str = "cli") -> Context:
@@ -18,3 +25,9 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
     from knapper.app import opened  # noqa: PLC0415 - a server's first answer needn't wait for the index's libraries
 
     return opened.open_vault(settings, client=client)
+
+
+def _offered(hub: Hub, context: Context, asked: Offered) -> Answer:
+    from knapper.app import offering  # noqa: PLC0415 - 2 s that only the agents' own tools should cost
+
+    return offering.ask(hub, context, asked)

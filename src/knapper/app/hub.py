@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from knapper.app.scripting import Scripts
@@ -23,15 +24,8 @@ if TYPE_CHECKING:
     from knapper.tools.shapes import Answer
     from knapper.tools.tables import Table
 
-
-def open_hub(settings: Settings, *, only: bool = False) -> Hub:
-    """Make the hub of a server; errors are those of `Hub`.
-
-    Args:
-        settings: What the configuration says.
-        only: Leave out all vaults but the chosen one.
-    """
-    return Hub(settings, only=only)
+    Offer = Callable[["Hub", Context, Offered], Answer]
+    """Does by a hub's vaults what a client asks the agents' own tools for."""
 
 
 class Hub:
@@ -40,11 +34,12 @@ class Hub:
     Any thread may use it. A vault is opened when it is first asked for.
     """
 
-    def __init__(self, settings: Settings, *, only: bool = False) -> None:
+    def __init__(self, settings: Settings, offer: Offer | None = None, *, only: bool = False) -> None:
         """Take the vaults of the configuration.
 
         Args:
             settings: What the configuration says.
+            offer: Does what the agents' own tools are asked for; None where nobody does it.
             only: Leave out all vaults but the chosen one.
 
         Raises:
@@ -57,6 +52,7 @@ class Hub:
         elif not known:
             raise choice
         self.settings = settings
+        self._offer = offer
         self._vaults = {vault.name: vault for vault in reversed(known)}
         self._names = tuple(reversed(self._vaults))
         self._opened: dict[str, OpenedVault] = {}
@@ -78,7 +74,8 @@ class Hub:
             from knapper.agents.offers import Offers  # noqa: PLC0415 - as below
             from knapper.app import tables  # noqa: PLC0415 - schemas are made only where tools are called by name
 
-            self._table = tables.whole(self._names, Offers(self._ask))
+            offers = Offers() if self._offer is None else Offers(partial(self._offer, self))
+            self._table = tables.whole(self._names, offers)
         return self._table
 
     def open(self, vault: str = "") -> OpenedVault:
@@ -122,11 +119,6 @@ class Hub:
             return self._scripts.allowed(found, lambda name: self.context(client=client, vault=name, asked=asked))
         except KnapError as error:  # a folder for scripts that is gone is no reason to refuse a note
             return replace(found, open_sandbox=_failing(error))
-
-    def _ask(self, context: Context, asked: Offered) -> Answer:
-        from knapper.app import offering  # noqa: PLC0415 - 2 s that only the agents' own tools should cost
-
-        return offering.ask(self, context, asked)
 
     def close(self) -> None:
         """Close all vaults."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from knapper import config
 from knapper.app import outside
-from knapper.index.embed import EmbedSettings, open_embedder
+from knapper.index.embed import EmbedSettings
+from knapper.index.embedders.opening import open_embedder
 from knapper.index.engine import Engine
 from knapper.tools.context import Context
 from knapper.vault import ignore, settings
