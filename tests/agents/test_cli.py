@@ -1,5 +1,6 @@
 """`knap ask`, `knap chat` and `knap models` with a model on loopback."""
 
+import asyncio
 import io
 import json
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from knapper.agents.sessions import locks
 from knapper.cli import main
 from tests.agents import protocol
 from tests.agents.protocol import Reply, Server
@@ -280,6 +282,34 @@ def test_doctor_asks_the_models_server(
 
 def finding(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     return next(one for one in json.loads(capsys.readouterr().out)["checks"] if one["name"] == "model")
+
+
+def test_conversations_in_which_something_goes_on_are_marked(
+    own_home: Path, vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with protocol.serving(Reply(parts=["One."])) as server:
+        typed(monkeypatch, "What is green?")
+        _ = main.run(["chat", "--model", model(server)])
+    _ = capsys.readouterr()
+    folder = next(own_home.rglob("sessions.db")).parent
+    (row,) = sessions_told(capsys)
+
+    async def held() -> tuple[dict[str, object], str]:
+        async with locks.hold(folder, str(row["id"])):
+            (seen,) = await asyncio.to_thread(sessions_told, capsys)
+            _ = await asyncio.to_thread(main.run, ["sessions"])
+        return seen, capsys.readouterr().out
+
+    seen, line = asyncio.run(held())
+
+    assert (row["busy"], seen["busy"], sessions_told(capsys)[0]["busy"]) == (False, True, False)
+    assert "… at work" in line
+    assert vault.is_dir()
+
+
+def sessions_told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    _ = main.run(["sessions", "--json"])
+    return json.loads(capsys.readouterr().out)["results"]
 
 
 def test_conversations_can_be_looked_after(

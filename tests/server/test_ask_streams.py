@@ -119,6 +119,7 @@ def test_two_tasks_go_on_at_once_but_one_session_has_one_at_a_time(tmp_path: Pat
         with streaming(client, session_id=session) as one, streaming(other) as two:
             first, second = next(one).data["run_id"], next(two).data["run_id"]
             gate.until_waiting(2)
+            listed = third.get("/sessions").json()["results"]
             busy = [
                 third.post("/ask", json={"task": "x", "note": "Rain.md", "session_id": session}),
                 third.post("/ask/stream", json={"task": "x", "note": "Rain.md", "session_id": session}),
@@ -127,7 +128,10 @@ def test_two_tasks_go_on_at_once_but_one_session_has_one_at_a_time(tmp_path: Pat
             ]
             gate.opened.set()
             ends = [list(one)[-1].data, list(two)[-1].data]
+        after = third.get(f"/sessions/{session}").json()["session"]
 
+    assert [(one["task"], one["running"], one["busy"]) for one in listed] == [(first, None, True)]
+    assert (after["task"], after["busy"]) == (None, False)
     assert {(one.json()["code"]) for one in busy} == {"session_busy"}
     assert {one.status_code for one in busy} == {409}
     assert [one["run_id"] for one in ends] == [first, second]

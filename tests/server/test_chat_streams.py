@@ -130,13 +130,15 @@ def test_two_windows_on_one_session_are_answered_one_at_a_time_and_hear_the_same
         gate.until_waiting()
         busy = [other.post(path, json=SAY) for path in ("/chat", "/chat/stream", f"/sessions/{session}/chat")]
         held = [other.post(f"/sessions/{session}/clear"), other.delete(f"/sessions/{session}")]
-        listed = other.get("/sessions").json()["results"][0]["running"]
+        row = other.get("/sessions").json()["results"][0]
+        listed = row["running"]
         gate.opened.set()
         mine = list(heard)
         theirs = again(other, listed)
         after = other.post("/chat", json=SAY)
 
     assert {(one.status_code, one.json()["code"]) for one in busy + held} == {(409, "session_busy")}
+    assert (row["task"], row["busy"]) == (None, True)
     assert theirs[1:] == mine
     assert (after.status_code, after.json()["session_id"]) == (200, session)
     assert len(gate.asked) == 2

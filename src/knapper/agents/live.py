@@ -56,6 +56,8 @@ class Live(Generic[Last]):
     ending: Ending[Last]
     question: str = ""
     """What is answered; for who comes late."""
+    within: str = ""
+    """The session in which it goes on, where it is work on something else."""
     events: list[Told] = field(default_factory=list[Told])
     """All so far; an event's number is its place here, from 1."""
     failure: BaseException | None = None

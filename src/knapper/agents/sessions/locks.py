@@ -14,6 +14,8 @@ from knapper.errors import ConflictError
 FOLDER: Final = "sessions"
 WAIT_S: Final = 120.0
 _LOOK_S: Final = 0.05
+_PATIENCE_S: Final = 0.2
+"""Whoever looks whether a turn goes on holds the session for a moment, too."""
 
 
 @asynccontextmanager
@@ -29,7 +31,7 @@ async def hold(folder: Path, session_id: str, *, wait_s: float = WAIT_S) -> Asyn
         ConflictError: It still goes on (code ``session_busy``).
     """
     lock = FileLock(_place(folder, session_id), thread_local=False)
-    if not await acquire(lock, wait_s=wait_s):
+    if not await acquire(lock, wait_s=max(wait_s, _PATIENCE_S)):
         raise ConflictError(
             "the session is answering another message",
             hint="wait for it, cancel it, or begin another session",
@@ -53,6 +55,18 @@ async def acquire(lock: FileLock, *, wait_s: float) -> bool:
             await asyncio.sleep(_LOOK_S)
         else:
             return True
+
+
+def is_held(folder: Path, session_id: str) -> bool:
+    """Tell whether a turn goes on in a session right now, in whichever process."""
+    place = _place(folder, session_id)
+    if not place.exists():
+        return False
+    try:
+        with FileLock(place, thread_local=False).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
 
 
 def forget(folder: Path, session_id: str) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import cast
 
 import click
 
 from knapper import app
-from knapper.agents.sessions import export
+from knapper.agents.sessions import export, locks
 from knapper.agents.sessions.store import Store
 from knapper.app import sessions
 from knapper.cli import options, output, settings, writing
@@ -37,9 +38,9 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
     if ctx.invoked_subcommand:
         return None
     said = ctx.ensure_object(Options)
-    with _store(said) as store:
+    with _opened(said) as (store, folder):
         found, total = store.list(limit=number)
-    rows: list[JSONValue] = [one.as_dict() for one in found]
+        rows: list[JSONValue] = [{**one.as_dict(), "busy": locks.is_held(folder, one.id)} for one in found]
     answer: dict[str, object] = {"success": True, "results": rows, "total": total, "limit": number, "offset": 0}
     text = "\n".join(_line(cast("Mapping[str, JSONValue]", row)) for row in rows)
     return output.listing(said, answer, text, nothing="nothing was said yet")
@@ -114,8 +115,15 @@ def delete(said: Options, session: str) -> ExitCode:
 
 
 @contextmanager
-def _store(said: Options) -> Generator[Store]:
+def _opened(said: Options) -> Generator[tuple[Store, Path]]:
+    """Open the conversations, with the folder in which those that go on are held."""
     with app.open_hub(settings.read(said), only=True) as hub, sessions.open_sessions(hub) as store:
+        yield store, hub.open().folder
+
+
+@contextmanager
+def _store(said: Options) -> Generator[Store]:
+    with _opened(said) as (store, _):
         yield store
 
 
@@ -128,4 +136,6 @@ def _line(row: Mapping[str, JSONValue]) -> str:
     about = f"  {output.plain(str(row['active_file']))}" if row["active_file"] else ""
     name = output.plain(str(row["name"] or "nothing said yet")).replace("\n", " ")
     moment = listings.moment(str(row["updated"]))
-    return f"{click.style(str(row['id']), fg='yellow')}  {moment}  {amounts.count(turns, 'message')}{about}  {name}"
+    busy = click.style("  … at work", fg="cyan") if row.get("busy") else ""
+    head = f"{click.style(str(row['id']), fg='yellow')}  {moment}"
+    return f"{head}  {amounts.count(turns, 'message')}{busy}{about}  {name}"

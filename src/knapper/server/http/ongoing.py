@@ -48,6 +48,10 @@ class Ongoing:
         watching.add_done_callback(self._watching.discard)
         return live
 
+    def within(self, session_id: str) -> Live[Any] | None:
+        """Give what goes on in a session, where it is work on something else than that."""
+        return next((live for live in self._lives if live.within == session_id and not live.has_ended), None)
+
     def end(self) -> None:
         """Begin no more, and cancel what goes on, saying why."""
         from knapper.agents.events import Error  # noqa: PLC0415 - a server without chats needn't pay for models

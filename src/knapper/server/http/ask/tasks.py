@@ -91,7 +91,9 @@ class Tasks:
         async def work(tell: Tell) -> None:
             _ = await answering.ask(request, context, tell)
 
-        return self._talks.ongoing.begin(desk.lives, request.run_id, work, request.task)
+        live = self._talks.ongoing.begin(desk.lives, request.run_id, work, request.task)
+        live.within = request.session_id
+        return live
 
     async def go_on(self, desk: Desk, run_id: str, answer: str, model: str = "") -> Live[Outcome]:
         """Go on with a run that asked something.
@@ -126,10 +128,12 @@ class Tasks:
                 finally:
                     await asyncio.shield(asyncio.to_thread(stack.close))
 
-            return self._talks.ongoing.begin(desk.lives, run_id, work, str(run.request.get("task", "")))
+            live = self._talks.ongoing.begin(desk.lives, run_id, work, str(run.request.get("task", "")))
         except BaseException:
             stack.close()
             raise
+        live.within = str(run.request.get("session_id", ""))
+        return live
 
     def find(self, client: str, run_id: str) -> Live[Outcome]:
         """Find a client's task by its run, the latest where it was gone on with.

@@ -49,6 +49,8 @@ SESSION: Final[Mapping[str, Any]] = shape(
         "turns": {"type": "integer"},
         "forked_from": {"type": ["string", "null"]},
         "running": {"type": ["string", "null"], "description": "The turn that goes on, if one does."},
+        "task": {"type": ["string", "null"], "description": "The run of a task of agents that goes on, if one does."},
+        "busy": {"type": "boolean", "description": "Whether something goes on in it, also in another process."},
     }
 )
 MESSAGE: Final[Mapping[str, Any]] = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from knapper.agents.sessions import locks
 from knapper.server import auth, replies
 from knapper.server.http import arguments
 from knapper.server.http.arguments import VAULT, Take
@@ -79,8 +80,7 @@ def _endpoint(talks: Talks, work: Work, takes: Sequence[Take]) -> Endpoint:
 async def _list(talks: Talks, room: Room, _: str, given: Given) -> dict[str, JSONValue]:
     limit, offset = given.count("limit", _USUAL), given.count("offset", 0)
     found, total = await talks.work(lambda: room.store.list(limit=limit, offset=offset))
-    rows: list[JSONValue] = [_shape(room, one) for one in found]
-    return {"results": rows, "total": total, "limit": limit, "offset": offset}
+    return {"results": [*await _shapes(talks, room, *found)], "total": total, "limit": limit, "offset": offset}
 
 
 async def _begin(talks: Talks, room: Room, _: str, given: Given) -> dict[str, JSONValue]:
@@ -90,7 +90,7 @@ async def _begin(talks: Talks, room: Room, _: str, given: Given) -> dict[str, JS
         room.check(file)
         return room.store.begin(file=file.strip(), name=title)
 
-    return {"session": _shape(room, await talks.work(begin))}
+    return await _one(talks, room, await talks.work(begin))
 
 
 async def _read(talks: Talks, room: Room, session_id: str, given: Given) -> dict[str, JSONValue]:
@@ -99,22 +99,23 @@ async def _read(talks: Talks, room: Room, session_id: str, given: Given) -> dict
     offset = given.count("offset", max(len(kept) - limit, 0))
     said = [one for turn in kept[offset : offset + limit] for one in _messages(turn)]
     where: dict[str, JSONValue] = {"total": len(kept), "limit": limit, "offset": offset}
-    return {"session": _shape(room, session), "messages": [*said], **where}
+    return {**await _one(talks, room, session), "messages": [*said], **where}
 
 
 async def _rename(talks: Talks, room: Room, session_id: str, given: Given) -> dict[str, JSONValue]:
-    return {"session": _shape(room, await talks.work(lambda: room.store.rename(session_id, given.text("title"))))}
+    return await _one(talks, room, await talks.work(lambda: room.store.rename(session_id, given.text("title"))))
 
 
 async def _fork(talks: Talks, room: Room, session_id: str, given: Given) -> dict[str, JSONValue]:
     upto = given.count("upto", -1)
     made = await talks.work(lambda: room.store.fork(session_id, upto=None if upto < 0 else upto))
-    return {"session": _shape(room, made)}
+    return await _one(talks, room, made)
 
 
 async def _clear(talks: Talks, room: Room, session_id: str, _: Given) -> dict[str, JSONValue]:
     async with turns.quiet(talks, room, session_id):
-        return {"session": _shape(room, await talks.work(lambda: room.store.clear(session_id)))}
+        cleared = await talks.work(lambda: room.store.clear(session_id))
+    return await _one(talks, room, cleared)
 
 
 async def _export(talks: Talks, room: Room, session_id: str, given: Given) -> dict[str, JSONValue]:
@@ -127,10 +128,26 @@ async def _delete(talks: Talks, room: Room, session_id: str, _: Given) -> dict[s
     return {"deleted": session_id}
 
 
-def _shape(room: Room, session: Session) -> dict[str, JSONValue]:
-    turn = turns.running(room, session.id)
+async def _one(talks: Talks, room: Room, session: Session) -> dict[str, JSONValue]:
+    (shape,) = await _shapes(talks, room, session)
+    return {"session": shape}
+
+
+async def _shapes(talks: Talks, room: Room, *found: Session) -> list[dict[str, JSONValue]]:
+    folder = room.conversations.folder
+    busy = await talks.work(lambda: {one.id for one in found if locks.is_held(folder, one.id)})
+    return [_shape(talks, room, one, is_busy=one.id in busy) for one in found]
+
+
+def _shape(talks: Talks, room: Room, session: Session, *, is_busy: bool) -> dict[str, JSONValue]:
+    turn, task = turns.running(room, session.id), talks.ongoing.within(session.id)
     shape = session.as_dict()
-    return {"id": session.id, "title": shape.pop("name"), **shape, "running": turn and turn.id}
+    going_on: dict[str, JSONValue] = {
+        "running": turn and turn.id,
+        "task": task and task.about,
+        "busy": is_busy or turn is not None or task is not None,
+    }
+    return {"id": session.id, "title": shape.pop("name"), **shape, **going_on}
 
 
 def _messages(turn: Exchange) -> list[dict[str, JSONValue]]:

@@ -50,7 +50,7 @@ export class Sessions {
     const when = session.updated
       ? new Date(session.updated).toLocaleDateString(undefined, { day: "numeric", month: "short" })
       : "";
-    const about = [when, session.turns ? count(session.turns, "turn") : "", session.active_file ?? ""]
+    const about = [session.busy ? "at work" : "", when, session.turns ? count(session.turns, "turn") : "", session.active_file ?? ""]
       .filter(Boolean)
       .join(" · ");
     const own = {
