@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from knapper.changes.disk import moves, swaps
 from knapper.changes.disk.files import Stamp
-from knapper.changes.disk.site import Site, changed, shelve
+from knapper.changes.disk.site import Site, changed, led_away, shelve
 from knapper.changes.disk.steps import Step, StepKind
 
 
@@ -37,8 +37,11 @@ def do(site: Site, step: Step, planned: Stamp | None = None) -> None:
 
     Raises:
         ConflictError: An editor saved, made or moved the file since it was checked; its file is as the editor left it.
+            Or a folder above it became a symbolic link.
         OSError: The system refused; the step wasn't done.
     """
+    if folder := site.strayed(step):
+        raise led_away(folder)
     _ACTS[step.kind].do(site, step)
     if planned is not None:
         moves.check(site, step, planned)
@@ -55,6 +58,9 @@ def take_back(site: Site, step: Step) -> None:
     Raises:
         OSError: The system refused; the next start tries again.
     """
+    if folder := site.strayed(step):
+        site.notices.append(f"'{folder}' became a symbolic link meanwhile; what lies there stays as it is")
+        return
     if step.temp:
         site.files.mend(site.at(step.temp))
     if is_done(site, step):

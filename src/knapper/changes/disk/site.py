@@ -29,6 +29,14 @@ class Site:
         """Tell where a step's place is on disk."""
         return self.root / relative
 
+    def strayed(self, step: Step) -> str:
+        """Tell which folder on the way to a step's places is a symbolic link by now; empty for none.
+
+        When the step was planned, all links were followed: whoever put one there since may lead out of the vault.
+        """
+        ways = {folder for at in (step.source_at, step.target_at, step.temp) for folder in paths.parent_folders(at)}
+        return min((folder for folder in ways if self.at(folder).is_symlink()), default="")
+
 
 def changed(step: Step, current: str | None) -> ConflictError:
     """Make the error for a file that an editor saved while it was being changed."""
@@ -42,6 +50,15 @@ def changed(step: Step, current: str | None) -> ConflictError:
         f"'{step.path}' was saved by another program meanwhile; nothing was changed",
         hint="read the file again and make the change against what it holds now",
         details={"path": step.path, "current_hash": current},
+    )
+
+
+def led_away(folder: str) -> ConflictError:
+    """Make the error for a folder that became a symbolic link while something in it was being changed."""
+    return ConflictError(
+        f"'{folder}' became a symbolic link meanwhile; nothing was changed",
+        hint="look at who put it there, then try again",
+        details={"path": folder, "current_hash": None},
     )
 
 

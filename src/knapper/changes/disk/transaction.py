@@ -10,7 +10,7 @@ from typing import TypeVar
 from knapper.changes.disk import acts, files
 from knapper.changes.disk.effects import Meta
 from knapper.changes.disk.plan import Plan
-from knapper.changes.disk.site import Site
+from knapper.changes.disk.site import Site, led_away
 from knapper.changes.disk.state import State
 from knapper.changes.disk.steps import Step
 from knapper.errors import KnapError, StorageError
@@ -68,6 +68,8 @@ def stage(here: Site, plan: Plan) -> list[Step]:
         if step.kind not in {"replace", "create"}:
             continue
         like = _like(here, plan.steps[:number], step.source_at) if step.kind == "replace" else None
+        if folder := here.strayed(step):
+            raise led_away(folder)
         try:
             here.files.stage(here.at(step.temp), plan.contents[step.after or ""], like=like, mode=step.mode)
         except OSError as error:
