@@ -33,6 +33,9 @@ _WARM_UP = 3
 _NOTES = 40
 """Notes that tools about one note are asked about, in turn."""
 
+_SORTS = ("status", "rating", "created", "-status", "-rating", "-created")
+"""More than are remembered."""
+
 Call = Callable[[Context, str], object]
 _CALLS: dict[str, Call] = {
     "search_vault": lambda context, note: search.search_vault(context, _words(note)),
@@ -90,6 +93,8 @@ def run(where: Places, options: argparse.Namespace) -> Report | str:
     ]
     rows.append(Row(what="where all links lead, once after each change", values=[found["connections"]], unit="ms"))
     rows.append(Row(what="freshen, where nobody watches", values=[found["unwatched"]], unit="ms"))
+    anew = frame.percentile(found["sorted"], 0.5)
+    rows.append(Row(what="find_notes by a property that nobody has just sorted by, p50", values=[anew], unit="ms"))
     seen = f"; the client doesn't see {options.hidden}" if options.hidden else ""
     about = (
         f"{options.runs} calls of each tool, in process, over a generated vault of {options.notes:,} notes that a "
@@ -112,8 +117,10 @@ def measure(vault: Path, folder: Path, runs: int, hidden: str) -> dict[str, Any]
             for note in some[:_WARM_UP]:
                 call(context, note)
             times[name] = [_timed(lambda: call(context, some[number % len(some)])) for number in range(runs)]  # noqa: B023
+        turn.beat(folder)
+        anew = [_timed(lambda: notes.find_notes(context, sort=sort)) for sort in 5 * _SORTS]  # noqa: B023
         turn.stop_beating(folder)
-        return {"times": times, "connections": connections, "unwatched": unwatched}
+        return {"times": times, "connections": connections, "unwatched": unwatched, "sorted": anew}
 
 
 def _context(engine: Engine, hidden: str) -> Context:

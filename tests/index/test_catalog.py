@@ -1,5 +1,6 @@
 """Listing files from the index: how it is asked, order, counts, and where all links lead."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knapper.index import conditions
-from knapper.index.catalog import Order, Stretch
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter, PropertyTest
+from knapper.index.stretches import Order, Stretch
 from knapper.vault.paths import NotePath
 from knapper.vault.policy import Policy
 from tests.index import worlds
@@ -104,6 +105,30 @@ def test_numbers_are_sorted_as_numbers_and_before_texts(engine: Engine) -> None:
         "In/c.md",
         "In/Deep/d.md",
     ]
+
+
+ELEMENTS = st.one_of(st.integers(0, 3), st.sampled_from("abc"))
+
+
+@given(values=st.lists(st.lists(ELEMENTS, max_size=3), min_size=1, max_size=6), down=st.booleans(), few=st.booleans())
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_property_sorts_by_its_least_element_numbers_before_texts(
+    tmp_path_factory: pytest.TempPathFactory, values: list[list[int | str]], down: bool, few: bool
+) -> None:
+    lines = [f"k: {json.dumps(held[0] if len(held) == 1 else held)}\n" if held else "" for held in values]
+    notes = {f"{n}.md": f"---\ntags: [t]\n{line}---\n" for n, line in enumerate(lines)}
+    base = tmp_path_factory.mktemp("sorted")
+    with worlds.engine(worlds.fill(base / "v", notes), base / "s") as engine:
+        engine.refresh()
+        where = Filter(kinds=("note",), tags=("t",) if few else ())
+        names = found(engine, where, Order(by="property", name="k", descending=down))
+
+    numbers = {n: [each for each in held if isinstance(each, int)] for n, held in enumerate(values)}
+    first = [(min(held), n) for n, held in numbers.items() if held]
+    texts = [(min(map(str, held)), n) for n, held in enumerate(values) if held and not numbers[n]]
+    none = [("", n) for n, held in enumerate(values) if not held]
+    parts = [sorted(first, reverse=down), sorted(texts, reverse=down), sorted(none, reverse=down)]
+    assert names == [f"{n}.md" for part in parts for _, n in part]
 
 
 def test_an_order_that_is_remembered_follows_changes_and_keeps_to_who_asks(engine: Engine) -> None:

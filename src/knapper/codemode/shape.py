@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from knapper.index.catalog import Order, Stretch
 from knapper.index.filters import Filter
+from knapper.index.stretches import Order, Stretch
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue

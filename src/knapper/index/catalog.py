@@ -3,13 +3,13 @@
 import json
 import sqlite3
 from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from knapper.index import conditions, folder_counts, places, schema, tag_counts
+from knapper.index import conditions, folder_counts, places, schema, stretches, tag_counts
 from knapper.index.allowed import Allowed
 from knapper.index.filters import Filter
 from knapper.index.folder_counts import FolderCount
@@ -18,50 +18,16 @@ from knapper.index.places import Place
 from knapper.index.remembered import Remembered
 from knapper.index.sight import is_open
 from knapper.index.store import Store
+from knapper.index.stretches import Stretch
 from knapper.index.tag_counts import TagCounts
 from knapper.vault import paths
 from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
-By = Literal["path", "title", "created", "modified", "size", "property"]
 _LARGEST = 2**62
 _SORTS = 4
 """Orders by a property that are remembered, since who reads one page of it reads the next."""
 _COLUMNS = "id, path, target, title, kind, size, mtime_ns, hash, created, modified, properties"
-_SORTED: Mapping[By, str] = {
-    "path": "f.path {way}",
-    "title": "f.name_key {way}, f.path {way}",
-    "created": "f.created {way}, f.path {way}",
-    "modified": "f.mtime_ns {way}, f.path {way}",
-    "size": "f.size {way}, f.path {way}",
-    "property": "v.file_id IS NULL, v.number IS NULL, v.number {way}, v.item {way}, f.path {way}",
-}
-_VALUES = (
-    " LEFT JOIN (SELECT file_id, MIN(number) AS number, MIN(item) AS item FROM properties WHERE key = ?"
-    " GROUP BY file_id) v ON v.file_id = f.id"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """Say how files are sorted."""
-
-    by: By = "path"
-    descending: bool = False
-    name: str = ""
-    """The property's, where it is sorted by one; files without it come last either way."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """Say which files, in which order, and which stretch of them."""
-
-    where: Filter = field(default_factory=Filter)
-    order: Order = field(default_factory=Order)
-    among: Collection[int] | None = None
-    """Only files with these ids; None for all."""
-    limit: int = 100
-    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,61 +152,33 @@ class Catalog:
 
     def _ids(self, connection: sqlite3.Connection, wanted: Stretch) -> tuple[list[int], int]:
         """Give the stretch's ids, and how many files pass."""
-        where, order = self._by_rules(wanted.where), wanted.order
+        where = self._by_rules(wanted.where)
         limit, offset = wanted.limit, min(wanted.offset, _LARGEST)
-        if order.by == "property" and wanted.among is None:
-            ids = self._sorted.get(
-                connection, f"{order!r}|{where.cache_key}", lambda: array("q", self._all(connection, wanted, where))
-            )
+        if wanted.order.by == "property" and not wanted.is_few:
+            name = f"{wanted.order!r}|{where.cache_key}"
+            ids = self._sorted.get(connection, name, lambda: array("q", self._all(connection, wanted, where)))
             return list(ids[offset : offset + limit]), len(ids)
-        if is_open(where):
-            whole, counted, parameters, fewer = _sql(wanted, is_few=_is_few(wanted, where))
-            total = connection.execute(f"SELECT COUNT(*) {counted}", fewer).fetchone()[0]
-            page = connection.execute(f"SELECT f.id {whole} LIMIT ? OFFSET ?", (*parameters, limit, offset))
-            return [int(i) for (i,) in page], int(total)
+        if is_open(where) and wanted.order.by != "property":
+            condition, parameters = stretches.condition(wanted)
+            total = connection.execute(f"SELECT COUNT(*) FROM files f WHERE {condition}", parameters).fetchone()[0]
+            return stretches.ids(connection, wanted, limit=limit, offset=offset), int(total)
         ids = self._all(connection, wanted, where)
         return ids[offset : offset + limit], len(ids)
 
     def _all(self, connection: sqlite3.Connection, wanted: Stretch, where: Filter) -> list[int]:
         """Give the ids of all files that pass, in order."""
-        is_few = _is_few(wanted, where)
-        whole, _, parameters, _ = _sql(wanted, is_few=is_few)
-        if is_few:  # each is looked at by itself, so that it costs only as much as there are
-            rows = connection.execute(f"SELECT f.id, f.path, f.target {whole}", parameters)
-            shows = self._allowed.sight.of(where)
-            return [int(i) for i, path, target in rows if shows(path, target)]
+        if is_open(where):
+            return stretches.ids(connection, wanted)
+        if wanted.is_few:  # each is looked at by itself, so that it costs only as much as there are
+            return stretches.ids(connection, wanted, shows=self._allowed.sight.of(where))
         mask = self._allowed.mask(connection, Filter(policy=where.policy, ignore=where.ignore))
-        rows = connection.execute(f"SELECT f.id {whole}", parameters)
-        return [int(i) for (i,) in rows if mask is None or mask[i]]
+        return [i for i in stretches.ids(connection, wanted) if mask is None or mask[i]]
 
     def _condition(self, connection: sqlite3.Connection, where: Filter) -> tuple[str, list[str]]:
         wanted = self._by_rules(where)
         condition, parameters = conditions.select(wanted)
         shows = self._allowed.sight.teach(connection, wanted)
         return f"{condition} AND {shows}" if shows else condition, parameters
-
-
-def _is_few(wanted: Stretch, where: Filter) -> bool:
-    return conditions.is_narrow(where) or wanted.among is not None
-
-
-def _sql(wanted: Stretch, *, is_few: bool) -> tuple[str, str, list[str], list[str]]:
-    """Write a stretch's question.
-
-    Returns:
-        The SQL from ``FROM`` on, the same without order for counting, and the parameters of each.
-    """
-    condition, parameters = conditions.select(wanted.where)
-    if wanted.among is not None:
-        condition += " AND f.id IN (SELECT value FROM json_each(?))"
-        parameters = [*parameters, json.dumps(list(wanted.among))]
-    order = wanted.order
-    ways = _SORTED[order.by].format(way="DESC" if order.descending else "ASC")
-    if is_few:
-        ways = f"+{ways}"  # so that SQLite sorts the few, and doesn't go through all in this order
-    joined, named = (_VALUES, [paths.key(order.name)]) if order.by == "property" else ("", [])
-    counted = f"FROM files f WHERE {condition}"
-    return f"FROM files f{joined} WHERE {condition} ORDER BY {ways}", counted, [*named, *parameters], parameters
 
 
 def _entries(connection: sqlite3.Connection, column: str, values: Sequence[int] | Sequence[str]) -> dict[int, Entry]:

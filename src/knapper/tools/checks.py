@@ -4,8 +4,8 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 
 from knapper.errors import BadInput, NotFound, RefusedError, StorageError
-from knapper.index.catalog import Stretch
 from knapper.index.filters import Filter
+from knapper.index.stretches import Stretch
 from knapper.tools.context import Context
 from knapper.vault import lookup, paths
 from knapper.vault.paths import NotePath

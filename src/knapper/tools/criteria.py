@@ -3,8 +3,8 @@
 from typing import Annotated, Final, Literal
 
 from knapper.errors import BadInput
-from knapper.index.catalog import Stretch
 from knapper.index.filters import Filter, PropertyOp, PropertyTest
+from knapper.index.stretches import Stretch
 from knapper.tools import answers, checks, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer

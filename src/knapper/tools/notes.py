@@ -7,9 +7,10 @@ from typing import Annotated, Final, Unpack
 
 from knapper.errors import BadInput
 from knapper.index import schema
-from knapper.index.catalog import By, Entry, Listing, Order, Stretch
+from knapper.index.catalog import Entry, Listing
 from knapper.index.filters import Filter
 from knapper.index.search import Question
+from knapper.index.stretches import By, Order, Stretch
 from knapper.tools import answers, checks, criteria, filters, foreign, search
 from knapper.tools.context import Context
 from knapper.tools.filters import Tests

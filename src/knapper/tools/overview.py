@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final
 
-from knapper.index.catalog import Entry, Stretch
+from knapper.index.catalog import Entry
 from knapper.index.filters import Filter
+from knapper.index.stretches import Stretch
 from knapper.tools import answers, checks, criteria, foreign, notes, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer

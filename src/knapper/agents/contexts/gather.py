@@ -8,8 +8,8 @@ from knapper.agents.contexts import links
 from knapper.agents.contexts.records import ContextNote, NoteSelectionMetadata, Source
 from knapper.agents.scopes import ContextScopeConfig
 from knapper.errors import KnapError
-from knapper.index.catalog import Stretch
 from knapper.index.filters import Filter
+from knapper.index.stretches import Stretch
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.vault import paths, pending, walk
