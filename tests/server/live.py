@@ -36,10 +36,13 @@ class Door:
 
     opened: threading.Event = field(default_factory=threading.Event)
     waiting: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    count: int = 0
+    """Calls that have come to the door."""
 
     def wait(self, context: Context) -> Annotated[Answer, Waited]:
         """Wait until the door is opened."""
         del context
+        self.count += 1
         self.waiting.release()
         self.opened.wait(60)
         return {"success": True}
@@ -53,9 +56,9 @@ class Door:
 class SlowHub(Hub):
     """Offer one tool more."""
 
-    def __init__(self, settings: Settings, door: Door, effect: Effect) -> None:
+    def __init__(self, settings: Settings, door: Door, effect: Effect, *, takes_long: bool = False) -> None:
         super().__init__(settings)
-        slow = Row(function=door.wait, alias="wait", effect=effect, asked=False)
+        slow = Row(function=door.wait, alias="wait", effect=effect, asked=False, takes_long=takes_long)
         self._with_slow = Table([*tables.whole(self.vaults).rows, slow], self.vaults)
 
     @property
@@ -85,13 +88,18 @@ class Live:
 
 @contextlib.contextmanager
 def serving(
-    base: Path, *mounts: Mount, threads: Threads | None = None, effect: Effect = "read", stop_s: int = 30
+    base: Path,
+    *mounts: Mount,
+    threads: Threads | None = None,
+    effect: Effect = "read",
+    takes_long: bool = False,
+    stop_s: int = 30,
 ) -> Generator[Live]:
     """Serve a small vault."""
     settings, door = apps.settings(base), Door()
     work, ready = Work(threads=threads or Threads(4)), threading.Event()
     taken = sockets.bind("127.0.0.1", 0)
-    with SlowHub(settings, door, effect) as hub:
+    with SlowHub(settings, door, effect, takes_long=takes_long) as hub:
         made = app.create(hub, settings.server, auth.keys(settings), work, mounts)
         thread = threading.Thread(
             target=running.serve,

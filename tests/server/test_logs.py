@@ -1,5 +1,6 @@
 """What the log tells, and what it never does."""
 
+import asyncio
 import io
 import logging
 from pathlib import Path
@@ -8,8 +9,9 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
-from knapper.server import logs
+from knapper.server import logs, tracing
 from knapper.server.http.app import Mount
 from tests.server import apps
 
@@ -58,6 +60,23 @@ def test_a_mistake_of_ours_is_told_by_its_place_alone(tmp_path: Path, caplog: py
     assert "abc" in found.json()["hint"]
     assert found.headers["x-request-id"] == "abc"
     assert "text of a note" not in found.text
+
+
+def test_who_went_away_is_no_mistake_of_ours(caplog: pytest.LogCaptureFixture) -> None:
+    async def silent(scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive, send
+
+    async def never() -> Message:
+        raise AssertionError
+
+    async def nobody(message: Message) -> None:
+        raise AssertionError(message)
+
+    scope: Scope = {"type": "http", "method": "POST", "path": "/tools/read_file", "headers": []}
+    with caplog.at_level(logging.INFO):
+        asyncio.run(tracing.Trace(silent)(scope, never, nobody))
+
+    assert " POST /tools… 499 " in caplog.records[-1].getMessage()
 
 
 def test_an_exception_is_written_without_its_message() -> None:

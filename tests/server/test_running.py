@@ -55,6 +55,36 @@ def test_slow_writes_hold_up_no_reading(tmp_path: Path) -> None:
     assert (read, found) == (200, {200})
 
 
+def test_calls_that_take_long_hold_up_no_writing(tmp_path: Path) -> None:
+    with (
+        live.serving(tmp_path, threads=Threads(2), effect="write", takes_long=True) as server,
+        ThreadPoolExecutor(9) as pool,
+    ):
+        waiting = calls(server, pool, 9)
+        server.door.until_waiting(1)
+        with server.client() as client:
+            written = client.post("/tools/append_to_file", json={"path": "Rain.md", "content": "More."}).status_code
+        server.door.opened.set()
+        found = {one.result() for one in waiting}
+
+    assert (written, found) == (200, {200})
+
+
+def test_what_waits_for_its_turn_is_left_when_its_client_has_gone(tmp_path: Path) -> None:
+    with live.serving(tmp_path, threads=Threads(1, waiting=2)) as server, ThreadPoolExecutor(3) as pool:
+        first = calls(server, pool, 1)
+        server.door.until_waiting(1)
+        for _ in range(9):
+            with server.client(timeout_s=0.3) as client, pytest.raises(httpx2.ReadTimeout):
+                _ = client.post("/tools/wait")
+        second = calls(server, pool, 1)
+        server.door.opened.set()
+        found = [first[0].result(), second[0].result()]
+
+    assert found == [200, 200]
+    assert server.door.count == 2
+
+
 def test_who_comes_when_too_many_wait_is_sent_away(tmp_path: Path) -> None:
     with live.serving(tmp_path, threads=Threads(1, waiting=0)) as server, ThreadPoolExecutor(1) as pool:
         first = calls(server, pool, 1)

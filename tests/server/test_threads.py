@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from knapper.app import tables
 from knapper.config import environment
 from knapper.errors import StorageError
-from knapper.server.http import calling
+from knapper.server import kinds
 from knapper.server.threads import Threads
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
@@ -33,13 +34,25 @@ def nothing(context: Context) -> Answer:
 
 
 def test_what_waits_for_other_machines_has_threads_of_its_own() -> None:
-    kinds = [
-        calling.kind_of(Row(function=nothing)),
-        calling.kind_of(Row(function=nothing, effect="destructive")),
-        calling.kind_of(Row(function=nothing, effect="write", open_world=True)),
+    rows = [
+        Row(function=nothing),
+        Row(function=nothing, effect="destructive"),
+        Row(function=nothing, effect="write", open_world=True),
+        Row(function=nothing, effect="write", open_world=True, takes_long=True),
     ]
 
-    assert kinds == ["read", "write", "world"]
+    assert [kinds.of(tables.whole(), row, {}) for row in rows] == ["read", "write", "world", "long"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("read_file", "read"), ("append_to_file", "write"), ("web_search", "world"), ("run_script", "long")],
+)
+def test_a_tool_that_is_called_by_name_is_of_its_own_kind(name: str, kind: str) -> None:
+    table = tables.whole()
+
+    assert kinds.of(table, table.find("call_tool"), {"name": name}) == kind
+    assert kinds.of(table, table.find("call_tool"), {"name": ["no name"]}) == "world"
 
 
 class Counting:

@@ -105,8 +105,8 @@ class Offers:
     def rows(self) -> tuple[Row, ...]:
         """Give the rows of the table."""
         return (
-            Row(function=self.ask_vault, effect="write", open_world=True, asked=False),
-            Row(function=self.scout_vault, open_world=True),
+            Row(function=self.ask_vault, effect="write", open_world=True, takes_long=True, asked=False),
+            Row(function=self.scout_vault, open_world=True, takes_long=True),
         )
 
     def ask_vault(

@@ -93,5 +93,7 @@ def answer(outcome: Outcome) -> Answer:
     return cast("Answer", told)
 
 
-ROWS: Final = (Row(function=run_script, effect="write", profile="essential", shown=("code",), asked=False),)
+ROWS: Final = (
+    Row(function=run_script, effect="write", profile="essential", shown=("code",), takes_long=True, asked=False),
+)
 """The tools of this layer."""

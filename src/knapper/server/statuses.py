@@ -15,6 +15,8 @@ TOO_LARGE: Final = 413
 WRONG_TYPE: Final = 415
 UNFIT: Final = 422
 TOO_MANY: Final = 429
+GONE: Final = 499
+"""Nobody hears it: the client has closed its connection. It stands in the log alone."""
 BROKEN: Final = 500
 BUSY: Final = 503
 
@@ -29,6 +31,7 @@ _OF_CODES: Final = {
     "too_large": TOO_LARGE,
     "wrong_content_type": WRONG_TYPE,
     "too_many_requests": TOO_MANY,
+    "client_gone": GONE,
     "internal": BROKEN,
     "busy": BUSY,
     "stopping": BUSY,

@@ -14,11 +14,11 @@ from typing import Final, Generic, Literal, TypeVar, cast
 
 from knapper.errors import StorageError
 
-Kind = Literal["read", "write", "world"]
-"""What is called: something that reads, that writes, or that waits for another machine."""
+Kind = Literal["read", "write", "world", "long"]
+"""What is called: something that reads, that writes, that waits for another machine, or that may go on for minutes."""
 T = TypeVar("T")
 
-_SHARES: Final[dict[Kind, float]] = {"read": 1.0, "write": 0.5, "world": 0.5}
+_SHARES: Final[dict[Kind, float]] = {"read": 1.0, "write": 0.5, "world": 0.5, "long": 0.5}
 """Of the threads that the owner allows; each kind has its own, so that none waits for another."""
 _WAITING: Final = 500
 """Calls of a kind that may wait for their turn."""
@@ -95,6 +95,8 @@ class _Pool:
         with self._lock:
             if self._is_closed:
                 raise StorageError("the server stops", hint="try again in a moment", code="stopping")
+            if len(self._waiting) >= self._most:
+                self._waiting = deque(one for one in self._waiting if not one.future.cancelled())
             self._waiting.append(cast("_Job[object]", job))
             self._begin()
             if len(self._waiting) > self._most:

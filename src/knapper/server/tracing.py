@@ -9,7 +9,7 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from knapper.server import auth
+from knapper.server import auth, statuses
 
 HEADER: Final = "x-request-id"
 LOG: Final = logging.getLogger("knapper.server.requests")
@@ -39,18 +39,20 @@ class Trace:
         given = Headers(scope=scope).get(HEADER, "")
         name = given if _GOOD_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})[_ID] = name
-        status = 500  # what a client gets of an error that nobody foresaw
+        status = statuses.BROKEN  # what a client gets of an error that nobody foresaw
+        is_answered = False
         began = time.monotonic()
 
         async def marked(message: Message) -> None:
-            nonlocal status
+            nonlocal status, is_answered
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, is_answered = message["status"], True
                 MutableHeaders(scope=message)[HEADER] = name
             await send(message)
 
         try:
             await self.app(scope, receive, marked)
+            status = status if is_answered else statuses.GONE
         finally:
             took_ms = round((time.monotonic() - began) * 1000)
             who = auth.client_of(scope) if auth.is_known(scope) else "-"

@@ -27,6 +27,8 @@ class Row:
     """The parameters that the essential choice shows; empty for all. A call may give the others too."""
     open_world: bool = False
     """Whether it reaches beyond the vault."""
+    takes_long: bool = False
+    """Whether a call may go on for a minute or more; it holds up no other tools then."""
     asked: bool = True
     """Whether a tool that writes takes a reason, and can be asked what it would do."""
     repeatable: bool = False

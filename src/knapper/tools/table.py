@@ -90,7 +90,7 @@ ROWS: Final = (
     Row(function=preferences.list_preferences),
     Row(function=preferences.save_preference, effect="write", repeatable=True),
     Row(function=preferences.remove_preference, effect="destructive"),
-    Row(function=audio.transcribe_audio, open_world=True),
+    Row(function=audio.transcribe_audio, open_world=True, takes_long=True),
     Row(function=web.web_search, open_world=True),
     Row(function=web.fetch_page, open_world=True),
 )

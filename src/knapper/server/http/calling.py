@@ -8,11 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.app import Hub
-from knapper.server import auth, replies
+from knapper.server import auth, kinds, leaving, replies
 from knapper.server.http import faces
 from knapper.server.http.faces import Face
-from knapper.server.threads import Kind, Threads
-from knapper.tools.rows import Row
+from knapper.server.threads import Threads
 from knapper.tools.shapes import Answer
 from knapper.vault.outline import JSONValue
 
@@ -33,7 +32,7 @@ class Serving:
             KnapError: As the tool says, or too much waits already.
         """
         hub = self.hub
-        kind = kind_of(hub.table.find(tool))
+        kind = kinds.of(hub.table, hub.table.find(tool), given)
         return await self.threads.run(
             kind, lambda: hub.table.call(tool, given, lambda vault: hub.context(client=client, vault=vault))
         )
@@ -45,19 +44,12 @@ class Serving:
             KnapError: The request can't be read, or the tool fails.
         """
         given = await faces.arguments(face, request, self.properties(face))
-        return await self.call(auth.client_of(request.scope), face.tool, given)
+        return await leaving.unless_gone(request.receive, self.call(auth.client_of(request.scope), face.tool, given))
 
     def properties(self, face: Face) -> dict[str, JSONValue]:
         """Give the parameters of a route's tool by name."""
         table = self.hub.table
         return cast("dict[str, JSONValue]", table.parameters(table.find(face.tool))["properties"])
-
-
-def kind_of(row: Row) -> Kind:
-    """Tell in which threads a tool is called."""
-    if row.open_world:
-        return "world"
-    return "read" if row.effect == "read" else "write"
 
 
 def plain(serving: Serving, face: Face) -> Endpoint:

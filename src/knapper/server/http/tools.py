@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.server import auth, replies
+from knapper.server import auth, leaving, replies
 from knapper.server.http import document, faces
 from knapper.server.http.calling import Serving
 from knapper.server.http.faces import Face
@@ -81,7 +81,8 @@ def unknown(serving: Serving) -> Callable[[Request], Awaitable[Response]]:
         face = Face(method="POST", path=request.scope["path"], tool=name)
         _ = serving.hub.table.find(name)
         given = await faces.arguments(face, request, {})
-        return replies.Json(await serving.call(auth.client_of(request.scope), name, given))
+        called = serving.call(auth.client_of(request.scope), name, given)
+        return replies.Json(await leaving.unless_gone(request.receive, called))
 
     return endpoint
 

@@ -13,10 +13,10 @@ from mcp_types import ToolAnnotations
 from pydantic import PrivateAttr
 
 from knapper.errors import KnapError, RefusedError
+from knapper.server import kinds
 from knapper.server.mcp import results
 from knapper.server.mcp.callers import Desk
 from knapper.server.mcp.progress import Reporter
-from knapper.server.threads import Kind
 from knapper.tools import schema
 from knapper.tools.context import Context
 from knapper.tools.profiles import Choice
@@ -67,7 +67,7 @@ class RowTool(Tool):
             return results.success(answer)
 
         try:
-            return await self._desk.work(call, _kind(self._row))
+            return await self._desk.work(call, kinds.of(table, self._row, arguments))
         except KnapError as error:
             return results.failure(error)
         except asyncio.CancelledError:
@@ -130,12 +130,6 @@ class Tools(Provider):
         if made is None:
             made = self._made[row.name] = RowTool.of(row, self._desk, self._choice)
         return made
-
-
-def _kind(row: Row) -> Kind:
-    if row.open_world:
-        return "world"
-    return "read" if row.effect == "read" else "write"
 
 
 def annotations(row: Row) -> ToolAnnotations:
