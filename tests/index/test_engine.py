@@ -11,11 +11,14 @@ import pytest
 
 from knapper.errors import ConflictError
 from knapper.index import refresh, turn, watch
+from knapper.index.embed import Embedder, EmbedderError
 from knapper.index.engine import Engine
 from knapper.index.refresh import Outcome, Phase
 from knapper.index.search import Question
 from knapper.vault import disk
 from knapper.vault.paths import NotePath
+from knapper.vault.policy import Policy
+from knapper.vault.view import View
 from tests.index import worlds
 
 
@@ -311,3 +314,75 @@ def test_a_watcher_takes_in_saves_folders_and_deletions(tmp_path: Path) -> None:
             watcher.join()
 
         assert not turn.is_watched(tmp_path / "s")
+
+
+def test_a_watcher_gives_no_sign_of_life_before_the_whole_vault_was_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    stop, watched = threading.Event(), list[bool]()
+    with worlds.engine(root, tmp_path / "s") as engine:
+        refresh_all = engine.refresh
+
+        def compare() -> Outcome:
+            watched.append(turn.is_watched(tmp_path / "s"))
+            return refresh_all()
+
+        def heard(_: Outcome) -> None:
+            watched.append(turn.is_watched(tmp_path / "s"))
+            stop.set()
+
+        monkeypatch.setattr(engine, "refresh", compare)
+        watch.follow(engine, stop, heard)
+
+    assert watched == [False, True]
+
+
+def test_a_sign_of_life_from_a_clock_that_was_set_back_is_none(tmp_path: Path) -> None:
+    turn.beat(tmp_path)
+    ahead = time.time() + 3_600
+    os.utime(tmp_path / "watch.beat", (ahead, ahead))
+
+    assert not turn.is_watched(tmp_path)
+
+
+def test_an_index_of_which_only_a_part_was_taken_in_is_not_complete(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "[[a]]\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh_paths([root / "a.md"])
+
+        turn.beat(tmp_path / "s")
+        assert engine.freshen().incomplete
+        engine.catch_up()
+        assert not engine.freshen().incomplete
+        assert [edge.source for edge in engine.graph.incoming(NotePath("a.md"))] == ["b.md"]
+
+
+def test_a_file_saved_in_the_future_is_not_read_at_each_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    ahead = time.time() + 86_400
+    os.utime(root / "a.md", (ahead, ahead))
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.freshen()
+        monkeypatch.setattr(disk, "read_bytes", _not_read)
+        engine.freshen()
+
+        assert notes(engine, "alpha") == ["a.md"]
+
+
+def _not_read(*_: object, **__: object) -> bytes:
+    raise AssertionError("the file was read again")
+
+
+def test_words_answer_where_the_embedder_is_not_set_up_and_the_reason_is_said(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+
+    def refuse() -> Embedder | None:
+        raise EmbedderError("embeddings.model isn't set")
+
+    with Engine(tmp_path / "s", View.open(root, Policy(client="owner")), open_embedder=refuse) as engine:
+        freshness = engine.freshen()
+        answer = engine.search(Question(text="alpha"))
+
+        assert (freshness.pending, [hit.row.note for hit in answer.hits]) == (0, ["a.md"])
+        assert answer.remarks == ("searched by words only: embeddings.model isn't set",)

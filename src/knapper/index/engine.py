@@ -238,14 +238,15 @@ class Engine:
 
     def _few_pending(self) -> int:
         """Embed what is quickly embedded here, and count what still waits."""
-        embedder = self.embedder
-        if embedder is None:
+        try:
+            embedder = self.embedder
+            pending = self.store.count_pending(embedder.model_id) if embedder else 0
+        except EmbedderError:  # the search itself says what is wrong with the embedder
             return 0
-        pending = self.store.count_pending(embedder.model_id)
-        if 0 < pending <= _LOOK_CHUNKS and embedder.instant:
+        if embedder and 0 < pending <= _LOOK_CHUNKS and embedder.instant:
             try:
                 pending -= self.embed()
-            except (EmbedderError, StorageError):  # the search itself says what is wrong with the embedder
+            except (EmbedderError, StorageError):
                 return pending
         return pending
 
@@ -254,9 +255,11 @@ class Engine:
         if not self._knows_rules:
             self.store.set_meta(_RULES, "")  # until all is done, and after a part of it: nobody's alone
         outcome = refresh.carry_out(self.store, self.view, plan, progress=progress)
-        if outcome.indexed or outcome.removed or self.store.meta("complete") != "1":
+        done = whole and self.store.meta("complete") != "1"
+        if outcome.indexed or outcome.removed or done:
             with self.store.batch():
-                self.store.set_meta("complete", "1")
+                if done:
+                    self.store.set_meta("complete", "1")
                 self.store.set_meta("built", dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
         if whole and not self._knows_rules:
             self.store.set_meta(_RULES, self.view.ignore.fingerprint)

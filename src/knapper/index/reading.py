@@ -27,7 +27,7 @@ def read(view: View, stat: FileStat) -> tuple[Record, Sequence[Chunk]]:
     """
     if stat.kind == "attachment":
         return records.of_attachment(stat), ()
-    racy = time.time_ns() - stat.mtime_ns < _RACY_NS
+    racy = abs(time.time_ns() - stat.mtime_ns) < _RACY_NS  # a time far ahead tells the next save, too
     try:
         raw = view.read_bytes(stat.path)
     except KnapError as error:

@@ -47,6 +47,6 @@ def stop_beating(folder: Path) -> None:
 def is_watched(folder: Path) -> bool:
     """Tell whether some process follows the vault's changes right now."""
     try:
-        return time.time() - (folder / "watch.beat").stat().st_mtime < _BEAT_S
+        return abs(time.time() - (folder / "watch.beat").stat().st_mtime) < _BEAT_S  # a clock may be set back
     except FileNotFoundError:
         return False

@@ -17,7 +17,7 @@ _DEBOUNCE_MS = 60
 """How long saves are gathered: editors write a file in several steps."""
 _STEP_MS = 20
 _BEAT_MS = 500
-"""How often a sign of life is left; the first comes when the watcher runs."""
+"""How often a sign of life is left; the first comes when the whole vault was compared."""
 _RULES = (IGNORE_FILE, APP)
 """Files that say what isn't part of the vault."""
 
@@ -45,8 +45,9 @@ def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome],
             ignore_permission_denied=True,
         )
         first = next(changes, None)  # the watcher runs from here on: nothing falls between it and the comparison
-        turn.beat(engine.folder)
-        _take_all(engine, on_change)
+        outcome = engine.refresh()
+        turn.beat(engine.folder)  # not before: who sees it trusts the index without looking at the vault
+        _tell(engine, outcome, on_change)
         waiting: set[Path] = set()
         while first is not None:
             turn.beat(engine.folder)
@@ -60,8 +61,8 @@ def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome],
         turn.stop_beating(engine.folder)
 
 
-def _take_all(engine: Engine, on_change: Callable[[Outcome], None]) -> None:
-    on_change(engine.refresh())
+def _tell(engine: Engine, outcome: Outcome, on_change: Callable[[Outcome], None]) -> None:
+    on_change(outcome)
     engine.embed()
 
 
@@ -70,12 +71,11 @@ def _take(engine: Engine, touched: set[Path], on_change: Callable[[Outcome], Non
     try:
         if any(engine.view.root / rules in touched for rules in _RULES):
             engine.read_rules()
-            _take_all(engine, on_change)
+            _tell(engine, engine.refresh(), on_change)
             return True
         outcome = engine.refresh_paths(touched)
     except ConflictError:
         return False
     if outcome.indexed or outcome.removed:
-        on_change(outcome)
-        engine.embed()
+        _tell(engine, outcome, on_change)
     return True
