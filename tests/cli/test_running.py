@@ -74,6 +74,20 @@ def test_a_terminal_gets_a_bar_and_a_pipe_none(vault: Path) -> None:
     assert (ended.stderr, quiet.stderr) == ("", "")
 
 
+@pytest.mark.parametrize(("how", "stream"), [("--json", "stdout"), ("--quiet", "stderr")])
+def test_an_error_that_nobody_reads_is_told_by_the_exit_code_alone(vault: Path, how: str, stream: str) -> None:
+    gone, nobody = os.pipe()
+    os.close(gone)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: nobody}
+    command = [*KNAP, how, "-v", str(vault), "read", "none.md"]
+    ended = subprocess.run(command, check=False, stdout=streams["stdout"], stderr=streams["stderr"])
+    os.close(nobody)
+
+    assert ended.returncode == 2
+    assert not (ended.stdout)
+    assert not (ended.stderr)
+
+
 def test_who_stops_reading_ends_the_command_in_silence(vault: Path) -> None:
     with subprocess.Popen(
         [*KNAP, "-v", str(vault), "config"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
@@ -87,10 +101,12 @@ def test_who_stops_reading_ends_the_command_in_silence(vault: Path) -> None:
     assert complaint == ""
 
 
+@pytest.mark.parametrize("how", ["--quiet", "--json"])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
-def test_a_full_disk_under_the_output_is_told(vault: Path) -> None:
+def test_a_full_disk_under_the_output_is_told(vault: Path, how: str) -> None:
+    command = [*KNAP, how, "-v", str(vault), "config"]
     with Path("/dev/full").open("w", encoding="utf-8") as full:
-        ended = subprocess.run([*KNAP, "-v", str(vault), "config"], stdout=full, stderr=subprocess.PIPE, check=False)
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
 
     assert ended.returncode == 6
     assert ended.stderr.startswith(b"error: No space left on device")

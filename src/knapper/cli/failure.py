@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from typing import TextIO
 
 import click
 
@@ -15,15 +16,25 @@ def report(error: KnapError, *, as_json: bool) -> ExitCode:
     """Print an error: as text on the error stream, as JSON on the output stream.
 
     Returns:
-        The exit code that tells it.
+        The exit code that tells it, also where nobody reads that stream.
     """
+    try:
+        _print(error, as_json=as_json)
+    except BrokenPipeError:
+        leave_streams()
+    except OSError:  # a full disk, to which the output goes
+        leave_streams(sys.stdout)
+        _print(error, as_json=False)
+    return codes.of(error)
+
+
+def _print(error: KnapError, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(error.as_dict(), ensure_ascii=False, indent=2))
-    else:
-        click.echo(f"error: {error.message}", err=True)
-        if error.hint:
-            click.echo(f"hint: {error.hint}", err=True)
-    return codes.of(error)
+        return
+    click.echo(f"error: {error.message}", err=True)
+    if error.hint:
+        click.echo(f"hint: {error.hint}", err=True)
 
 
 def of_usage(error: click.ClickException) -> KnapError:
@@ -43,17 +54,21 @@ def of_system(error: OSError) -> KnapError:
 def interrupted(*, as_json: bool) -> ExitCode:
     """Say in one line that the person ended the command."""
     text = "interrupted; nothing is broken, and the same command goes on from here"
-    if as_json:
-        click.echo(json.dumps({"success": False, "error": text, "code": "interrupted"}))
-    else:
-        click.echo(f"\n{text}", err=True)
+    try:
+        if as_json:
+            click.echo(json.dumps({"success": False, "error": text, "code": "interrupted"}))
+        else:
+            click.echo(f"\n{text}", err=True)
+    except OSError:  # Ctrl-C ends whoever reads the output, too
+        leave_streams()
     return ExitCode.INTERRUPTED
 
 
-def reader_gone() -> ExitCode:
-    """Say nothing: who read the output has enough.
+def leave_streams(*streams: TextIO) -> None:
+    """Let what is still buffered go nowhere, so that nobody tries again at the end; both streams if none is named.
 
-    Source: Python's documentation of signal, "Note on SIGPIPE": what is still buffered must go nowhere.
+    Source: Python's documentation of signal, "Note on SIGPIPE".
     """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ExitCode.OK
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams or (sys.stdout, sys.stderr):
+        _ = os.dup2(nowhere, stream.fileno())

@@ -11,6 +11,7 @@ import click
 
 from knapper import __version__
 from knapper.cli import failure, options
+from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.errors import BadInput, KnapError
 
@@ -133,8 +134,9 @@ def run(args: Sequence[str]) -> int:
         return failure.report(failure.of_usage(error), as_json=_wants_json(said, args))
     except (KeyboardInterrupt, click.Abort):
         return failure.interrupted(as_json=_wants_json(said, args))
-    except BrokenPipeError:
-        return failure.reader_gone()
+    except BrokenPipeError:  # who read the output has enough
+        failure.leave_streams()
+        return ExitCode.OK
     except OSError as error:
         return failure.report(failure.of_system(error), as_json=_wants_json(said, args))
 
