@@ -20,6 +20,7 @@ BROKEN = {
     "a number without end": (b"[server]\nport = " + b"9" * 10_000, "is invalid"),
     "an unknown setting": (b"[embeddings]\nknid = 'none'\n", "no setting 'embeddings.knid'"),
     "an unknown section": (b"[colours]\n", "no setting 'colours'"),
+    "a setting as an empty section": (b"[default_vault]\n", "must be a text"),
     "a section as a text": (b"embeddings = 'none'\n", "no setting 'embeddings'"),
     "a setting as a section": (b"[default_vault]\nname = 'x'\n", "no setting 'default_vault.name'"),
     "vaults as a text": (b"vaults = 'x'\n", "'vaults' in"),
@@ -127,3 +128,11 @@ def test_a_mark_at_the_start_and_windows_line_ends_are_read(config_file: Path) -
     config_file.write_bytes(b"\xef\xbb\xbf[model]\r\nname = 'm'\r\n")
 
     assert config.load().model.name == "m"
+
+
+def test_a_section_of_which_every_line_is_commented_out_says_nothing(config_file: Path) -> None:
+    config_file.write_text("[embeddings]\n# kind = 'none'\n[vaults]\n[server]\nport = 4\n", encoding="utf-8")
+
+    settings = config.load()
+
+    assert (settings.embeddings.kind, settings.server.port) == ("static", 4)

@@ -83,8 +83,9 @@ def sections(document: Document) -> dict[str, dict[str, Mapping[str, object]]]:
         SetupError: A name is unknown; the hint tells the nearest.
     """
     known = {setting.name for setting in SETTINGS}
+    groups = {name.partition(".")[0] for name in known if "." in name}
     for name in _names(document.values):
-        if name not in known:
+        if name not in known and not (name in groups and document.values.get(name) == {}):  # all of it commented out
             raise _unknown(document, name, known)
     return {group: _sections(document, group) for group in _GROUPS}
 
