@@ -159,6 +159,26 @@ def test_every_step_of_a_proposal_prints_json(vault: Path, capsys: pytest.Captur
     assert (unsaid["success"], unsaid["code"]) == (False, "digest_needed")
 
 
+def test_a_dry_run_puts_no_block_into_a_note_and_resolves_none(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (vault / "Garden.md").read_bytes()
+    name = shown(vault, capsys, "edit", "Garden.md", "# Garden", "# Yard", "--propose")["proposal_id"]
+    drawing = shown(vault, capsys, "edits", "draw", name, "--dry-run")
+    undrawn = (vault / "Garden.md").read_bytes()
+    assert code(vault, "edits", "draw", name) == 0
+    capsys.readouterr()
+    with_block = (vault / "Garden.md").read_bytes()
+    planned = [
+        shown(vault, capsys, "edits", "blocks", "Garden.md", how, "all", "--dry-run")
+        for how in ("--accept", "--reject")
+    ]
+
+    assert (drawing["status"], undrawn) == ("planned", before)
+    assert [one["status"] for one in planned] == ["planned", "planned"]
+    assert ["+# Yard" in str(one["files"]) for one in planned] == [True, False]
+    assert (vault / "Garden.md").read_bytes() == with_block != before
+    assert shown(vault, capsys, "edits", "show", name)["status"] == "open"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are another thing there")
 def test_a_read_only_file_is_told_and_left_alone(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (vault / "Dos.md").chmod(0o444)

@@ -86,11 +86,7 @@ class Reviewer:
         selection = acceptance.choose(self.writer.proposals, view, proposal_id, digest, files=files, hunks=hunks)
         self.writer.proposals.abandon(selection)
         self._judge(selection, run)
-        draft = selection.draft
-        plans.check(applying.check(self.writer.state, list(draft.effects())))
-        shown, hidden = submissions.reports(draft)
-        told = Submission(status="planned", proposal_id=proposal_id, files=shown, hidden=hidden, notices=draft.notices)
-        return replace(told, rewritten=draft.rewritten)
+        return replace(self._told(selection.draft), proposal_id=proposal_id)
 
     def _judge(self, selection: Selection, run: str) -> None:
         grants, ground = self.writer.mine(run), grounds.of(self.writer.desk.view)
@@ -192,10 +188,14 @@ class Reviewer:
                 raise
         return replace(done, notices=(*done.notices, *(made.left_out if made else ())))
 
-    def draw(self, proposal_id: str) -> Submission:
+    def draw(self, proposal_id: str, *, dry_run: bool = False) -> Submission:
         """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
 
         What can't be shown in a note, such as a change of its properties, waits outside of it and is told.
+
+        Args:
+            proposal_id: Which.
+            dry_run: Only tell what that would do.
 
         Raises:
             NotFound: There is none.
@@ -204,9 +204,9 @@ class Reviewer:
             ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
         """
         self._check_person("put blocks into notes")
-        return self.writer.alone(lambda alone: replace(self, writer=alone).draw_alone(proposal_id))
+        return self.writer.alone(lambda alone: replace(self, writer=alone).draw_alone(proposal_id, dry_run=dry_run))
 
-    def draw_alone(self, proposal_id: str) -> Submission:
+    def draw_alone(self, proposal_id: str, *, dry_run: bool) -> Submission:
         """Draw as `draw` does, while nobody else writes."""
         self._follow(proposal_id)
         found, noted = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
@@ -216,15 +216,23 @@ class Reviewer:
             hint = "only edits that fit their notes can be; `knap edits show` shows the proposal"
             raise causes[0] if causes else BadInput(f"nothing of {proposal_id} can be shown in a note", hint=hint)
         draft = Draft(files=tuple(file for one in made.values() for file in one.draft.files))
-        self.writer.proposals.drawings.keep(proposal_id, {path: one.blocks for path, one in made.items()})
-        done = self._apply(draft, f"shown: {proposal_id}", found.run)
-        for path, one in made.items():
-            self.writer.proposals.drawings.put(proposal_id, path, one.blocks)
+        if dry_run:
+            done = self._plan(draft)
+        else:
+            self.writer.proposals.drawings.keep(proposal_id, {path: one.blocks for path, one in made.items()})
+            done = self._apply(draft, f"shown: {proposal_id}", found.run)
+            for path, one in made.items():
+                self.writer.proposals.drawings.put(proposal_id, path, one.blocks)
         left_out = (*(notice for one in made.values() for notice in one.left_out), *(error.message for error in causes))
         return replace(done, proposal_id=proposal_id, notices=(*done.notices, *left_out))
 
-    def resolve(self, path: str, choice: Choice | Mapping[str, Choice]) -> Submission:
+    def resolve(self, path: str, choice: Choice | Mapping[str, Choice], *, dry_run: bool = False) -> Submission:
         """Accept or reject the edits that wait as blocks in a note: all of them, or each by its id.
+
+        Args:
+            path: The note's.
+            choice: What becomes of all, or of each.
+            dry_run: Only tell what that would do.
 
         Raises:
             NotFound: There is no such note or block.
@@ -232,9 +240,9 @@ class Reviewer:
             RefusedError: The client isn't a person.
         """
         self._check_person("resolve blocks")
-        return self.writer.alone(lambda alone: replace(self, writer=alone).resolve_alone(path, choice))
+        return self.writer.alone(lambda alone: replace(self, writer=alone).resolve_alone(path, choice, dry_run=dry_run))
 
-    def resolve_alone(self, path: str, choice: Choice | Mapping[str, Choice]) -> Submission:
+    def resolve_alone(self, path: str, choice: Choice | Mapping[str, Choice], *, dry_run: bool) -> Submission:
         """Resolve as `resolve` does, while nobody else writes."""
         note = self.writer.desk.view.read(path)
         for one in self._about(note.path):
@@ -245,6 +253,8 @@ class Reviewer:
         needs = frozenset[Capability]({"add", "delete"})
         file = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=True)
         proposal = taken[0] if len(taken) == 1 else ""
+        if dry_run:
+            return replace(self._plan(Draft(files=(file,))), proposal_id=proposal)
         done = self._apply(Draft(files=(file,)), "resolved waiting edits", proposal=proposal)
         self._read_back(note.path, after, done.change_id)
         return replace(done, proposal_id=proposal)
@@ -271,10 +281,26 @@ class Reviewer:
 
     def _apply(self, draft: Draft, reason: str, run: str = "", *, proposal: str = "") -> Submission:
         """Write what only concerns blocks in notes; the rules hold for that, too."""
+        draft = self._permitted(draft)
+        return self.writer.apply(
+            draft, Meta(client=self.writer.grants.client, run=run, reason=reason, proposal=proposal)
+        )
+
+    def _plan(self, draft: Draft) -> Submission:
+        """Tell what `_apply` would do; errors are the same."""
+        return self._told(self._permitted(draft))
+
+    def _told(self, draft: Draft) -> Submission:
+        plans.check(applying.check(self.writer.state, list(draft.effects())))
+        shown, hidden = submissions.reports(draft)
+        told = Submission(status="planned", files=shown, hidden=hidden, notices=draft.notices)
+        return replace(told, rewritten=draft.rewritten)
+
+    def _permitted(self, draft: Draft) -> Draft:
         grants, ground = self.writer.grants, grounds.of(self.writer.desk.view)
         draft = sight.marked(draft, self.writer.desk.view.visible)
         rules.verdict(draft, replace(grants, editable="all"), ground, person_word=True).raise_if_refused()
-        return self.writer.apply(draft, Meta(client=grants.client, run=run, reason=reason, proposal=proposal))
+        return draft
 
     def _read_back(self, path: NotePath, raw: bytes, change_id: str) -> None:
         """Tell proposals what became of their blocks in a note."""

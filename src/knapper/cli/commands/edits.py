@@ -122,7 +122,7 @@ def accept(said: Options, proposal: str, **own: Unpack[Accepting]) -> ExitCode:
 
     It has to be what you saw: it is shown now and you are asked, or you give the digest that it was shown with.
     """
-    with _vault(said, own) as context:
+    with _vault(said, dry_run=own["dry_run"]) as context:
         digest = own["digest"] or _agreed(said, context, proposal, is_said=own["yes"] or own["dry_run"])
         if not digest:
             output.note(said, "nothing is changed; it still waits")
@@ -148,7 +148,7 @@ def accept(said: Options, proposal: str, **own: Unpack[Accepting]) -> ExitCode:
 @click.pass_obj
 def reject(said: Options, proposal: str, reason: str, **own: Unpack[Chosen]) -> ExitCode:
     """Say no to a proposal, or to a part of it."""
-    with _vault(said, own) as context:
+    with _vault(said, dry_run=own["dry_run"]) as context:
         answer = proposals.reject_proposal(context, proposal, reason, own["file"], own["hunk"])
     return output.result(said, answer, waiting.rejection(answer))
 
@@ -185,11 +185,12 @@ def review(said: Options, proposal: str) -> ExitCode:
     epilog=options.examples(("knap edits draw 1m81003qv-wahm1gf6", "see it where it would go, in any editor")),
 )
 @click.argument("proposal", metavar="ID")
+@_DRY_RUN
 @options.shared
 @click.pass_obj
-def draw(said: Options, proposal: str) -> ExitCode:
+def draw(said: Options, proposal: str, *, dry_run: bool) -> ExitCode:
     """Show what waits of a proposal inside its notes, as blocks tagged #ai_edit."""
-    with session.vault(said) as context:
+    with _vault(said, dry_run=dry_run) as context:
         answer = pending.draw_proposal(context, proposal)
     return writing.tell(said, answer)
 
@@ -206,19 +207,22 @@ def draw(said: Options, proposal: str) -> ExitCode:
 @click.argument("path")
 @click.option("--accept", "accepted", multiple=True, metavar="ID|all", help="Put the new text in the block's place.")
 @click.option("--reject", "rejected", multiple=True, metavar="ID|all", help="Put the old text in the block's place.")
+@_DRY_RUN
 @options.shared
 @click.pass_obj
-def blocks(said: Options, path: str, accepted: tuple[str, ...], rejected: tuple[str, ...]) -> ExitCode:
+def blocks(
+    said: Options, path: str, accepted: tuple[str, ...], rejected: tuple[str, ...], *, dry_run: bool
+) -> ExitCode:
     """List the edits that wait inside a note, or resolve them."""
-    with session.vault(said) as context:
+    with _vault(said, dry_run=dry_run) as context:
         if accepted or rejected:
             return writing.tell(said, pending.resolve_blocks(context, path, accept=accepted, reject=rejected))
         answer = pending.list_blocks(context, path)
     return output.listing(said, answer, waiting.blocks(answer), nothing="no edit waits in this note")
 
 
-def _vault(said: Options, own: Chosen) -> Context:
-    return replace(session.vault(said), asked=Asked(dry_run=own["dry_run"]))
+def _vault(said: Options, *, dry_run: bool) -> Context:
+    return replace(session.vault(said), asked=Asked(dry_run=dry_run))
 
 
 def _list(said: Options, path: str, number: int, *, every: bool) -> ExitCode:
