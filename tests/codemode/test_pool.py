@@ -191,6 +191,25 @@ def test_a_worker_is_used_again_after_a_good_end_and_not_after_a_bad_one(code_fo
         assert worker(made) != first
 
 
+def test_a_script_that_nobody_waits_for_is_ended_and_the_next_one_runs(sandbox: Sandbox) -> None:
+    heard: list[Callable[[], None]] = []
+
+    def on_cancel(end: Callable[[], None]) -> Callable[[], None]:
+        heard.append(end)
+        return heard.clear
+
+    def cancel(_method: str, _given: Mapping[str, JSONValue]) -> JSONValue:
+        heard[0]()
+        return None
+
+    ended = sandbox.run("obsidian.get_hash('x')\nwhile True: pass", cancel, on_cancel=on_cancel)
+    after = sandbox.run("__result__ = [1]", cancel)
+
+    assert (ended.ok, ended.kind, heard) == (False, "timeout", [])
+    assert ended.wall_s < sandbox.limits.timeout_s
+    assert after.result == [1]
+
+
 def test_several_scripts_at_once_dont_disturb_each_other(sandbox: Sandbox) -> None:
     def run(number: int) -> tuple[JSONValue, Kind]:
         script = f"x = [obsidian.get_hash(str(i))['own'] for i in range(20)]\n__result__ = [set(x), {number}]"

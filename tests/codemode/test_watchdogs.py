@@ -42,6 +42,32 @@ def test_it_doesnt_bite_who_ends_in_time(process: subprocess.Popen[bytes]) -> No
     watchdog.close()
 
 
+def test_it_bites_at_once_where_it_is_told_to(process: subprocess.Popen[bytes]) -> None:
+    watchdog = Watchdog(process)
+
+    with watchdog.limit(WAIT_S) as bite:
+        bite()
+        _ = process.wait(WAIT_S)
+
+    assert watchdog.has_bitten
+    watchdog.close()
+
+
+def test_it_bites_nobody_for_a_limit_that_is_over(process: subprocess.Popen[bytes]) -> None:
+    watchdog = Watchdog(process)
+    with watchdog.limit(WAIT_S) as old:
+        pass
+
+    old()
+    with watchdog.limit(WAIT_S):
+        old()
+        with pytest.raises(subprocess.TimeoutExpired):
+            _ = process.wait(0.3)
+
+    assert not watchdog.has_bitten
+    watchdog.close()
+
+
 @pytest.mark.parametrize("before", [0.0, WAIT_S])
 def test_a_shorter_time_after_a_longer_one_counts(process: subprocess.Popen[bytes], before: float) -> None:
     watchdog = Watchdog(process)

@@ -36,12 +36,14 @@ class Door:
 
     opened: threading.Event = field(default_factory=threading.Event)
     waiting: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    left: threading.Event = field(default_factory=threading.Event)
+    """Set once the client of a call has gone."""
     count: int = 0
     """Calls that have come to the door."""
 
     def wait(self, context: Context) -> Annotated[Answer, Waited]:
         """Wait until the door is opened."""
-        del context
+        _ = context.on_cancel(self.left.set)
         self.count += 1
         self.waiting.release()
         self.opened.wait(60)

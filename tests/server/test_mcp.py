@@ -300,7 +300,7 @@ def test_long_work_tells_how_far_it_is(tmp_path: Path) -> None:
     assert heard[:1] == [(0, 2, "one.mp3")]
 
 
-def test_a_cancelled_call_ends_at_its_next_report(vault: opened.Opener) -> None:
+def test_a_cancelled_call_ends_at_once_or_at_its_next_report(vault: opened.Opener) -> None:
     async def report() -> str:
         with Hub(vault.settings()) as hub:
             server = build(Desk(hub=hub, identify=lambda: Caller("mcp")))
@@ -309,9 +309,11 @@ def test_a_cancelled_call_ends_at_its_next_report(vault: opened.Opener) -> None:
             @server.tool
             async def long() -> str:
                 reporter = Reporter()
+                context = reporter.listen(hub.context(client="mcp"))
+                _ = context.on_cancel(lambda: told.append("ended, "))
                 reporter.cancel()
                 try:
-                    reporter.listen(hub.context(client="mcp")).progress(1, 2, "x")
+                    context.progress(1, 2, "x")
                 except Cancelled as error:
                     told.append(error.code)
                 return "".join(told)
@@ -319,4 +321,4 @@ def test_a_cancelled_call_ends_at_its_next_report(vault: opened.Opener) -> None:
             async with Client(server) as asking:
                 return (await asking.call_tool("long", {})).data
 
-    assert asyncio.run(report()) == "cancelled"
+    assert asyncio.run(report()) == "ended, cancelled"

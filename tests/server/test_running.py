@@ -85,6 +85,20 @@ def test_what_waits_for_its_turn_is_left_when_its_client_has_gone(tmp_path: Path
     assert server.door.count == 2
 
 
+def test_what_has_begun_hears_that_its_client_has_gone(tmp_path: Path) -> None:
+    with live.serving(tmp_path) as server:
+        with server.client(timeout_s=0.5) as client, pytest.raises(httpx2.ReadTimeout):
+            _ = client.post("/tools/wait")
+        heard = server.door.left.wait(20)
+
+        with server.client() as client:
+            server.door.left.clear()
+            server.door.opened.set()
+            _ = client.post("/tools/wait")
+
+        assert (heard, server.door.left.is_set()) == (True, False)
+
+
 def test_who_comes_when_too_many_wait_is_sent_away(tmp_path: Path) -> None:
     with live.serving(tmp_path, threads=Threads(1, waiting=0)) as server, ThreadPoolExecutor(1) as pool:
         first = calls(server, pool, 1)

@@ -63,7 +63,7 @@ def run(context: Context, code: str, profile: Profile = "strict", timeout_s: flo
     sandbox = context.open_sandbox()
     limits = sandbox.limits if timeout_s is None else Limits(timeout_s=timeout_s).within(sandbox.limits)
     bridge = Bridge(context, profile)
-    return sandbox.run(code, bridge, limits=limits, given=given(context, bridge))
+    return sandbox.run(code, bridge, limits=limits, given=given(context, bridge), on_cancel=context.on_cancel)
 
 
 def given(context: Context, bridge: Bridge) -> Given:

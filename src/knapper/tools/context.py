@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from knapper.errors import SetupError
 from knapper.index.filters import Filter
+from knapper.tools.cancelling import OnCancel, never
 from knapper.tools.looking import SharedLook
 from knapper.tools.profiles import Choice
 from knapper.tools.sandboxes import Sandbox, Scripting
@@ -59,6 +60,8 @@ class Context:
     """What scripts may use beyond this vault."""
     progress: Callable[[float, float, str], None] = _unheard
     """Hears how much of how much is done of long work, and what is; may end the work by raising."""
+    on_cancel: OnCancel = never
+    """Tells work that can be ended at any time where nobody waits for it any more."""
     look: SharedLook | None = None
     """Brings the index up to date for calls that come together; None lets each look for itself."""
     offered: Choice = "full"

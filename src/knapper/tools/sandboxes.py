@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from knapper.errors import NotFound, SetupError
+from knapper.tools.cancelling import OnCancel, never
 from knapper.tools.shapes import Answer
 from knapper.vault.outline import JSONValue
 
@@ -87,8 +88,16 @@ class Sandbox(Protocol):
         """Give what the owner allows."""
         ...
 
-    def run(self, script: str, host: Host, *, limits: Limits | None = None, given: Given | None = None) -> Outcome:
-        """Run one script; limits above the owner's have no effect.
+    def run(
+        self,
+        script: str,
+        host: Host,
+        *,
+        limits: Limits | None = None,
+        given: Given | None = None,
+        on_cancel: OnCancel = never,
+    ) -> Outcome:
+        """Run one script; limits above the owner's have no effect, and what *on_cancel* tells of ends it.
 
         Raises:
             SetupError: Scripts can't be run here.

@@ -13,6 +13,7 @@ from knapper.codemode.sandbox.frames import BrokenFrame, Letter
 from knapper.codemode.sandbox.strict import NotStrict
 from knapper.codemode.sandbox.watchdogs import Watchdog
 from knapper.errors import KnapError, SetupError
+from knapper.tools.cancelling import OnCancel, never
 from knapper.tools.sandboxes import Given, Host, Limits
 from knapper.vault.outline import JSONValue
 
@@ -73,18 +74,21 @@ class Conversation:
             raise SetupError("the sandbox doesn't start", hint="`knap doctor` checks what it needs", code="no_sandbox")
         self.walls = {**self.walls, **report}
 
-    def run(self, script: str, host: Host, limits: Limits, given: Given) -> Talk:
-        """Run one script."""
+    def run(self, script: str, host: Host, limits: Limits, given: Given, on_cancel: OnCancel = never) -> Talk:
+        """Run one script; the process is killed where nobody waits for the outcome any more."""
         talk = Talk(output_left=limits.stdout_bytes)
         until = time.monotonic() + limits.timeout_s
         measures.reset_peak(self._process.pid)
         self.is_usable = False  # until it has come to a good end
-        with self._watchdog.limit(limits.timeout_s + GRACE_S):
+        with self._watchdog.limit(limits.timeout_s + GRACE_S) as bite:
+            forget = on_cancel(bite)
             try:
                 self._send("J", _job(script, limits, given))
                 self._listen(talk, host, limits, until)
             except BrokenPipeError:
                 talk.ending = "crash"
+            finally:
+                forget()
         if talk.ending != "done" and (self._watchdog.has_bitten or time.monotonic() > until):
             talk.ending = "timeout"
         if talk.ending == "crash" and self.peak_mb() > 0.85 * limits.memory_mb:

@@ -12,6 +12,7 @@ from knapper.codemode.sandbox.conversations import Conversation, Talk
 from knapper.codemode.sandbox.machine_code import MachineCode
 from knapper.codemode.sandbox.strict import NotStrict
 from knapper.errors import SetupError
+from knapper.tools.cancelling import OnCancel, never
 from knapper.tools.sandboxes import Given, Host, Kind, Limits, Outcome
 from knapper.vault.outline import JSONValue
 
@@ -49,7 +50,15 @@ class Sandbox:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def run(self, script: str, host: Host, *, limits: Limits | None = None, given: Given | None = None) -> Outcome:
+    def run(
+        self,
+        script: str,
+        host: Host,
+        *,
+        limits: Limits | None = None,
+        given: Given | None = None,
+        on_cancel: OnCancel = never,
+    ) -> Outcome:
         """Run one script.
 
         Args:
@@ -57,6 +66,7 @@ class Sandbox:
             host: Carries out what it asks for; it is called in this thread.
             limits: Those above the owner's have no effect.
             given: What the script is told of time, methods and tools.
+            on_cancel: Tells where nobody waits for the outcome any more; the script is ended then.
 
         Raises:
             SetupError: Scripts can't be run here.
@@ -72,7 +82,7 @@ class Sandbox:
             worker = self._take()
             try:
                 start = time.monotonic()
-                talk = worker.run(script, host, held, given or _NOTHING)
+                talk = worker.run(script, host, held, given or _NOTHING, on_cancel)
                 wall_s = time.monotonic() - start
                 return outcome_of(talk, held, wall_s, worker.peak_mb())
             finally:

@@ -3,7 +3,7 @@
 import subprocess
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 
@@ -19,6 +19,7 @@ class Watchdog:
         self._changed = threading.Condition()
         self._until: float | None = None
         self._has_bitten = False
+        self._turn = 0
         self._is_over = False
         self._sleeps_until: float | None = None
         threading.Thread(target=self._watch, name=f"watchdog {process.pid}", daemon=True).start()
@@ -29,18 +30,30 @@ class Watchdog:
         return self._has_bitten
 
     @contextmanager
-    def limit(self, seconds: float) -> Generator[None]:
-        """Give the process so much time; it is killed if the block takes longer."""
+    def limit(self, seconds: float) -> Generator[Callable[[], None]]:
+        """Give the process so much time; it is killed if the block takes longer.
+
+        The block is given what kills it at once, and does nothing any more after the block.
+        """
         with self._changed:
             self._has_bitten = False
+            self._turn += 1
+            turn = self._turn
             self._until = time.monotonic() + seconds
             if self._sleeps_until is None or self._sleeps_until > self._until:
                 self._changed.notify()
         try:
-            yield
+            yield lambda: self._bite(turn)
         finally:
             with self._changed:
                 self._until = None  # it wakes at the old time, and finds nothing to do
+
+    def _bite(self, turn: int) -> None:
+        with self._changed:
+            if self._turn == turn and self._until is not None:
+                self._until = None
+                self._has_bitten = True
+                self._process.kill()
 
     def close(self) -> None:
         """End the thread."""

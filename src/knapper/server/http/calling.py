@@ -1,7 +1,8 @@
 """Answer a request by calling the tool that its route shows."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from starlette.requests import Request
@@ -11,7 +12,9 @@ from knapper.app import Hub
 from knapper.server import auth, kinds, leaving, replies
 from knapper.server.http import faces
 from knapper.server.http.faces import Face
+from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
+from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.vault.outline import JSONValue
 
@@ -31,11 +34,17 @@ class Serving:
         Raises:
             KnapError: As the tool says, or too much waits already.
         """
-        hub = self.hub
+        hub, cancelling = self.hub, Stop()
+
+        def opened(vault: str) -> Context:
+            return replace(hub.context(client=client, vault=vault), on_cancel=cancelling.on)
+
         kind = kinds.of(hub.table, hub.table.find(tool), given)
-        return await self.threads.run(
-            kind, lambda: hub.table.call(tool, given, lambda vault: hub.context(client=client, vault=vault))
-        )
+        try:
+            return await self.threads.run(kind, lambda: hub.table.call(tool, given, opened))
+        except asyncio.CancelledError:
+            cancelling.tell()
+            raise
 
     async def answer(self, face: Face, request: Request) -> Answer:
         """Call the tool of a route with what the request says.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fastmcp.server.dependencies import get_context
 
 from knapper.errors import KnapError
+from knapper.server.stopping import Stop
 from knapper.tools.context import Context
 
 _PAUSE_S = 0.2
@@ -28,14 +29,16 @@ class Reporter:
         self._loop = asyncio.get_running_loop()
         self._last = 0.0
         self._is_cancelled = False
+        self._cancelling = Stop()
 
     def listen(self, context: Context) -> Context:
         """Give a context whose progress is told."""
-        return replace(context, progress=self._hear)
+        return replace(context, progress=self._hear, on_cancel=self._cancelling.on)
 
     def cancel(self) -> None:
-        """End the work at the next report."""
+        """End the work at the next report, or at once where it can be."""
         self._is_cancelled = True
+        self._cancelling.tell()
 
     def _hear(self, done: float, total: float, what: str) -> None:
         if self._is_cancelled:
