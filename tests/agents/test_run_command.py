@@ -14,7 +14,7 @@ import pytest
 from knapper.agents.run.events import Checkpoint
 from knapper.agents.run.nodes import Asking, Found
 from knapper.app import Hub
-from knapper.app.runs import open_runs
+from knapper.app.runs.opening import open_runs
 from knapper.cli import main, running, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options

@@ -14,8 +14,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from knapper.agents.run.engine import AskPerson, Engine, Need
 from knapper.agents.run.nodes import Found
 from knapper.app import Hub
-from knapper.app.run_rooms import RunRooms
-from knapper.app.runs import TaskRuns
+from knapper.app.runs.opening import TaskRuns
+from knapper.app.runs.rooms import RunRooms
 from knapper.codemode.checkpoints import Checkpoints
 from knapper.config import Settings
 from knapper.server.http.app import Mount

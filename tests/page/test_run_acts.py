@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from knapper.agents.run.engine import Engine
-from knapper.app.runs import TaskRuns
+from knapper.app.runs.opening import TaskRuns
 from knapper.errors import RefusedError, SetupError
 from tests.agents.run_world import Brain, Part
 from tests.page import run_sites

@@ -14,7 +14,7 @@ from knapper.agents.run.engine import Engine
 from knapper.agents.run.finding import Finding
 from knapper.agents.run.nodes import Found
 from knapper.agents.run.records import Order
-from knapper.app.runs import TaskRuns, open_runs
+from knapper.app.runs.opening import TaskRuns, open_runs
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.config import Vault
 from knapper.tools.context import Context

@@ -14,7 +14,7 @@ from knapper.agents.pipeline.frozen import Frozen
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.pipeline.runs import PausedRun
 from knapper.app import chats, pipelines
-from knapper.app.chats import CLIENT
+from knapper.app.acting import CLIENT
 from knapper.config import Settings
 from knapper.vault.outline import JSONValue
 from tests.agents import scripts

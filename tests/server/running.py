@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from knapper.agents.run.engine import AskPerson, Engine, Need, Retrieve
 from knapper.agents.run.nodes import Found
 from knapper.app import Hub
-from knapper.app.run_rooms import RunRooms
-from knapper.app.runs import TaskRuns
+from knapper.app.runs.opening import TaskRuns
+from knapper.app.runs.rooms import RunRooms
 from knapper.config import Client, Settings
 from knapper.config.sections.runs import Runs as Section
 from knapper.server import auth, running, sockets, tokens

@@ -9,7 +9,7 @@ import pytest
 from knapper.agents.run import runs
 from knapper.agents.run.records import Order
 from knapper.app import Hub
-from knapper.app.runs import open_runs
+from knapper.app.runs.opening import open_runs
 from knapper.config import Client
 from knapper.config.sections.model import Model
 from knapper.config.sections.runs import Runs

@@ -13,7 +13,7 @@ import pytest
 from knapper.agents.run import runs
 from knapper.agents.run.records import Order
 from knapper.app import Hub
-from knapper.app.runs import TaskRuns, open_runs
+from knapper.app.runs.opening import TaskRuns, open_runs
 from tests.agents.run_world import Brain, Part
 from tests.server import chats, running
 from tests.server.running import PLAN, Gate, begun, done, heard
@@ -197,7 +197,7 @@ def test_where_nobody_is_there_a_run_goes_on_and_says_so(tmp_path: Path) -> None
 def test_a_program_does_not_answer_for_a_person_and_a_run_waits_no_longer_than_it_may(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("knapper.app.run_rooms.ANSWER_S", 0.3)
+    monkeypatch.setattr("knapper.app.runs.room.ANSWER_S", 0.3)
     with running.serving(tmp_path, Brain(), retrieve=running.poor) as server, server.client("page") as page:
         run_id = begun(page)
         found = heard(page, run_id)

@@ -13,8 +13,8 @@ from knapper.agents.conversations import Conversations
 from knapper.agents.models import Patience
 from knapper.agents.offers import NAMES as OFFERED
 from knapper.agents.prompting import Prompts
-from knapper.app import model_choice, sessions
-from knapper.changes.writer import Asked
+from knapper.app import acting, model_choice, sessions
+from knapper.app.acting import CLIENT
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from knapper.agents.sessions.store import Store
     from knapper.agents.usage import Meter
     from knapper.app.hub import Hub
-
-CLIENT = "agent"
-"""Whose policy holds for what a model does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +102,7 @@ def open_chats(hub: Hub, vault: str = "") -> Chats:
         conversations=Conversations(
             store=kept,
             folder=folder,
-            context_of=lambda run: hub.context(client=CLIENT, vault=name, asked=Asked(run=run)),
+            context_of=lambda run: acting.opened(hub, name, run, ()),
         ),
         store=kept,
         meter=usage.open_meter(folder, limits, now),

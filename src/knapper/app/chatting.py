@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from knapper.agents import live
 from knapper.agents.conversations import Conversations
 from knapper.agents.sessions import export, store
-from knapper.app import chats, narrowing
-from knapper.app.chats import CLIENT, Chats
+from knapper.app import acting, chats
+from knapper.app.chats import Chats
 from knapper.changes.writer import Asked
 from knapper.errors import BadInput, RefusedError
 from knapper.tools import files
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from knapper.agents.sessions.records import Session
     from knapper.agents.sessions.store import Store
     from knapper.app.hub import Hub
-    from knapper.config import Client
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
 
@@ -170,27 +169,22 @@ class Chatting:
         shared = self._vaults.get(vault)
         if shared is None:
             shared = self._vaults[vault] = chats.open_chats(hub, vault)
-        asker = hub.settings.client(client)
-        _ = narrowing.narrowed(hub.context(client=CLIENT, vault=vault), asker)  # what can't be joined is told now
-        _ = narrowing.grants(hub.settings.client(CLIENT).grants, asker.grants)
+        acting.check(hub, vault, client)
         folder = folder_of(shared.conversations.folder, client)
         own = hub.settings.model
         sessions = store.open_store(folder, chats.now)
         _ = sessions.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)
-        talks = Conversations(store=sessions, folder=folder, context_of=_opener(hub, vault, asker), wait_s=0)
+
+        def opened(run: str) -> Context:
+            return acting.opened(hub, vault, run, (client,))
+
+        talks = Conversations(store=sessions, folder=folder, context_of=opened, wait_s=0)
         return Room(
             client=client,
             chats=replace(shared, conversations=talks, store=sessions),
             open_chat=self._open_chat,
-            may_write=not asker.grants.is_read_only,
+            may_write=not hub.settings.client(client).grants.is_read_only,
         )
-
-
-def _opener(hub: Hub, vault: str, asker: Client) -> Callable[[str], Context]:
-    def opened(run: str) -> Context:
-        return narrowing.narrowed(hub.context(client=CLIENT, vault=vault, asked=Asked(run=run)), asker)
-
-    return opened
 
 
 def folder_of(base: Path, client: str) -> Path:

@@ -10,7 +10,8 @@ from knapper.agents import offers
 from knapper.agents.offers import Offered
 from knapper.agents.pipeline.events import Outcome, PipelineEvent, Progress
 from knapper.agents.presets import AgentToggles
-from knapper.app import chats, pipelines, resuming
+from knapper.app import pipelines, resuming
+from knapper.app.acting import CLIENT
 from knapper.app.choices import Choice
 from knapper.changes.writer import Asked
 from knapper.errors import RefusedError, SetupError
@@ -72,9 +73,9 @@ def _acting(hub: Hub, context: Context, opened: Pipelines, run_id: str) -> tuple
     if grants.kind in {"agent", "script"}:  # it may be narrowed already
         return replace(context, asked=Asked(run=run_id)), grants.client
     waits = next((run.client for run in opened.runs.list() if run.id == run_id), "")
-    owner = waits or (chats.CLIENT if grants.is_person else grants.client)
+    owner = waits or (CLIENT if grants.is_person else grants.client)
     clients = (owner,) if grants.is_person else (owner, grants.client)
-    acting = resuming.acting(hub, context.vault, run_id, clients)
+    acting = resuming.joined(hub, context.vault, run_id, clients)
     return replace(acting, progress=context.progress), owner
 
 

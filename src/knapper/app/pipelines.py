@@ -14,7 +14,8 @@ from knapper.agents.pipeline.requests import Request
 from knapper.agents.research.records import ResearchSettings
 from knapper.agents.scout.records import UPDATE_SELECTION, ScoutSettings
 from knapper.app import chats
-from knapper.app.chats import CLIENT, Chats
+from knapper.app.acting import CLIENT
+from knapper.app.chats import Chats
 from knapper.app.presets import configured
 from knapper.changes.writer import Asked
 

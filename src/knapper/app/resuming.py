@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from knapper.agents.pipeline import runs
 from knapper.agents.sessions import store
-from knapper.app import chats, chatting, narrowing, sessions
-from knapper.app.chats import CLIENT
-from knapper.changes.writer import Asked
+from knapper.app import acting, chats, chatting, sessions
+from knapper.app.acting import CLIENT
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -56,7 +55,7 @@ def opened_for(opened: Pipelines, run: PausedRun, by: Client, model: str = "") -
         SetupError: There is no model, or what both may see can't be joined.
     """
     answering = replace(opened.answering(model), owner="" if run.client == CLIENT else run.client)
-    context = acting(opened.hub, opened.vault, run.id, (run.client, by.name))
+    context = joined(opened.hub, opened.vault, run.id, (run.client, by.name))
     if run.client == opened.owner:
         yield answering, context
         return
@@ -67,17 +66,13 @@ def opened_for(opened: Pipelines, run: PausedRun, by: Client, model: str = "") -
         kept.shut()
 
 
-def acting(hub: Hub, vault: str, run_id: str, clients: tuple[str, ...]) -> Context:
+def joined(hub: Hub, vault: str, run_id: str, clients: tuple[str, ...]) -> Context:
     """Open a vault as the agents see it that act for some clients.
 
     Raises:
         SetupError: What all may see can't be joined.
     """
-    context = hub.context(client=CLIENT, vault=vault, asked=Asked(run=run_id))
-    for name in dict.fromkeys(clients):
-        if name != CLIENT:
-            context = narrowing.narrowed(context, hub.settings.client(name))
-    return context
+    return acting.opened(hub, vault, run_id, [name for name in clients if name != CLIENT])
 
 
 def _may(run: PausedRun, by: Client) -> bool:

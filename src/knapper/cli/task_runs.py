@@ -9,9 +9,8 @@ from typing import cast
 from knapper import app
 from knapper.agents.run import export, runs
 from knapper.agents.run.records import Limits, Order, Run
-from knapper.app import run_questions
-from knapper.app import runs as opening
-from knapper.app.runs import TaskRuns
+from knapper.app.runs import opening, questions
+from knapper.app.runs.opening import TaskRuns
 from knapper.changes.writer import Asked
 from knapper.cli import output, running, settings, writing
 from knapper.cli.codes import ExitCode
@@ -76,7 +75,7 @@ def status(said: Options, run_id: str) -> ExitCode:
     """Tell how a run stands, and its answer if there is one."""
     with _opened(said) as opened:
         shown = opened.runs.show(run_id)
-        asked: list[JSONValue] = [one.as_dict() for one in run_questions.of(opened, shown.run.id)]
+        asked: list[JSONValue] = [one.as_dict() for one in questions.of(opened, shown.run.id)]
     found = {**shown.as_dict(), "asks": len(asked), "checkpoints": asked}
     code = output.result(said, found, rendered.run(found))
     if found["answer"] and not said.as_json:
@@ -102,7 +101,7 @@ def listed(said: Options, number: int) -> ExitCode:
     """List runs, the last begun first."""
     with _opened(said) as opened:
         found, total = opened.runs.runs(limit=number)
-        asks = run_questions.counted(opened, found)
+        asks = questions.counted(opened, found)
     rows: list[JSONValue] = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in found]
     text = "\n".join(rendered.line(cast("Mapping[str, JSONValue]", row)) for row in rows)
     return output.listing(said, answers.stretch(rows, total, number, 0), text, nothing="nothing was run yet")

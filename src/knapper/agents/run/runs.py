@@ -48,13 +48,7 @@ class Runs:
     def runs(
         self, *, limit: int = 50, offset: int = 0, clients: Sequence[str] | None = None
     ) -> tuple[Sequence[Run], int]:
-        """List runs, the last begun first; tells how many there are, too.
-
-        Args:
-            limit: How many at most.
-            offset: How many are passed over.
-            clients: Those on whose behalf they are; None for everybody.
-        """
+        """List runs as `Store.runs` does, each as it stands by now."""
         found, total = self.store.runs(limit=limit, offset=offset, clients=clients)
         return [self._resting(run) for run in found], total
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from knapper.agents.run.records import Run
     from knapper.agents.run.runs import Shown as ShownRun
     from knapper.app import Hub
-    from knapper.app.run_rooms import RunRoom, RunRooms
+    from knapper.app.runs.room import RunRoom
+    from knapper.app.runs.rooms import RunRooms
     from knapper.server.http.arguments import Given, Take
     from knapper.server.http.calling import Endpoint
     from knapper.server.stopping import Stop
@@ -56,7 +57,7 @@ def mount(hub: Hub, stop: Stop, open_rooms: OpenRooms | None = None) -> Mount:
 
 def _configured(hub: Hub, is_leaving: Callable[[], bool]) -> RunRooms:
     with imports.ALONE:
-        from knapper.app.run_rooms import RunRooms  # noqa: PLC0415 - 2 s that a server without runs needn't wait for
+        from knapper.app.runs.rooms import RunRooms  # noqa: PLC0415 - 2 s that a server without runs needn't wait for
 
     return RunRooms(hub, is_leaving=is_leaving)
 
@@ -121,7 +122,7 @@ def _listed(room: RunRoom, limit: int, offset: int) -> tuple[Sequence[Run], int,
 
 
 async def _begin(runs: RunWork, room: RunRoom, _: str, given: Given, request: Request) -> Response:
-    from knapper.app.run_orders import Wanted  # noqa: PLC0415 - a server without runs needn't pay for models
+    from knapper.app.runs.orders import Wanted  # noqa: PLC0415 - a server without runs needn't pay for models
 
     del request
     wanted = Wanted(

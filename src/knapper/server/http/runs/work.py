@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from knapper.agents.live import Live, Lives, Tell
     from knapper.agents.run.events import RunDone, RunEvent
     from knapper.agents.run.records import Run
-    from knapper.app.run_rooms import Going, RunRoom, RunRooms
+    from knapper.app.runs.room import Going, RunRoom
+    from knapper.app.runs.rooms import RunRooms
 
 T = TypeVar("T")
 _THREADS: Final = 8
@@ -160,7 +161,7 @@ def busy(run_id: str) -> ConflictError:
 
 async def _carry_out(going: Going, tell: Tell) -> None:
     from knapper.agents.run import runs  # noqa: PLC0415 - a server without runs needn't pay for models
-    from knapper.app import run_threads  # noqa: PLC0415 - the same
+    from knapper.app.runs import threads  # noqa: PLC0415 - the same
 
     loop, engine, run_id = asyncio.get_running_loop(), going.engine, going.run.id
 
@@ -172,7 +173,7 @@ async def _carry_out(going: Going, tell: Tell) -> None:
         return runs.carry_out(engine, run_id, told, replay=going.replay, limits=going.limits)
 
     try:
-        _ = await run_threads.carry_out(work, f"run {run_id}")
+        _ = await threads.carry_out(work, f"run {run_id}")
     except asyncio.CancelledError:
         await asyncio.to_thread(runs.settle, engine, run_id)
         raise

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from knapper.app import run_orders, runs
+from knapper.app.runs import opening, orders
 from knapper.errors import KnapError, SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from knapper.app.runs import TaskRuns
+    from knapper.app.runs.opening import TaskRuns
     from knapper.vault.grants import Grants
     from knapper.vault.outline import JSONValue
 
@@ -24,15 +24,15 @@ def shown(tasks: TaskRuns, grants: Grants, model: Callable[[], str]) -> dict[str
         model: Gives the configured model's name, or raises what is missing.
     """
     settings = tasks.hub.settings
-    usual = runs.limits(settings)
-    strategies: list[JSONValue] = [one.as_dict() for one in runs.strategies(settings).all()]
-    ranges = run_orders.ranges(settings, grants)
+    usual = opening.limits(settings)
+    strategies: list[JSONValue] = [one.as_dict() for one in opening.strategies(settings).all()]
+    ranges = orders.ranges(settings, grants)
     return {
         "strategies": strategies,
         "strategy": settings.runs.strategy,
         "code_mode": settings.runs.code_mode,
-        "profiles": [*run_orders.profiles(settings)],
-        "limits": {name: run_orders.value(name, usual) for name in ranges},
+        "profiles": [*orders.profiles(settings)],
+        "limits": {name: orders.value(name, usual) for name in ranges},
         "ranges": {name: {"least": least, "most": most} for name, (least, most) in ranges.items()},
         **_model(model),
         **_sandbox(tasks),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from knapper.agents.run.events import Checkpoint
     from knapper.agents.run.records import Run
-    from knapper.app.runs import TaskRuns
+    from knapper.app.runs.opening import TaskRuns
 
 
 def of(tasks: TaskRuns, run_id: str) -> Sequence[Checkpoint]:

@@ -16,10 +16,9 @@ from knapper.agents.run.records import Limits
 from knapper.agents.run.runs import Runs
 from knapper.agents.run.strategies import Strategies
 from knapper.agents.run.wording import Wording
-from knapper.app import model_choice, narrowing
-from knapper.app.chats import CLIENT, now
+from knapper.app import acting, model_choice
+from knapper.app.chats import now
 from knapper.app.scripting import Scripts
-from knapper.changes.writer import Asked
 from knapper.codemode import checkpoints
 
 if TYPE_CHECKING:
@@ -171,10 +170,10 @@ class TaskRuns:
         self.close()
 
     def _context(self, run_id: str, roots: Sequence[str], hosts: Sequence[str]) -> Context:
-        asker = self.hub.settings.client(self.store.get(run_id).order.client)
+        client = self.store.get(run_id).order.client
 
         def opened(vault: str) -> Context:
-            return narrowing.narrowed(self.hub.context(client=CLIENT, vault=vault, asked=Asked(run=run_id)), asker)
+            return acting.opened(self.hub, vault, run_id, (client,))
 
         if not roots and not hosts:
             return opened(self.vault)  # with the hub's own sandbox

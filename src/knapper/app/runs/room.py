@@ -1,19 +1,18 @@
-"""Hold the runs of a server: each client has its own, and a person sees others' that show nothing hidden from it."""
+"""Give one client of a server what it sees of a vault's runs, and does with them."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents.run import export, finding
 from knapper.agents.run import runs as running
-from knapper.app import model_choice, narrowing, run_options, run_orders, run_questions, runs
-from knapper.app.chats import CLIENT
-from knapper.app.runs import TaskRuns
+from knapper.app import acting, model_choice
+from knapper.app.runs import options, orders, questions, sight
+from knapper.app.runs.opening import TaskRuns
 from knapper.changes.writer import Asked
-from knapper.errors import Ambiguous, BadInput, NotFound, SetupError
+from knapper.errors import Ambiguous, BadInput, NotFound
 from knapper.tools import answers
 
 if TYPE_CHECKING:
@@ -24,15 +23,11 @@ if TYPE_CHECKING:
     from knapper.agents.run.nodes import Node
     from knapper.agents.run.records import Limits, Run
     from knapper.agents.run.runs import Shown
-    from knapper.app.hub import Hub
-    from knapper.app.run_orders import Wanted
+    from knapper.app.runs.orders import Wanted
     from knapper.codemode.checkpoints import Checkpoint
-    from knapper.config import Client
-    from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
     from knapper.vault.grants import Grants
     from knapper.vault.outline import JSONValue
-    from knapper.vault.policy import Policy
 
 ANSWER_S: Final = 600.0
 """How long a run that a person began waits for a person's answer before it goes on without."""
@@ -65,7 +60,7 @@ class RunRoom:
 
     def runs(self, limit: int, offset: int) -> tuple[Sequence[Run], int]:
         """List the runs that the client sees, the last begun first; tells how many there are, too."""
-        return self.tasks.runs.runs(limit=limit, offset=offset, clients=self._clients())
+        return self.tasks.runs.runs(limit=limit, offset=offset, clients=sight.clients(self.tasks, self.client))
 
     def show(self, run_id: str) -> Shown:
         """Give a run with its nodes.
@@ -77,7 +72,7 @@ class RunRoom:
             found = self.tasks.runs.show(run_id)
         except (NotFound, Ambiguous):
             raise _no_run(run_id) from None
-        if found.run.id != run_id or found.run.order.client not in self._clients():
+        if found.run.id != run_id or found.run.order.client not in sight.clients(self.tasks, self.client):
             raise _no_run(run_id)
         return found
 
@@ -108,14 +103,14 @@ class RunRoom:
             BadInput: The task can't be one.
         """
         settings = self.tasks.hub.settings
-        order = run_orders.order(settings, wanted, self.grants)
+        order = orders.order(settings, wanted, self.grants)
         model_choice.check(settings, wanted.model, self.grants)
         engine = self._engine(wanted.model)
         if order.code_mode:
             self.tasks.check_sandbox()
         self.tasks.check_vaults(order.also)
         for vault in (self.tasks.vault, *order.also):
-            self._check_rules(vault)
+            acting.check(self.tasks.hub, vault, self.client)
         return Going(run=running.begin(engine, order), engine=engine)
 
     def go_on(self, run_id: str, replay: str, limits: Mapping[str, float]) -> Going:
@@ -138,7 +133,7 @@ class RunRoom:
         self.tasks.runs.check_idle(run.id)
         if run.order.code_mode:
             self.tasks.check_sandbox()
-        allowed = run_orders.limits(self.tasks.hub.settings, limits, self.grants, run.order.limits)
+        allowed = orders.limits(self.tasks.hub.settings, limits, self.grants, run.order.limits)
         return Going(run=run, engine=self._engine(run.model), replay=replay, limits=allowed)
 
     def cancel(self, run_id: str) -> bool:
@@ -173,7 +168,7 @@ class RunRoom:
 
     def options(self) -> dict[str, JSONValue]:
         """Tell what a run may be: strategies, ranges, and whether a model and the sandbox are there."""
-        return run_options.shown(self.tasks, self.grants, lambda: self._engine("").name)
+        return options.shown(self.tasks, self.grants, lambda: self._engine("").name)
 
     def waiting(self, run_id: str) -> Sequence[Checkpoint]:
         """List what a run asks a person, and nobody has answered; the client sees the run."""
@@ -181,11 +176,11 @@ class RunRoom:
 
     def asking(self, found: Sequence[Run]) -> Mapping[str, int]:
         """Count what runs of a list ask a person, and nobody has answered; those that ask nothing are left out."""
-        return run_questions.counted(self.tasks, found)
+        return questions.counted(self.tasks, found)
 
     def questions(self, run_id: str) -> Sequence[Point]:
         """List the same as it is told while the run goes on; errors are those of `show`."""
-        return run_questions.of(self.tasks, self.show(run_id).run.id)
+        return questions.of(self.tasks, self.show(run_id).run.id)
 
     def answer(self, run_id: str, checkpoint: str, word: str) -> Checkpoint:
         """Answer what a run asks: ``go on``, ``skip``, notes by their paths, or where to look in one's own words.
@@ -208,93 +203,6 @@ class RunRoom:
 
     def _asked_elsewhere(self, point: Point) -> Awaitable[str]:
         return self.tasks.elsewhere(point, most_s=ANSWER_S)
-
-    def _check_rules(self, vault: str) -> None:
-        """See that what the client and its agent may see of a vault can be joined, before a run finds out."""
-        hub = self.tasks.hub
-        asker = hub.settings.client(self.client)
-        _ = narrowing.narrowed(hub.context(client=CLIENT, vault=vault), asker)
-        _ = narrowing.grants(hub.settings.client(CLIENT).grants, asker.grants)
-
-    def _clients(self) -> Sequence[str]:
-        """Name those whose runs the client sees: itself; for a person also those that see nothing hidden from it."""
-        if not self.grants.is_person:
-            return (self.client,)
-        kept = self.tasks.store.clients().items()
-        return [name for name, also in kept if name == self.client or self._covers(name, (self.tasks.vault, *also))]
-
-    def _covers(self, other: str, vaults: Sequence[str]) -> bool:
-        """Tell whether a person may see what an agent sees in these vaults that works for another client."""
-        hub = self.tasks.hub
-        known = [vault for vault in vaults if vault in hub.vaults]  # of one that is gone, nobody says what is hidden
-        return all(
-            _covers(
-                hub.context(client=self.client, vault=vault).view.policy,
-                hub.context(client=CLIENT, vault=vault),
-                hub.settings.client(other),
-            )
-            for vault in known
-        )
-
-
-class RunRooms:
-    """Hold the rooms of a server's clients; any thread may ask for one."""
-
-    def __init__(
-        self, hub: Hub, open_engine: OpenEngine | None = None, is_leaving: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Begin without any.
-
-        Args:
-            hub: The vaults; it stays open, and is the caller's to close.
-            open_engine: Opens what works for runs; None for what the configuration says.
-            is_leaving: Tells whether the server ends.
-        """
-        self._hub = hub
-        self._open_engine = open_engine or _configured
-        self._is_leaving = is_leaving
-        self._lock = threading.Lock()
-        self._vaults: dict[str, TaskRuns] = {}
-
-    def room(self, client: str, vault: str = "") -> RunRoom:
-        """Give a client's room in a vault.
-
-        Args:
-            client: Who asks.
-            vault: The vault's name; empty for the first.
-
-        Raises:
-            NotFound: There is no such vault.
-            StorageError: The runs can't be opened.
-        """
-        name = self._hub.open(vault).vault.name
-        with self._lock:
-            tasks = self._vaults.get(name)
-            if tasks is None:
-                tasks = self._vaults[name] = runs.open_runs(self._hub, name)
-        return RunRoom(client=client, tasks=tasks, open_engine=self._engine)
-
-    def close(self) -> None:
-        """Close all runs."""
-        with self._lock:
-            for tasks in self._vaults.values():
-                tasks.close()
-            self._vaults.clear()
-
-    def _engine(self, tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
-        return replace(self._open_engine(tasks, model, person), is_leaving=self._is_leaving)
-
-
-def _covers(own: Policy, agent: Context, other: Client) -> bool:
-    """Tell whether a person may see what an agent sees that works for another client."""
-    try:
-        return narrowing.covers(own, narrowing.narrowed(agent, other).view.policy)
-    except SetupError:  # by now its rules can't be joined with the agent's
-        return False
-
-
-def _configured(tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
-    return tasks.engine(model, person=person)
 
 
 def _no_run(run_id: str) -> NotFound:

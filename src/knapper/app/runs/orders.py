@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, cast
 
 from knapper.agents.run.records import DEEPEST, MOST_NODES, Limits, Order
-from knapper.app import runs
+from knapper.app.runs import opening
 from knapper.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def limits(settings: Settings, said: Mapping[str, float], grants: Grants, before
     Raises:
         RefusedError: It is more than the owner allows (code ``over_limit``).
     """
-    most = runs.limits(settings)
+    most = opening.limits(settings)
     usual = before or most
     asked = replace(usual, **_told(said))
     if grants.is_person:
@@ -116,7 +116,7 @@ def profiles(settings: Settings) -> tuple[Profile, ...]:
 
 def ranges(settings: Settings, grants: Grants) -> dict[str, tuple[float, float]]:
     """Give the least and the most of each limit that a client can say."""
-    most = runs.limits(settings)
+    most = opening.limits(settings)
     found: dict[str, tuple[float, float]] = {}
     for name, (least, highest) in RANGES.items():
         own = value(name, most)
