@@ -1,15 +1,17 @@
 """Search: words, names and meaning, filters, the language of queries."""
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from knapper.index.embed import EmbedderAway
+from knapper.index.embed import EmbedderAway, EmbedderError
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter, PropertyTest
 from knapper.index.search import Question
+from knapper.vault.paths import NotePath
 from knapper.vault.policy import Policy
 from tests.index import worlds
 
@@ -219,3 +221,63 @@ def test_notes_in_which_an_edit_waits_are_found_by_its_tag(tmp_path: Path, query
         after = found(opened, query, mode="keyword")
 
     assert (waiting, tagged, new, after) == (["Waits.md"], ["Waits.md"], [], [])
+
+
+class Resized(worlds.WordEmbedder):
+    """Stand for another model behind the same name."""
+
+    def __init__(self, dimensions: int) -> None:
+        super().__init__()
+        self.dimensions = dimensions
+
+
+def test_a_model_that_was_changed_behind_its_name_is_told_and_words_answer(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "beta\n"})
+    with worlds.engine(root, tmp_path / "s", Resized(512)) as engine:
+        engine.freshen()
+    with worlds.engine(root, tmp_path / "s", Resized(1024)) as engine:
+        answer = engine.search(Question(text="alpha"))
+
+        assert [hit.row.note for hit in answer.hits] == ["a.md"]
+        assert "model behind its name was changed" in answer.remarks[0]
+        with pytest.raises(EmbedderError, match="changed"):
+            engine.search(Question(text="alpha", mode="semantic"))
+
+
+def test_vectors_of_a_model_that_was_changed_behind_its_name_are_made_anew(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "beta\n"})
+    with (
+        worlds.engine(root, tmp_path / "s", Resized(512)) as late,
+        worlds.engine(root, tmp_path / "s", Resized(1024)) as engine,
+    ):
+        late.freshen()
+        assert late.search(Question(text="alpha", mode="semantic")).hits
+        worlds.fill(root, {"c.md": "gamma\n"})
+        engine.freshen()
+        assert engine.freshen().pending == 0
+        for word, note in (("alpha", "a.md"), ("gamma", "c.md")):
+            assert engine.search(Question(text=word, mode="semantic")).hits[0].row.note == note
+        assert "changed" in late.search(Question(text="gamma")).remarks[0]
+
+
+def test_a_mistyped_title_is_corrected_whatever_form_its_letters_have(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"Übersetzung.md": "alpha\n", "b.md": "beta\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.freshen()
+        answer = engine.search(Question(text=unicodedata.normalize("NFD", "Überseetzung"), mode="keyword"))
+
+    assert [hit.row.note for hit in answer.hits] == ["Übersetzung.md"]
+
+
+def test_what_is_near_is_shown_by_what_the_asker_sees_when_it_is_shown(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "c.md": "alpha beta\n"})
+    seen = Filter(policy=Policy(client="mcp", hidden=("b.md",)))
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.freshen()
+        found = engine.near(NotePath("a.md"), seen, limit=5)
+        again = engine.near(NotePath("a.md"), seen, limit=5)
+        assert [hit.row.note for hit in found()] == ["a.md", "c.md"]
+        (root / "c.md").rename(root / "b.md")
+        engine.refresh(full=True)
+
+        assert [hit.row.note for hit in again()] == ["a.md"]

@@ -83,6 +83,17 @@ class SqliteLook:
         rank = partial(self.meanings.rank, vector, limit=limit, allowed=self._mask(where), without=without)
         return rank if len(self.meanings) < _MANY else self.beside.submit(rank).result
 
+    def within(self, scores: Mapping[int, float], where: Filter) -> dict[int, float]:
+        """Ask for the files that pass by now."""
+        mask = self._mask(where)
+        files = {chunk: self.note(chunk) for chunk in scores}
+        return {i: scores[i] for i, file in files.items() if mask is None or (file < len(mask) and mask[file])}
+
+    def fits(self, vector: NDArray[np.float32]) -> bool:
+        """Count its numbers."""
+        self.meanings.sync(self.connection)
+        return self.meanings.fits(vector)
+
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Take them from memory."""
         self.meanings.sync(self.connection)

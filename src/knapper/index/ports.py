@@ -40,6 +40,14 @@ class Look(Protocol):
         """
         ...
 
+    def within(self, scores: Mapping[int, float], where: Filter) -> dict[int, float]:
+        """Keep chunks of another look's ranking that may be found in this one."""
+        ...
+
+    def fits(self, vector: NDArray[np.float32]) -> bool:
+        """Tell whether a question's vector can be compared with those that are kept."""
+        ...
+
     def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Give the vectors of those chunks that have one: their ids, and a row for each."""
         ...

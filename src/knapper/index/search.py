@@ -90,6 +90,10 @@ class Searcher:
         vector, model, remark = self._vector(query, question.mode)
         fusion = question.fusion or self._fusion
         with self._looks.look(model) as look:
+            if vector is not None and not look.fits(vector):
+                if question.mode == "semantic":
+                    raise _changed()
+                vector, remark = None, f"searched by words only: {_changed().message}; {_changed().hint}"
             rankings = _rank(look, question, query, vector)
             chunks = self._join(rankings, fusion)
             if vector is not None and rankings.dense and fusion == "convex":
@@ -121,8 +125,9 @@ class Searcher:
         question = Question(text="", limit=limit, per_note=1, where=where)
 
         def found() -> tuple[Hit, ...]:
-            chunks = fuse.convex({}, nearest(), share=1.0)
-            with self._looks.look(model) as look:
+            ranked = nearest()
+            with self._looks.look(model) as look:  # another state, in which an id may stand for another chunk
+                chunks = fuse.convex({}, look.within(ranked, where), share=1.0)
                 return tuple(self._hits(look, question, chunks, {}))
 
         return found
@@ -134,7 +139,7 @@ class Searcher:
             meant = look.corrections(query, question.where)
         if not meant:
             return query, ""
-        text = question.text
+        text = segment.folded(question.text)  # as the words are that were taken from it
         for word, other in meant.items():
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)
         said = ", ".join(f"'{other}' for '{word}'" for word, other in meant.items())
@@ -192,6 +197,14 @@ class Searcher:
             for score, chunk, note in found[: question.limit]
             if chunk in rows
         ]
+
+
+def _changed() -> EmbedderError:
+    return EmbedderError(
+        "the embedder gives other vectors than it gave to the index: the model behind its name was changed",
+        hint="run `knap index --full`",
+        code="embedder_changed",
+    )
 
 
 def _rank(look: Look, question: Question, query: Query, vector: NDArray[np.float32] | None) -> _Rankings:

@@ -81,7 +81,7 @@ def segment(text: str) -> str:
     ``"Obsidianの検索"`` gives ``"Obsidian の検 検索 索 "``: each character of a run begins a word, so that one alone is
     found too. Text of other scripts stays as it is, but for width, ligatures and marks that people leave out.
     """
-    return text if text.isascii() else _RUN.sub(_spaced, _folded(text))
+    return text if text.isascii() else _RUN.sub(_spaced, folded(text))
 
 
 def terms(query: str) -> Query:
@@ -92,7 +92,7 @@ def terms(query: str) -> Query:
         a space; a dash inside a word, alone, or doubled excludes nothing. In a query of more than ``MAX_ASKED`` words
         nothing is an operator: it is a pasted passage.
     """
-    text = _folded(query.encode(errors="replace").decode()).translate(_MARKS)
+    text = folded(query.encode(errors="replace").decode()).translate(_MARKS)
     if len(text.split()) > MAX_ASKED:
         text = _OPERATORS.sub(" ", text)
     if text.count('"') % 2:
@@ -120,7 +120,7 @@ def terms(query: str) -> Query:
     )
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Make texts equal that differ only in form, width, or marks that people leave out."""
     if _FORMS.search(text):
         text = _FORMS.sub(lambda run: unicodedata.normalize("NFKC", run.group()), text)

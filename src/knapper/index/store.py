@@ -177,9 +177,16 @@ class Store:
         return waiting.count(self.database.reader(), model)
 
     def add_vectors(self, model: str, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
-        """Store vectors of chunks; chunks that have gone meanwhile are left out."""
+        """Store vectors of chunks; chunks that have gone meanwhile are left out.
+
+        Where the model's earlier vectors have another length, they are forgotten, and all chunks wait again.
+        """
         with self.database.transaction() as connection:
             generation = generation_of(connection)
+            old = connection.execute("SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (model,)).fetchone()
+            if old is not None and int(old[0]) != 2 * vectors.shape[1]:
+                connection.execute("DELETE FROM vectors WHERE model = ?", (model,))
+                waiting.restart(connection, model)
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors SELECT id, ?, ?, ? FROM chunks WHERE id = ?",
                 [(generation, model, v.astype(np.float16).tobytes(), i) for i, v in zip(ids, vectors, strict=True)],

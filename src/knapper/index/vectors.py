@@ -75,6 +75,10 @@ class Vectors:
             held = {chunk_id: self._places[chunk_id] for chunk_id in ids if chunk_id in self._places}
             return list(held), self._matrix[list(held.values())]
 
+    def fits(self, query: NDArray[np.float32]) -> bool:
+        """Tell whether a question's vector has as many numbers as those held; true where none are."""
+        return not self._places or len(query) == self._matrix.shape[1]
+
     def __len__(self) -> int:
         """Count the vectors held."""
         return len(self._places)
@@ -98,19 +102,22 @@ class Vectors:
             self._compact()
 
     def _add(self, connection: sqlite3.Connection) -> None:
-        total, size = connection.execute(
-            "SELECT COUNT(*), MAX(length(vector)) FROM vectors WHERE generation > ? AND model = ?",
+        newest = connection.execute(
+            "SELECT length(vector) FROM vectors WHERE generation > ? AND model = ? ORDER BY generation DESC LIMIT 1",
             (self._generation, self.model),
         ).fetchone()
-        if not total:
+        if newest is None:
             return
-        dimensions = int(size) // 2
-        if self._matrix.shape[1] != dimensions:
-            self._matrix = np.empty((0, dimensions), np.float32)
-        self._make_room(int(total), dimensions)
-        cursor = connection.execute(
-            "SELECT chunk_id, vector FROM vectors WHERE generation > ? AND model = ?", (self._generation, self.model)
-        )
+        size = int(newest[0])
+        dimensions = size // 2
+        if self._matrix.shape[1] != dimensions:  # the model behind the name is another now
+            uid = self._uid
+            self._reset()
+            self._uid, self._matrix = uid, np.empty((0, dimensions), np.float32)
+        fresh = "FROM vectors WHERE generation > ? AND model = ? AND length(vector) = ?"
+        parameters = (self._generation, self.model, size)
+        self._make_room(int(connection.execute(f"SELECT COUNT(*) {fresh}", parameters).fetchone()[0]), dimensions)
+        cursor = connection.execute(f"SELECT chunk_id, vector {fresh}", parameters)
         while rows := cursor.fetchmany(_LOAD_ROWS):
             for chunk_id, _ in rows:  # a vector that was made again takes a new place
                 old = self._places.pop(chunk_id, None)
