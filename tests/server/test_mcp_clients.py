@@ -125,6 +125,38 @@ def test_several_vaults_are_entered_without_choosing_one(tmp_path: Path, capsys:
     assert line[-2:] == ["--config", str(config)]
 
 
+def test_what_the_environment_says_is_entered_as_a_client_has_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, where, vault = tmp_path / "config.toml", tmp_path / "mcp.json", tmp_path / "one"
+    vault.mkdir()
+    config.write_text("", "utf-8")
+    for name, value in {"KNAP_CONFIG": config, "VAULT_PATH": vault, "KNAP_STATE_DIR": tmp_path / "state"}.items():
+        monkeypatch.setenv(name, str(value))
+
+    code = main.run(["mcp", "install", "cursor", "--file", str(where)])
+
+    assert (code, capsys.readouterr().err) == (0, "")
+    entry = json.loads(where.read_bytes())["mcpServers"]["knapper"]
+    assert entry["args"][-4:] == ["--vault", str(vault), "--config", str(config)]
+    assert entry["env"] == {"KNAP_STATE_DIR": str(tmp_path / "state")}
+
+
+def test_a_dry_run_shows_what_to_enter_where_the_settings_cant_be_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = tmp_path / "mcp.json"
+    where.write_text("{} // mine", "utf-8")
+
+    code = main.run(["-v", str(tmp_path), "mcp", "install", "cursor", "--file", str(where), "--dry-run"])
+
+    told = capsys.readouterr().out
+    assert code == 0
+    assert "isn't plain JSON" in told
+    assert '"mcpServers"' in told
+    assert where.read_text("utf-8") == "{} // mine"
+
+
 def test_a_server_that_has_no_vault_isnt_entered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, where = tmp_path / "config.toml", tmp_path / "mcp.json"
     config.write_text("", "utf-8")

@@ -3,6 +3,11 @@
 from knapper.config.sections import agents, audio, model, runs, scripts, server, web
 from knapper.config.setting import Setting
 
+CONFIG_ENV = "KNAP_CONFIG"
+"""Names the configuration file."""
+STATE_ENV = "KNAP_STATE_DIR"
+"""Names the state folder."""
+
 SETTINGS = (
     Setting(
         name="default_vault",
@@ -14,7 +19,7 @@ SETTINGS = (
         name="state_dir",
         doc="The folder of indexes, proposals and journals; outside every vault.",
         kind="path",
-        env=("KNAP_STATE_DIR",),
+        env=(STATE_ENV,),
     ),
     Setting(
         name="embeddings.kind",
@@ -175,6 +180,3 @@ CLIENT_SETTINGS = (
     ),
 )
 """Settings of one client, in its section ``[clients.NAME]``; without *small* and *large* its kind tells."""
-
-CONFIG_ENV = "KNAP_CONFIG"
-"""Names the configuration file."""

@@ -11,6 +11,7 @@ from knapper.cli import options, output, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.config import Settings, environment
+from knapper.config.table import CONFIG_ENV, STATE_ENV
 from knapper.errors import BadInput
 from knapper.tools.profiles import CHOICES, Choice
 
@@ -106,10 +107,13 @@ def install(said: Options, client: str, **own: Unpack[Install]) -> ExitCode:
         rows = [{"name": one.name, "title": one.title, "path": str(one.file(machine))} for one in clients.CLIENTS]
         text = "\n".join(f"{row['name']:<16}{row['path']}" for row in rows)
         return output.answer(said, {"success": True, "results": rows}, text)
-    chosen = clients.find(client)
-    where = Path(own["file"]).expanduser() if own["file"] else chosen.file(machine)
-    wanted = installing.Wanted(command=_command(said, own["profile"]), environment={}, name=own["name"])
-    done = installing.install(chosen, wanted, where, dry_run=own["dry_run"])
+    editor = clients.find(client)
+    where = Path(own["file"]).expanduser() if own["file"] else editor.file(machine)
+    chosen = settings.read(said)
+    wanted = installing.Wanted(
+        command=_command(said, chosen, own["profile"]), environment=_environment(chosen), name=own["name"]
+    )
+    done = installing.install(editor, wanted, where, dry_run=own["dry_run"])
     output.answer(said, {**done, "results": [done["path"]]}, _told(done, dry_run=own["dry_run"]))
     return ExitCode.OK
 
@@ -124,19 +128,23 @@ def _check_client(name: str, chosen: Settings) -> None:
         )
 
 
-def _command(said: Options, profile: Choice) -> list[str]:
+def _command(said: Options, chosen: Settings, profile: Choice) -> list[str]:
     """Give the command line that starts the server for these options, from any folder."""
-    chosen = settings.read(said)
     line = [sys.executable, "-m", "knapper.cli", "mcp"]
     if said.vault:
         line += ["--vault", _vault(said.vault, chosen.vault.path)]
-    elif not chosen.vaults:
-        _ = chosen.vault  # so that a server that couldn't start isn't entered
-    if said.config:
-        line += ["--config", str(Path(said.config).absolute())]
+    elif not chosen.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
+        line += ["--vault", str(chosen.vault.path)]
+    if said.config or environment.read([CONFIG_ENV]):
+        line += ["--config", str(chosen.config_file)]
     if said.env_file:
         line += ["--env-file", str(Path(said.env_file).absolute())]
     return line if profile == "full" else [*line, "--profile", profile]
+
+
+def _environment(chosen: Settings) -> dict[str, str]:
+    """Give the variables without which the server would find another state than this command."""
+    return {STATE_ENV: str(chosen.state_dir)} if environment.read([STATE_ENV]) else {}
 
 
 def _vault(said: str, folder: Path) -> str:
@@ -144,6 +152,8 @@ def _vault(said: str, folder: Path) -> str:
 
 
 def _told(done: Mapping[str, object], *, dry_run: bool) -> str:
+    if "problem" in done:
+        return f"{done['problem']}; enter this by hand:\n{done['content']}"
     if dry_run:
         return f"{done['path']} would be:\n{done['content']}"
     if not done["changed"]:

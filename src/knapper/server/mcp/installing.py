@@ -10,7 +10,7 @@ from pathlib import Path
 
 import platformdirs
 
-from knapper.errors import StorageError
+from knapper.errors import SetupError, StorageError
 from knapper.server.mcp import clients
 from knapper.server.mcp.clients import Client, Machine, System
 from knapper.vault.outline import JSONValue
@@ -50,7 +50,8 @@ def install(client: Client, wanted: Wanted, where: Path, *, dry_run: bool = Fals
         dry_run: Only tell what would be written.
 
     Returns:
-        ``path``, ``backup`` where there was a file, ``content`` as it is written, ``changed``.
+        ``path``, ``backup`` where there was a file, ``content`` as it is written, ``changed``. Where only telling was
+        asked for and the settings can't be read as JSON, ``problem`` says so, and ``content`` holds our entry alone.
 
     Raises:
         SetupError: The settings can't be read as JSON; they're left alone.
@@ -58,9 +59,7 @@ def install(client: Client, wanted: Wanted, where: Path, *, dry_run: bool = Fals
     """
     try:
         raw = where.read_bytes() if where.exists() else b""
-        content = clients.merged(
-            client, raw, clients.entry(client, wanted.command, wanted.environment), where, name=wanted.name
-        )
+        content, problem = _merged(client, raw, wanted, where, dry_run=dry_run)
         told: dict[str, JSONValue] = {
             "success": True,
             "client": client.name,
@@ -68,6 +67,8 @@ def install(client: Client, wanted: Wanted, where: Path, *, dry_run: bool = Fals
             "content": content.decode(),
             "changed": content != raw,
         }
+        if problem:
+            told["problem"] = problem
         if dry_run or content == raw:
             return told
         if raw:
@@ -77,6 +78,17 @@ def install(client: Client, wanted: Wanted, where: Path, *, dry_run: bool = Fals
         message = f"the settings of {client.title} can't be written: {error.filename or where}: {error.strerror}"
         raise StorageError(message, hint="check the folder's permissions, or give --file") from error
     return told
+
+
+def _merged(client: Client, raw: bytes, wanted: Wanted, where: Path, *, dry_run: bool) -> tuple[bytes, str]:
+    """Give the settings with our entry, and what keeps us from reading them where they needn't be read."""
+    made = clients.entry(client, wanted.command, wanted.environment)
+    try:
+        return clients.merged(client, raw, made, where, name=wanted.name), ""
+    except SetupError as error:
+        if not dry_run:
+            raise
+        return clients.merged(client, b"", made, where, name=wanted.name), error.message
 
 
 def _backup(where: Path, raw: bytes) -> Path:
