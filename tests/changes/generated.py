@@ -1,6 +1,12 @@
-"""Make notes with everything in them that has broken an editor before."""
+"""Make notes with everything in them that has broken an editor before, and take parts of notes that people wrote."""
+
+from pathlib import Path
 
 from hypothesis import strategies as st
+
+WRITTEN = [page.read_text(encoding="utf-8") for page in sorted((Path(__file__).parents[2] / "docs").rglob("*.md"))]
+"""The project's own pages, which are a vault of notes."""
+LINES = 40
 
 PIECES = [
     "# One",
@@ -89,13 +95,30 @@ def frontmatters(draw: st.DrawFn) -> str:
 
 @st.composite
 def notes(draw: st.DrawFn, *, properties: bool = True) -> bytes:
-    """Make a whole file."""
+    """Make a whole file, or take a part of one that somebody wrote."""
+    text = draw(made(properties=properties) if draw(st.integers(0, 3)) else written(properties=properties))
+    text = draw(rewritten(text + draw(st.sampled_from(["", "\n", "\n\n"]))))
+    return draw(st.sampled_from([b"", b"", b"", b"\xef\xbb\xbf"])) + text.encode()
+
+
+@st.composite
+def made(draw: st.DrawFn, *, properties: bool) -> str:
+    """Put a note together from pieces."""
     pieces = draw(st.lists(st.sampled_from(PIECES), max_size=12))
     if properties and draw(st.booleans()):
         pieces.insert(0, draw(frontmatters()))
-    text = "\n".join(pieces) + draw(st.sampled_from(["", "\n", "\n\n"]))
-    text = draw(rewritten(text))
-    return draw(st.sampled_from([b"", b"", b"", b"\xef\xbb\xbf"])) + text.encode()
+    return "\n".join(pieces)
+
+
+@st.composite
+def written(draw: st.DrawFn, *, properties: bool) -> str:
+    """Take some lines of a page: its properties and what follows, or any others."""
+    page = draw(st.sampled_from(WRITTEN))
+    if properties:
+        return "\n".join(page.split("\n")[:LINES])
+    rows = page.partition("\n---\n")[2].split("\n")
+    start = draw(st.integers(0, max(0, len(rows) - LINES)))
+    return "\n".join(rows[start : start + LINES])
 
 
 @st.composite
