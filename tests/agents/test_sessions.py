@@ -1,5 +1,6 @@
 """Sessions: one for each open note, kept, and never mixed up."""
 
+import asyncio
 import datetime as dt
 import threading
 from collections.abc import Generator
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.sessions import export, identity, records, store
+from knapper.agents.sessions import export, identity, locks, records, store
 from knapper.agents.sessions.identity import Traits
 from knapper.agents.sessions.records import Exchange, Head
 from knapper.agents.sessions.store import Store
@@ -271,3 +272,20 @@ def test_ids_are_uuids(kept: Store) -> None:
     assert len(kept.begin().id) == 36
     assert records.VERSION == 1
     assert identity.Traits(path="a").hash == ""
+
+
+def test_several_who_look_whether_a_turn_goes_on_hold_up_nobody(tmp_path: Path) -> None:
+    async def turn() -> bool:
+        async with locks.hold(tmp_path, "s", wait_s=0):
+            return await asyncio.to_thread(locks.is_held, tmp_path, "s")
+
+    async def all_at_once() -> tuple[list[bool], list[bool]]:
+        before = [locks.is_held(tmp_path, "s")]
+        held = await turn()
+        looks = [asyncio.to_thread(locks.is_held, tmp_path, "s") for _ in range(3)]
+        return [*before, held], await asyncio.gather(*looks)
+
+    told, looked = asyncio.run(all_at_once())
+
+    assert told == [False, True]
+    assert looked == [False] * 3

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from knapper.agents.sessions import locks
 from knapper.changes.disk.ledger import Ledger, open_ledger
@@ -100,8 +100,8 @@ class Runs:
         try:
             yield self._own(run_id, client)  # as it is by now
         finally:
-            lock.release()
             self._tidy(run_id)
+            lock.release()
 
     def end(self, run_id: str) -> None:
         """Forget a run that is held and has ended."""
@@ -131,18 +131,11 @@ class Runs:
         return found
 
     def _tidy(self, run_id: str) -> None:
-        if self._kept(run_id) is None:
-            with suppress(PermissionError):  # on Windows, where somebody looks at it
-                self._place(run_id).unlink(missing_ok=True)
+        with suppress(PermissionError):  # on Windows, where it goes with the lock
+            self._place(run_id).unlink(missing_ok=True)
 
     def _goes_on(self, run_id: str) -> bool:
-        if not self._place(run_id).exists():
-            return False
-        try:
-            with self._lock(run_id).acquire(timeout=0):
-                return False
-        except Timeout:
-            return True
+        return self._place(run_id).exists() and locks.is_taken(self._lock(run_id))
 
     def _lock(self, run_id: str) -> FileLock:
         self._folder.mkdir(exist_ok=True)

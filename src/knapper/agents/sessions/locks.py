@@ -14,7 +14,8 @@ from knapper.errors import ConflictError
 FOLDER: Final = "sessions"
 WAIT_S: Final = 120.0
 _LOOK_S: Final = 0.05
-_PATIENCE_S: Final = 0.2
+_GLANCE_S: Final = 0.05
+_PATIENCE_S: Final = 0.3
 """Whoever looks whether a turn goes on holds the session for a moment, too."""
 
 
@@ -60,10 +61,13 @@ async def acquire(lock: FileLock, *, wait_s: float) -> bool:
 def is_held(folder: Path, session_id: str) -> bool:
     """Tell whether a turn goes on in a session right now, in whichever process."""
     place = _place(folder, session_id)
-    if not place.exists():
-        return False
+    return place.exists() and is_taken(FileLock(place, thread_local=False))
+
+
+def is_taken(lock: FileLock) -> bool:
+    """Tell whether somebody has a lock, who does more than look, as this does."""
     try:
-        with FileLock(place, thread_local=False).acquire(timeout=0):
+        with lock.acquire(timeout=2 * _GLANCE_S, poll_interval=_GLANCE_S):
             return False
     except Timeout:
         return True
