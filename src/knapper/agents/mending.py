@@ -1,13 +1,14 @@
 """Let a model mend the citations of its answer, once."""
 
-from dataclasses import replace
+import asyncio
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
-from pydantic_ai.usage import RunUsage
+from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import citations, failures, passages, untrusted
+from knapper.agents import citations, defusing, failures, passages, untrusted
 from knapper.agents.citations import Checked, Failure
 from knapper.agents.passages import Place
 from knapper.errors import KnapError
@@ -20,37 +21,53 @@ _LEAST_KEPT: Final = 0.5
 """An answer that shrinks below this share of the old one wasn't mended."""
 
 
-async def mend(checked: Checked, context: Context, model: Model, prompt: str, usage: RunUsage) -> Checked:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mender:
+    """Hold what mends answers."""
+
+    model: Model
+    """Wrote the answer."""
+    prompt: str
+    """Asks for a better one."""
+    usage: RunUsage
+    """What it costs is added here."""
+    limits: UsageLimits | None = None
+    """What that may come to with all that it holds already; None for no limit."""
+
+
+async def mend(checked: Checked, context: Context, mender: Mender) -> Checked:
     """Ask for an answer with the failing citations mended, and check that.
 
     Args:
         checked: The answer, some citations of which don't hold.
         context: The vault, as the agent sees it.
-        model: Wrote the answer.
-        prompt: Asks for it.
-        usage: What it costs is added here.
+        mender: What mends it; where it may not or can't, the answer stays.
 
     Returns:
         The better one of the two answers.
     """
-    agent = Agent(model, instructions=prompt, retries=0)
-    mark = untrusted.new_mark()
-    failing = "\n\n".join(_told(one, context, mark) for one in checked.failures)
-    asked = f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{failing}"
+    agent = Agent(mender.model, instructions=mender.prompt, retries=0)
+    asked = await asyncio.to_thread(_asked, checked, context)
     try:
-        said = await agent.run(asked, usage=usage)
+        said = await agent.run(asked, usage=mender.usage, usage_limits=mender.limits)
     except failures.CAUGHT:
         return checked
-    mended = said.output.strip()
+    mended = defusing.defused(said.output.strip())[0]
     if len(mended) < _LEAST_KEPT * len(citations.without(checked.answer, checked.failures)):
         return checked
-    again = citations.check(context, mended)
+    again = await asyncio.to_thread(citations.check, context, mended)
     return again if len(again.failures) < len(checked.failures) else checked
 
 
 def settled(checked: Checked) -> Checked:
-    """Take out what still doesn't hold; it stays reported."""
-    return replace(checked, answer=citations.without(checked.answer, checked.failures))
+    """Take out what still doesn't hold; it stays reported, and what is left can't be an image from elsewhere."""
+    return replace(checked, answer=defusing.defused(citations.without(checked.answer, checked.failures))[0])
+
+
+def _asked(checked: Checked, context: Context) -> str:
+    mark = untrusted.new_mark()
+    failing = "\n\n".join(_told(one, context, mark) for one in checked.failures)
+    return f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{failing}"
 
 
 def _told(failure: Failure, context: Context, mark: str) -> str:

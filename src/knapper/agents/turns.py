@@ -22,6 +22,7 @@ from knapper.agents import citations, compaction, defusing, deltas, failures, ha
 from knapper.agents.chat import Chat, Message, Tell
 from knapper.agents.citations import Checked
 from knapper.agents.events import Done, Error, Event, State, Text, ToolCall, ToolResult
+from knapper.agents.mending import Mender
 from knapper.agents.toolset import TableTools, Workbench
 from knapper.errors import KnapError
 from knapper.tools.context import Context
@@ -48,6 +49,7 @@ class Turn:
         rows = toolset.offered(chat.rows, may_write=chat.may_write)
         self._bench = toolset.fresh(rows, context, max_chars=chat.result_chars, essential=chat.essential)
         self._usage = RunUsage()
+        self._limits = UsageLimits(request_limit=usage.MAX_REQUESTS)
         self._run: AgentRun[Workbench, str] | None = None
         self._said: list[str] = []
         self._rounds = 0
@@ -132,13 +134,14 @@ class Turn:
         system = await asyncio.to_thread(
             prompting.write, chat.prompts.load("chat"), self._context, chat.now(), active_file=message.active_file
         )
-        limits = chat.meter.allow(message.run) if chat.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
+        if chat.meter:
+            self._limits = chat.meter.allow(message.run)
         async with _agent(chat, system).iter(
             message.text,
             message_history=list(message.history),
             deps=self._bench,
             usage=self._usage,
-            usage_limits=limits,
+            usage_limits=self._limits,
         ) as run:
             self._run = run
             async for node in run:
@@ -200,7 +203,9 @@ class Turn:
         checked = await asyncio.to_thread(citations.check, self._context, text)
         if checked.failures and self.state == "complete":
             chat = self._chat
-            checked = await mending.mend(checked, self._context, chat.model, chat.prompts.load("repair"), self._usage)
+            repair = chat.prompts.load("repair")
+            mender = Mender(model=chat.model, prompt=repair, usage=self._usage, limits=self._limits)
+            checked = await mending.mend(checked, self._context, mender)
         self._answer = mending.settled(checked)
 
     def _text(self) -> str:

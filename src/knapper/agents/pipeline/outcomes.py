@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from knapper.agents import defusing
 from knapper.agents.contexts.unified import UnifiedContext
 from knapper.agents.pipeline.events import Outcome
 from knapper.agents.pipeline.records import Phase, PipelineContext, State
@@ -109,7 +110,7 @@ def _answer(found: PipelineContext, question: dict[str, JSONValue] | None) -> st
     if found.web is not None:
         parts += [found.web.findings or found.web.evaluation_reasoning]
         parts += [f"- {one.title}: {one.url}" for one in found.web.sources]
-    return "\n".join(filter(None, parts))
+    return defusing.defused("\n".join(filter(None, parts)))[0]
 
 
 def _error(run: Ended) -> dict[str, JSONValue] | None:

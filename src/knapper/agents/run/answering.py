@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, cast
 
 from pydantic import JsonValue
@@ -10,14 +10,15 @@ from pydantic_ai.usage import RunUsage
 
 from knapper.agents import citations, defusing, mending, untrusted
 from knapper.agents.citations import Checked
+from knapper.agents.mending import Mender
 from knapper.agents.run import budget as budgets
 from knapper.agents.run import wording
 from knapper.agents.run.asking import Account, Asker
-from knapper.agents.run.budget import OutOfBudget, Stage
+from knapper.agents.run.budget import Stage
 from knapper.agents.run.engine import Engine
 from knapper.agents.run.nodes import Node, Source
 from knapper.agents.run.strategies import Strategy
-from knapper.errors import KnapError
+from knapper.errors import KnapError, RefusedError
 from knapper.tools.context import Context
 
 ANSWER_TOKENS: Final = 4_000
@@ -160,8 +161,9 @@ async def _mended(desk: Desk, checked: Checked, account: Account, stage: Stage) 
         with asker.budget.hold(budgets.estimate(checked.answer) * 4, stage):
             try:
                 prompt = desk.engine.prompts.load("repair")
-                return await mending.mend(checked, desk.context, asker.model, prompt, used)
+                mender = Mender(model=asker.model, prompt=prompt, usage=used, limits=asker.allowed())
+                return await mending.mend(checked, desk.context, mender)
             finally:
                 asker.count(used, account)
-    except OutOfBudget:
-        return replace(checked)
+    except RefusedError:  # of the run's own budget, or of the owner's other limits
+        return checked

@@ -99,7 +99,7 @@ class Asker:
     ) -> Said:
         pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
         used = RunUsage()
-        limits = self.meter.allow(self.run) if self.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
+        limits = self.allowed()
         settings = ModelSettings(max_tokens=most)
         with self.budget.hold(budgets.estimate(*ask) + most, stage):
             try:
@@ -109,6 +109,14 @@ class Asker:
             finally:
                 self.count(used, account)
         return said.output
+
+    def allowed(self) -> UsageLimits:
+        """Tell what the owner's limits leave for a request.
+
+        Raises:
+            RefusedError: One is reached already (code ``budget_spent``).
+        """
+        return self.meter.allow(self.run) if self.meter else UsageLimits(request_limit=usage.MAX_REQUESTS)
 
     def count(self, used: RunUsage, account: Account) -> None:
         """Count what requests used: for the node, the run and the owner's limits."""

@@ -16,6 +16,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 from knapper.agents import citations, defusing, mending, untrusted
 from knapper.agents.citations import Checked
 from knapper.agents.contexts.unified import UnifiedContext
+from knapper.agents.mending import Mender
 from knapper.agents.pipeline.records import ChatMessage, EditFailure, EditResults, PipelineContext
 from knapper.agents.scopes import EditRules
 from knapper.agents.task import blocks, edits, prior, replies, wording
@@ -190,7 +191,9 @@ class TaskAgent:
         text, left_out = defusing.defused(reply.summary)
         answer = await asyncio.to_thread(citations.check, self._context, text)
         if answer.failures and self._config.repair:
-            answer = await mending.mend(answer, self._context, self._config.model, self._config.repair, self.usage)
+            config = self._config
+            mender = Mender(model=config.model, prompt=config.repair, usage=self.usage, limits=config.limits)
+            answer = await mending.mend(answer, self._context, mender)
         answer = mending.settled(answer)
         return TaskAgentResult(
             success=True,
