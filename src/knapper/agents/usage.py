@@ -1,7 +1,7 @@
 """Count what models cost, and hold that to the owner's limits: for a turn, for a run, for a day."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -54,6 +54,24 @@ def of(usage: RunUsage) -> Spent:
         output_tokens=usage.output_tokens,
         cost_usd=usage.cost,
     )
+
+
+def left(limits: UsageLimits, spent: Spent) -> UsageLimits:
+    """Tell what limits leave to the rest of a turn, of which a part is done.
+
+    Raises:
+        RefusedError: Nothing (code ``budget_spent``).
+    """
+    requests, tokens, cost = limits.request_limit, limits.total_tokens_limit, limits.cost_limit
+    rest = (
+        None if requests is None else requests - spent.requests,
+        None if tokens is None else tokens - spent.tokens,
+        None if cost is None else cost - (spent.cost_usd or 0),
+    )
+    if any(one is not None and one <= 0 for one in rest):
+        hint = "raise model.turn_tokens or the other limits in the configuration"
+        raise RefusedError("the turn used as much as is allowed", code="budget_spent", hint=hint)
+    return replace(limits, request_limit=rest[0], total_tokens_limit=rest[1], cost_limit=rest[2])
 
 
 def event(spent: Spent) -> events.Usage:

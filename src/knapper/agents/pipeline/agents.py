@@ -1,7 +1,8 @@
 """Hold what works on tasks, and make each agent of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from pydantic_ai.models import Model
 from pydantic_ai.usage import UsageLimits
@@ -15,6 +16,7 @@ from knapper.agents.scopes import EditRules
 from knapper.agents.scout.records import ScoutSettings
 from knapper.agents.scout.scout import Scout
 from knapper.agents.task.task import TaskAgentConfig
+from knapper.agents.usage import Spent
 from knapper.tools.rows import Row
 
 
@@ -41,6 +43,14 @@ class Agents:
         """Give each model once."""
         looking = self.scout_model
         return [self.model] if looking is None or looking is self.model else [self.model, looking]
+
+    def after(self, spent: Spent) -> Self:
+        """Give what works on the rest of a run, within what the owner's limits leave by then.
+
+        Raises:
+            RefusedError: Nothing (code ``budget_spent``).
+        """
+        return replace(self, limits=usage.left(self._allowed(), spent))
 
     def make_orchestrator(self) -> Orchestrator:
         """Make what says which agent is next."""

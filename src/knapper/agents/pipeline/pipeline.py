@@ -102,7 +102,7 @@ class Run:
         scout = self._scout_result()
         return PipelineContext(
             scout=scout and replace(scout, tokens_used=tokens.get("scout_tokens", 0)),
-            web=self._research.result() if self._research else self.frozen.web,
+            web=self._research.result().after(self.frozen.web) if self._research else self.frozen.web,
             token_accounting=TokenAccounting(**tokens),
         )
 
@@ -142,6 +142,9 @@ class Run:
             spent=self.spent,
         )
 
+    def _rest(self) -> Agents:
+        return self._agents.after(sum(self.spent_now.values(), Spent()))
+
     @property
     def _is_asked(self) -> bool:
         return self._trip is not None and self._trip.state.question is not None
@@ -166,8 +169,8 @@ class Run:
         request, steps = self.request, self.frozen.steps
         if not request.orchestrate:
             return orchestrator.following(request.toggles, steps)
+        deciding = self._rest().make_orchestrator()
         used = self._accounts.open("orchestrator")
-        deciding = self._agents.make_orchestrator()
         step = await deciding.next(request.task, request.toggles, steps, self.pipeline, used)
         self._say("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
         return step
@@ -184,7 +187,7 @@ class Run:
             rounds=frozen.rounds if resumed else 0,
             answer=self._going.answer,
         )
-        self._trip = trip = Trip(self._agents.make_scout(), self._context, errand)
+        self._trip = trip = Trip(self._rest().make_scout(), self._context, errand)
         frozen.messages = ()
         _ = self._accounts.open("scout", trip.usage)
         found = await trip.run(self._tell)
@@ -204,11 +207,12 @@ class Run:
             if not request.toggles.task:
                 raise
             self._notice(f"the web wasn't searched: {error.message}")
-            self.frozen.web = WebResult(problem=error.message, ended="failed")
+            self.frozen.web = WebResult(problem=error.message, ended="failed").after(self.frozen.web)
             return
         gathered = await self._gather()
+        self.frozen.web = self.pipeline.web  # what an earlier search has found stays
         query = Query(task=_task(request.task, step), notes=gathered.text, mark=self._mark)
-        self._research = research = Research(self._agents.make_researcher(), self._context, query)
+        self._research = research = Research(self._rest().make_researcher(), self._context, query)
         _ = self._accounts.open("web", research.usage)
         found = await research.run(self._tell)
         self._tell(Found(web=found.as_dict()))
@@ -228,7 +232,7 @@ class Run:
             mark=self._mark,
         )
         self._say("task", "working on the task", state="started")
-        agent = TaskAgent(self._agents.configure_task(request.rules), self._context, given)
+        agent = TaskAgent(self._rest().configure_task(request.rules), self._context, given)
         _ = self._accounts.open("task", agent.usage)
         try:
             self.done = await agent.run(lambda text: self._say("task", text))

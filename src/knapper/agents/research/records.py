@@ -1,6 +1,6 @@
 """Say how a search of the web is set up, and what it came to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from knapper.agents.scout.records import check
@@ -84,6 +84,21 @@ class WebResult:
     ended: Ended = "said"
     problem: str = ""
     """Why it failed; empty where it didn't."""
+
+    def after(self, before: "WebResult | None") -> "WebResult":
+        """Give what this search and those before it came to; how the last one ended counts."""
+        if before is None:
+            return self
+        sources = {one.url: one for one in (*before.sources, *self.sources)}
+        return replace(
+            self,
+            search_performed=before.search_performed or self.search_performed,
+            evaluation_reasoning=self.evaluation_reasoning or before.evaluation_reasoning,
+            search_queries=(*before.search_queries, *self.search_queries),
+            sources=tuple(sources.values()),
+            findings="\n\n".join(filter(None, (before.findings, self.findings))),
+            tokens_used=before.tokens_used + self.tokens_used,
+        )
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape it as every surface shows it."""
