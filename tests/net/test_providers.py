@@ -105,6 +105,14 @@ def test_hits_are_read_and_the_key_stands_where_it_belongs(kind: Kind) -> None:
 
 
 @each
+def test_half_of_a_character_becomes_a_question_mark(kind: Kind) -> None:
+    hits, _ = search(kind, reply(kind.answer([("Sun \ud83d", "https://a.example/1", "\ud83d rain")])))
+
+    assert hits[0].title.encode() in {b"Sun ?", b"a.example"}
+    assert hits[0].snippet.encode() == b"? rain"
+
+
+@each
 def test_no_more_hits_than_asked_for(kind: Kind) -> None:
     rows = [(f"t{n}", f"https://a.example/{n}", "s") for n in range(9)]
 

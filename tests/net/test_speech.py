@@ -123,6 +123,15 @@ def test_without_speakers_there_are_times_and_the_plain_text() -> None:
     assert said.duration_s == 1.0
 
 
+def test_half_of_a_character_becomes_a_question_mark(tmp_path: Path) -> None:
+    half = "\ud83d"
+    said, _ = asked(Reply(body={"text": f"Hi {half}", "segments": [{"text": half, "start": 0, "end": 1}]}))
+    Store(tmp_path).keep("digest", said)
+
+    assert (said.text, said.segments[0].text) == ("Hi ?", "?")
+    assert Store(tmp_path).find("digest", said.model_id)
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"<html>log in</html>", b"\xff\xfe", b"[" * 100_000, b"[]", b"{}", b'{"text":1}']
 )

@@ -12,7 +12,12 @@ _SPACES: Final = re.compile(r"\s+")
 
 def tidy(text: str) -> str:
     """Leave out characters that nobody sees, and write each line's end as a newline."""
-    return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _UNSEEN.sub("", whole(text).replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def whole(text: str) -> str:
+    """Put a question mark for half of a character: JSON can hold it, and providers cut texts within an emoji."""
+    return text.encode(errors="replace").decode()
 
 
 def line(text: str, most: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, cast
 
+from knapper.net import texts
 from knapper.net.speech.transcripts import Segment, Transcript
 
 _WORD: Final = re.compile(r"\w{1,60}", re.ASCII)
@@ -36,7 +37,7 @@ def transcript(body: bytes) -> Transcript:
     return Transcript(
         text=text.strip(),
         segments=segments,
-        language=language[:40] if isinstance(language, str) else "",
+        language=texts.whole(language[:40]) if isinstance(language, str) else "",
         duration_s=_number(said.get("duration")) or (segments[-1].stop_s if segments else 0.0),
     )
 
@@ -61,7 +62,7 @@ def _row(value: object) -> _Row:
 def _text(said: _Row) -> str:
     match said.get("text"):
         case str(text):
-            return text
+            return texts.whole(text)
         case _:
             raise ValueError("it has no text")
 
@@ -88,7 +89,7 @@ def _read(rows: object, name: str) -> Iterator[Segment]:
             start, stop = _number(values.get("start")), _number(values.get("end"))
             speaker = values.get("speaker_id") or values.get("speaker")
             yield Segment(
-                text=text.strip(),
+                text=texts.whole(text).strip(),
                 start_s=start,
                 stop_s=max(start, stop),
                 speaker="" if speaker is None else str(speaker)[:80],
