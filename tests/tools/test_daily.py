@@ -240,9 +240,13 @@ def test_an_agent_only_proposes_a_days_note(tmp_path: Path) -> None:
     assert (made["status"], made["created"]) == ("proposed", False)
 
 
-@pytest.mark.parametrize("day", ["soon", "2026-02-30", "2026-13-01", "22.11.2026", "0000-01-01", "x" * 9999])
+@pytest.mark.parametrize(
+    "day", ["soon", "2026-02-30", "2026-13-01", "22.11.2026", "0000-01-01", "0001-01-01", "9999-12-31", "x" * 9999]
+)
 def test_what_is_no_date_is_refused(tmp_path: Path, day: str) -> None:
-    with make(tmp_path).open() as context, pytest.raises(BadInput):
+    said = '{"template": "Day"}'
+    notes = {".obsidian/daily-notes.json": said, "Day.md": "{{yesterday}} {{tomorrow}} {{date:gggg}}"}
+    with make(tmp_path, notes).open() as context, pytest.raises(BadInput):
         daily.daily_note(at_two(context), day, create=True)
 
 

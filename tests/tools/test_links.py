@@ -49,6 +49,15 @@ def test_a_note_is_named_in_any_way(vault: Opener, name: str) -> None:
         assert links.find_backlinks(context, name)["results"] == ["Plan.md", "Secret/Diary.md"]
 
 
+@pytest.mark.parametrize("name", ["Big\xa0shed", "Big shed", "Yard/Big\xa0Shed.md"])
+def test_a_note_with_a_wide_space_in_its_name_is_named_with_any(tmp_path: Path, name: str) -> None:
+    vault = opened.vault(tmp_path, {"Yard/Big\xa0shed.md": "", "Plan.md": "[[Big shed]] [[Big\xa0shed]]"})
+    with vault.open() as context:
+        found: dict[str, Any] = links.find_backlinks(context, name)
+
+    assert (found["results"], found["notes_of_that_name"]) == (["Plan.md"], ["Yard/Big\xa0shed.md"])
+
+
 def test_a_name_without_note_finds_the_links_that_want_it(vault: Opener) -> None:
     with vault.open() as context:
         found = links.find_backlinks(context, "gone")

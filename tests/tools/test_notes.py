@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from knapper.config import Client
 from knapper.errors import BadInput, NotFound
+from knapper.index.search import Answer, Question
 from knapper.tools import notes
+from knapper.vault import grants
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -102,6 +105,25 @@ def test_a_query_puts_the_best_match_first(vault: Opener) -> None:
         answer = notes.find_notes(context, "garden roses", limit=1)
 
     assert (paths(answer), answer["next_offset"]) == (["Projects/Garden.md"], 1)
+
+
+def test_a_hidden_note_is_not_shown_where_the_index_is_made_anew_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = opened.vault(tmp_path, {"a.md": "alpha", "c.md": "alpha"})
+    with vault.open(Client(grants=grants.usual("mcp"), hidden=("b.md",))) as context:
+        search = context.index.search
+
+        def search_and_make_anew(question: Question) -> Answer:
+            found = search(question)
+            (vault.root / "c.md").rename(vault.root / "b.md")
+            context.index.refresh(full=True)
+            return found
+
+        monkeypatch.setattr(context.index, "search", search_and_make_anew)
+        answer = notes.find_notes(context, "alpha")
+
+    assert paths(answer) == ["a.md"]
 
 
 def test_total_counts_all_that_pass_beyond_the_stretch(vault: Opener) -> None:

@@ -30,6 +30,10 @@ class Keywords:
         self._chunk_counts = Counts("chunk_words")
         self._name_counts = Counts("title_words")
 
+    def close(self) -> None:
+        """Close what reduces words to stems."""
+        self._stemmer.close()
+
     def chunks(
         self,
         connection: sqlite3.Connection,

@@ -54,6 +54,7 @@ class SqliteLooks:
     def close(self) -> None:
         """End the threads; what they still do is waited for."""
         self._beside.shutdown()
+        self._keywords.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

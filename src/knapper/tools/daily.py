@@ -1,6 +1,7 @@
 """Tell the day, give the day's note, and log there what was done."""
 
 import contextlib
+import datetime as dt
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -198,8 +199,8 @@ def _day(context: Context, date: str) -> datetime:
     if word in _WORDS:
         return now + timedelta(days=_WORDS[word])
     found = _DAY.fullmatch(word)
-    if found is not None:
-        year, month, day = map(int, found.groups())
+    year, month, day = map(int, found.groups()) if found else (0, 0, 0)
+    if dt.MINYEAR < year < dt.MAXYEAR:  # so that there is a day before and after it
         with contextlib.suppress(ValueError):  # the 31st of February
             return now.replace(year=year, month=month, day=day)
     raise BadInput(f"'{date[:40]}' is no date", hint="write it as 2026-11-22, or today, yesterday, tomorrow")

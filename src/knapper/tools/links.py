@@ -16,7 +16,6 @@ from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 _LIMIT = 100
-_NOTE = ".md"
 
 
 def find_backlinks(
@@ -38,7 +37,7 @@ def find_backlinks(
         BadInput: The name is empty, or the stretch can't be one.
     """
     answers.check_page(limit, offset)
-    name = _key(_bare(checks.text("note_name", note_name)))
+    name = links.key(_bare(checks.text("note_name", note_name)))
     if not name:
         raise BadInput("no note is named", hint="give its name, without brackets")
     freshness = context.freshen(meaning=False)
@@ -47,7 +46,7 @@ def find_backlinks(
     edges = [edge for target in targets for edge in context.index.graph.incoming(target, look)]
     if not targets:
         wanted = context.index.graph.wanting(links.key(name.rpartition("/")[2]))
-        edges = [edge for edge in wanted if _key(edge.target) == name]
+        edges = [edge for edge in wanted if links.key(edge.target) == name]
     shown = {source: context.sees(source) for source in {edge.source for edge in edges}}
     seen = [edge for edge in edges if edge.source != edge.path and shown[edge.source]]
     sources = sorted({edge.source for edge in seen})
@@ -161,14 +160,10 @@ def shape(context: Context, edge: Edge) -> dict[str, JSONValue]:
 def _named(context: Context, name: str) -> list[NotePath]:
     """Find the notes that a name means, with its folders or without."""
     fits = (path for path in context.index.graph.lookup(name.rpartition("/")[2]) if context.sees(path))
-    return [path for path in fits if f"/{_key(path)}".endswith(f"/{name}")]
+    return [path for path in fits if f"/{links.key(path)}".endswith(f"/{name}")]
 
 
 def _bare(note_name: str) -> str:
     """Take brackets, alias, heading and block away from what a caller wrote; an absolute path isn't taken apart."""
     text = note_name.strip().removeprefix("!").removeprefix("[[").removesuffix("]]")
     return text.partition("|")[0].partition("#")[0].strip().strip("/")
-
-
-def _key(name: str) -> str:
-    return paths.key(name).removesuffix(_NOTE)

@@ -106,13 +106,15 @@ def _ranked(
 ) -> tuple[Listing, tuple[str, ...]]:
     search.check(query, 1)
     found = context.index.search(Question(text=query, limit=RANKED, per_note=1, where=where))
-    ids = list(dict.fromkeys(schema.file_of(hit.row.id) for hit in found.hits))
+    paths_of = {schema.file_of(hit.row.id): hit.row.note for hit in found.hits}
+    ids = list(paths_of)
     full = (f"only the {RANKED} best matches are listed: narrow the query",) if len(ids) >= RANKED else ()
     remarks = (*found.remarks, *full)
     if order is not None:
         stretch = Stretch(where=where, order=order, among=ids, limit=limit, offset=offset)
         return context.index.catalog.find(stretch), remarks
     entries = context.index.catalog.by_ids(ids[offset : offset + limit])
+    entries = [entry for entry in entries if entry.path == paths_of[entry.id]]  # an index made anew counts from 1 again
     return Listing(entries=tuple(entries), total=len(ids)), remarks
 
 
