@@ -10,7 +10,7 @@ from knapper.config import Client
 from knapper.errors import KnapError, RefusedError, SetupError
 from knapper.tools import files
 from knapper.vault import grants
-from knapper.vault.grants import CAPABILITIES, Grants
+from knapper.vault.grants import CAPABILITIES, EditableScope, Grants
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -49,6 +49,24 @@ def test_capabilities_places_and_scopes_are_those_that_both_have() -> None:
     assert [joined.writable(path) for path in ("Inbox/A.md", "A.md", "Log/A.md", "Old/A.md")] == [True, *[False] * 3]
     assert narrowing.grants(own, client(is_read_only=True)).is_read_only
     assert narrowing.grants(own, client(editable="current")).editable == "current"
+
+
+@pytest.mark.parametrize(
+    ("own", "asker", "joined"),
+    [
+        ("all", "all", "all"),
+        ("all", "context", "context"),
+        ("linked", "all", "linked"),
+        ("linked", "linked", "linked"),
+        ("current", "context", "current"),
+        ("context", "current", "current"),
+        ("linked", "context", "current"),
+    ],
+)
+def test_an_editable_scope_is_never_wider_than_either(
+    own: EditableScope, asker: EditableScope, joined: EditableScope
+) -> None:
+    assert narrowing.grants(replace(AGENT, editable=own), client(editable=asker)).editable == joined
 
 
 def test_two_lists_of_places_that_differ_cannot_be_joined() -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from knapper.changes.writer import Writer
     from knapper.config import Client
     from knapper.tools.context import Context
-    from knapper.vault.grants import Grants, Outcome
+    from knapper.vault.grants import EditableScope, Grants, Outcome
     from knapper.vault.policy import Policy
 
 _STRICTNESS: Final[Sequence[Outcome]] = ("apply", "propose", "refuse")
@@ -74,11 +74,18 @@ def grants(own: Grants, asker: Grants) -> Grants:
         write=own.write or asker.write,
         read_only=(*own.read_only, *asker.read_only),
         is_read_only=own.is_read_only or asker.is_read_only,
-        editable=own.editable if asker.editable == "all" else asker.editable,
+        editable=_editable(own.editable, asker.editable),
         small=max(own.small, asker.small, key=_STRICTNESS.index),
         large=max(own.large, asker.large, key=_STRICTNESS.index),
         guarded=(*own.guarded, *asker.guarded),
     )
+
+
+def _editable(own: EditableScope, asker: EditableScope) -> EditableScope:
+    """Join two scopes; neither of *linked* and *context* holds the other, but the open note lies in both."""
+    if own == "all":
+        return asker
+    return own if asker in {own, "all"} else "current"
 
 
 def _policy(own: Policy, asker: Client) -> Policy:
