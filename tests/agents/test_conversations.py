@@ -15,7 +15,7 @@ from knapper.agents.chat import Chat
 from knapper.agents.conversations import MAX_CHARS, Conversations, Said
 from knapper.agents.events import Done, Event, Text
 from knapper.agents.live import LiveTurn, Told
-from knapper.agents.sessions import store
+from knapper.agents.sessions import identity, store
 from knapper.agents.usage import Limits, open_meter
 from knapper.changes.writer import Asked
 from knapper.errors import BadInput, ConflictError, NotFound
@@ -119,6 +119,28 @@ def test_a_note_renamed_elsewhere_keeps_its_session_even_if_it_is_edited_too(
         note.write("More.\n")
 
     assert talks.route("Alpha.md").id == session.id
+
+
+def test_a_new_note_is_no_deleted_one_though_the_disk_gives_it_the_same_number(
+    talks: Conversations, vault: opened.Opener
+) -> None:
+    session = talks.route("A.md")
+    was = identity.traits(talks.context_of("").view, "A.md")
+    (vault.root / "A.md").unlink()
+    (vault.root / "New.md").write_text("Something else.\n", encoding="utf-8")
+    if was.node.endswith(":0"):
+        pytest.skip("this disk doesn't tell files of one number apart")
+
+    assert talks.route("New.md").id != session.id
+
+
+def test_empty_notes_are_not_taken_for_each_other(talks: Conversations, vault: opened.Opener) -> None:
+    (vault.root / "Old.md").write_text("\n", encoding="utf-8")
+    session = talks.route("Old.md")
+    (vault.root / "New.md").write_text("\n", encoding="utf-8")
+    (vault.root / "Old.md").unlink()
+
+    assert talks.route("New.md").id != session.id
 
 
 def test_what_cannot_be_answered_is_refused_before_anything_is_kept(talks: Conversations) -> None:

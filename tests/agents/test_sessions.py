@@ -208,6 +208,16 @@ def test_a_cleared_session_begins_anew_and_keeps_its_id(kept: Store) -> None:
     assert kept.append(session.id, 1, exchange()) == 2
 
 
+def test_a_session_that_was_cleared_while_it_was_summed_up_stays_so(kept: Store) -> None:
+    session = kept.begin()
+    _ = kept.append(session.id, 0, exchange())
+    _ = kept.clear(session.id)
+
+    kept.sum_up(session.id, Head(messages="[1]", upto=1))
+
+    assert kept.history(session.id).head == Head()
+
+
 def test_a_summary_stands_for_the_turns_before_it_which_stay_readable(kept: Store) -> None:
     session = kept.begin()
     for number in range(3):

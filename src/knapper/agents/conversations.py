@@ -66,7 +66,7 @@ class Conversations:
             return self.store.without_file()
         context = self.context_of("")
         seen = identity.traits(context.view, active_file.strip())
-        earlier = identity.earlier(context, seen.path) if seen.hash else ()
+        earlier = identity.earlier(context, seen.path) if seen.hash or seen.node else ()
         return self.store.by_file(seen, earlier, lambda path: identity.is_gone(context.view, path))
 
     async def reply(self, chat: Chat, session_id: str, said: Said, tell: Tell) -> Done:

@@ -128,10 +128,13 @@ class Store:
             return rows.last(database, session_id)
 
     def sum_up(self, session_id: str, head: Head) -> None:
-        """Let a summary stand for the turns up to one; they stay readable."""
+        """Let a summary stand for the turns up to one; they stay readable.
+
+        A session that was cleared while it was written stays so.
+        """
         with self._ledger.writing() as database:
-            values = (head.messages, head.upto, session_id)
-            database.execute("UPDATE sessions SET head = ?, head_upto = ? WHERE id = ?", values)
+            values = (head.messages, head.upto, session_id, head.upto)
+            database.execute("UPDATE sessions SET head = ?, head_upto = ? WHERE id = ? AND cleared < ?", values)
 
     def rename(self, session_id: str, name: str) -> Session:
         """Give a session another name.
