@@ -163,10 +163,14 @@ pytestmark_terminal = pytest.mark.skipif(sys.platform == "win32", reason="termin
 
 def waiting(vault: Path) -> str:
     """Let an edit wait; gives its id."""
+    return str(json.loads(_printed(["edit", "Garden.md", "One.", "1.", "--propose", "--json"], vault))["proposal_id"])
+
+
+def _printed(args: Sequence[str], vault: Path) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        main.run(["-v", str(vault), "edit", "Garden.md", "One.", "1.", "--propose", "--json"])
-    return str(json.loads(printed.getvalue())["proposal_id"])
+        main.run(["-v", str(vault), *args])
+    return printed.getvalue()
 
 
 @pytestmark_terminal
@@ -179,6 +183,33 @@ def test_a_person_reviews_at_a_terminal(vault: Opener) -> None:
     assert "y  accept this" in ended.printed
     assert "\x1b[31m" in ended.printed
     assert vault.text("Garden.md") == NOTE.replace("One.", "1.")
+
+
+@pytestmark_terminal
+def test_a_review_takes_the_newest_of_which_something_can_be_decided(vault: Opener) -> None:
+    first = waiting(vault.root)
+    stale = json.loads(_printed(["edit", "Garden.md", "Three.", "3.", "--propose", "--json"], vault.root))[
+        "proposal_id"
+    ]
+    _printed(["edit", "Garden.md", "Three.", "III."], vault.root)
+
+    ended = terminals.run(["-v", str(vault.root), "edits", "review"], [Key(name="y")])
+
+    assert ended.code == 0
+    assert first in ended.printed
+    assert stale not in ended.printed
+    assert vault.text("Garden.md") == NOTE.replace("One.", "1.").replace("Three.", "III.")
+
+
+@pytestmark_terminal
+def test_what_cannot_be_decided_is_shown_once(vault: Opener) -> None:
+    stale = waiting(vault.root)
+    _printed(["edit", "Garden.md", "One.", "I."], vault.root)
+
+    ended = terminals.run(["-v", str(vault.root), "edits", "review"], [])
+
+    assert ended.code == 0
+    assert ended.printed.count(stale) == 1
 
 
 @pytestmark_terminal

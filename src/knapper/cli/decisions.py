@@ -21,11 +21,11 @@ _END = "\x04"
 def review(said: Options, context: Context, proposal: str) -> ExitCode:
     """Go through a proposal at the terminal, and do what was decided."""
     shown = proposals.show_proposal(context, proposal)
-    output.write(said, waiting.proposal({**shown, "files": []}))
     if not any(reviewing.parts(shown)):
         output.write(said, waiting.proposal(shown))
         output.note(said, "nothing of it can be decided on now")
         return ExitCode.OK
+    output.write(said, waiting.proposal({**shown, "files": []}))
     made = reviewing.go_through(shown, _terminal(said))
     for line in carry_out(context, shown, made):
         output.write(said, line)

@@ -7,6 +7,7 @@ import click
 
 from knapper.changes.writer import Asked
 from knapper.cli import asking, decisions, options, output, session, writing
+from knapper.cli import review as reviewing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import outcomes, waiting
@@ -35,6 +36,8 @@ _FILE = click.option("--file", multiple=True, metavar="PATH", help="Only this fi
 _HUNK = click.option(
     "--hunk", multiple=True, metavar="ID", help="Only this hunk, such as 2.1; may stand several times."
 )
+_LOOKED_AT = 100
+"""Proposals among which a review looks for one that can be decided."""
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 
 
@@ -240,8 +243,10 @@ def _waiting(context: Context, path: str, number: int) -> dict[str, JSONValue]:
 
 
 def _newest(context: Context) -> str:
-    found = outcomes.rows(_waiting(context, "", 1), "results")
-    return str(found[0]["id"]) if found else ""
+    """Name the last one of which something can be decided; what became stale shows only when one looks."""
+    found = [str(row["id"]) for row in outcomes.rows(_waiting(context, "", _LOOKED_AT), "results")]
+    fitting = (name for name in found if any(reviewing.parts(proposals.show_proposal(context, name))))
+    return next(fitting, found[0] if found else "")
 
 
 def _agreed(said: Options, context: Context, proposal: str, *, is_said: bool) -> str:
