@@ -40,6 +40,11 @@ def _print(error: KnapError, *, as_json: bool) -> None:
 def of_usage(error: click.ClickException) -> KnapError:
     """Turn the parser's error into one of ours."""
     ctx = error.ctx if isinstance(error, click.UsageError) else None
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        group = error.ctx
+        known = ", ".join(error.ctx.command.list_commands(group))
+        hint = f"one of {known}; `{group.command_path} --help` tells of each"
+        return BadInput(f"`{group.command_path}` alone does nothing", hint=hint, code="usage")
     hint = f"`{ctx.command_path} --help` shows how it is used" if ctx else ""
     text = error.format_message().strip()
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")

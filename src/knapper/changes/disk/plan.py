@@ -41,10 +41,10 @@ def check(plan: Plan) -> None:
     """
     if not plan.conflicts:
         return
-    shown = "; ".join(f"'{one.path}' {one.problem}" for one in plan.conflicts[:5])
-    more = len(plan.conflicts) - 5
+    told = list(dict.fromkeys(f"'{one.path}' {one.problem}" for one in plan.conflicts))
+    more = len(told) - 5
     raise ConflictError(
-        shown + (f"; and {more} more" if more > 0 else "") + "; nothing was changed",
+        "; ".join(told[:5]) + (f"; and {more} more" if more > 0 else "") + "; nothing was changed",
         hint="read the file again and make the change against what it holds now",
         details={
             "current_hash": plan.conflicts[0].current,

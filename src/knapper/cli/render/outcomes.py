@@ -46,7 +46,9 @@ def undone(answer: Row) -> str:
 
 
 def _left(answer: Row) -> Iterator[str]:
-    yield from (f"left     {plain(str(row['path']))}: {plain(str(row['problem']))}" for row in rows(answer, "left"))
+    """Tell each file that stays, once, however many changes would have touched it."""
+    left = (f"left     {plain(str(row['path']))}: {plain(str(row['problem']))}" for row in rows(answer, "left"))
+    yield from dict.fromkeys(left)
 
 
 def failure(row: Row) -> str:
