@@ -49,6 +49,7 @@ def test_ask_streams_an_answer_and_shows_its_steps(vault: Path, capsys: pytest.C
     out, err = capsys.readouterr()
     assert code == 0
     assert out == "Looking. \nIt is **green**. [[Garden#Fence]] (lines 3-5)\n"
+    assert err.startswith(f"asking {model(server)} …\n")
     assert "→ read_file(path='Garden.md')" in err
     assert "✓ Garden.md" in err
     assert "200 + 40 tokens, 1 tool call" in err
@@ -101,6 +102,19 @@ def test_ask_ends_with_the_models_error(
     out, err = capsys.readouterr()
     assert "error: " in err
     assert not json.loads(out)["success"]
+    assert vault.is_dir()
+
+
+def test_a_prompt_that_a_server_does_not_take_is_answered_with_what_a_small_model_needs(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with protocol.serving(Reply(status=400)) as server:
+        code = main.run(["ask", "What colour?", "--model", model(server)])
+
+    err = capsys.readouterr().err
+    assert code == 3
+    assert "status 400" in err
+    assert 'tools = "essential"' in err
     assert vault.is_dir()
 
 

@@ -46,6 +46,11 @@ _KINDS: tuple[tuple[type[Exception], str, str, str], ...] = (
     (ModelConnectionError, "unreachable", "it can't be reached", "start its server, or check its address"),
 )
 
+_TOO_LONG = (
+    'its log says why; a model that can\'t read enough at once needs a longer context, or tools = "essential" below '
+    "[model]"
+)
+
 
 def of(error: Exception, model: str) -> KnapError:
     """Turn an error of pydantic-ai into one of ours.
@@ -68,9 +73,8 @@ def of(error: Exception, model: str) -> KnapError:
         if isinstance(error, kind):
             return ModelFailure(f"{model}: {text}", code=code, hint=hint)
     if isinstance(error, ModelHTTPError):
-        return ModelFailure(
-            f"{model}: its server answered with status {error.status_code}", hint="try again, or look at its log"
-        )
+        hint = _TOO_LONG if error.status_code in {400, 413} else "try again, or look at its log"
+        return ModelFailure(f"{model}: its server answered with status {error.status_code}", hint=hint)
     if isinstance(error, UnexpectedModelBehavior | ModelAPIError):
         return ModelFailure(
             f"{model}: its reply can't be used", code="model_reply", hint="try again, or take another model"

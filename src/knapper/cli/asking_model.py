@@ -37,6 +37,8 @@ def answer(said: Options, found: Settings, question: str, *, model: str, note: s
         context = opened.conversations.context_of(run)
         turn = Turn(chat, context, Message(text=question, run=run, active_file=note))
         shown = _quiet(said) if said.as_json else conversing.screen(said)
+        if not said.as_json:
+            shown.asking(chat.name)
 
         async def work(tell: Tell) -> None:
             await turn.run(tell)

@@ -58,6 +58,10 @@ class Screen:
             case _:
                 pass
 
+    def asking(self, model: str) -> None:
+        """Say who is asked, as the first word may take a while."""
+        self._note(f"asking {model} …")
+
     def end(self) -> None:
         """Show what the turn came to, after its text."""
         self.flush()
