@@ -244,6 +244,21 @@ def test_a_deleted_file_is_in_the_trash(vault: Opener) -> None:
     assert vault.text(".trash/Garden.md") == before
 
 
+def test_files_come_out_of_the_trash_and_overwrite_nothing(vault: Opener) -> None:
+    before = vault.text("Garden.md")
+    with vault.open() as context:
+        files.create_file(context, "Old.md", "old\n")
+        for name in ("Garden.md", "Old.md"):
+            files.delete_file(context, name)
+        done: dict[str, Any] = files.restore_files(context, ["Garden.md"])
+        files.create_file(context, "Old.md", "another\n")
+        with pytest.raises(KnapError, match=r"Old\.md"):
+            files.restore_files(context, ["Old.md", "Never.md"])
+
+    assert (done["status"], vault.text("Garden.md"), vault.text("Old.md")) == ("applied", before, "another\n")
+    assert vault.text(".trash/Old.md") == "old\n"
+
+
 def test_a_file_is_not_deleted_if_it_changed_since_it_was_read(vault: Opener) -> None:
     with vault.open() as context, pytest.raises(ConflictError):
         files.delete_file(context, "Garden.md", "sha256:0")

@@ -1,11 +1,11 @@
 """Make notes, change their text, and put files into the trash."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, cast
 
 from knapper.changes import text_edits
-from knapper.changes.requests import AddText, AtPosition, Create, EditText, Rewrite, Trash
+from knapper.changes.requests import AddText, AtPosition, Create, EditText, Restore, Rewrite, Trash
 from knapper.changes.text import diff
 from knapper.errors import BadInput
 from knapper.tools import answers
@@ -140,6 +140,21 @@ def delete_file(context: Context, path: str, expected_hash: str = "") -> Annotat
         ConflictError: It isn't what was read any more.
     """
     return answers.one(context, Trash(path=path, base=expected_hash))
+
+
+def restore_files(context: Context, names: Sequence[str]) -> Annotated[Answer, Written]:
+    """Take files out of the vault's own trash, each to where it was; nothing is overwritten.
+
+    Args:
+        context: The vault, as the client sees it.
+        names: Paths that the files had, or have below ``.trash``.
+
+    Raises:
+        NotFound: The trash has none of them.
+        ConflictError: There are files where they would go.
+    """
+    asked = [Restore(path=name) for name in dict.fromkeys(names)]
+    return answers.one(context, asked[0]) if len(asked) == 1 else answers.several(context, asked)
 
 
 def difference(note: Note, content: str) -> str:

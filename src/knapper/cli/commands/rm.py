@@ -15,6 +15,7 @@ class Said(writing.Said):
     """Hold the command's own options."""
 
     expected: str
+    restore: bool
 
 
 @click.command(
@@ -24,9 +25,11 @@ class Said(writing.Said):
         ("knap rm Inbox/Old.md", "into the trash that the vault's settings name"),
         ("knap rm A.md B.md -m 'merged into C'", "several, and why"),
         ("knap undo", "have it again"),
+        ("knap rm --restore Inbox/Old.md", "whoever put it into the vault's own trash"),
     ),
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--restore", is_flag=True, help="Take them out of the vault's own trash again.")
 @writing.expected_hash
 @writing.options
 @options.shared
@@ -38,8 +41,12 @@ def command(said: Options, paths: tuple[str, ...], **own: Unpack[Said]) -> ExitC
     """
     if own["expected"] and len(paths) > 1:
         raise BadInput("--hash is of one note", hint="leave it out, or name one path", code="usage")
+    if own["expected"] and own["restore"]:
+        raise BadInput("--hash isn't of what lies in the trash", hint="leave it out", code="usage")
     with writing.vault(said, own) as context:
-        if len(paths) == 1:
+        if own["restore"]:
+            answer = files.restore_files(context, paths)
+        elif len(paths) == 1:
             answer = files.delete_file(context, paths[0], own["expected"])
         else:
             answer = moves.delete_files(context, paths)
