@@ -373,6 +373,6 @@ def test_blocks_go_into_no_note_that_the_rules_keep_from_the_client(tmp_path: Pa
         made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=Asked(propose=True))
         keeper = Reviewer(writer=replace(world.writer, grants=replace(world.writer.grants, read_only=("B.md",))))
         with pytest.raises(RefusedError):
-            keeper.draw(made.proposal_id)
+            keeper.in_notes.draw(made.proposal_id)
 
         assert world.text("B.md") == NOTES["B.md"]

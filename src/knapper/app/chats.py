@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from knapper.agents import models, usage
 from knapper.agents.chat import Chat
@@ -15,17 +15,16 @@ from knapper.agents.offers import NAMES as OFFERED
 from knapper.agents.prompting import Prompts
 from knapper.app import acting, model_choice, sessions
 from knapper.app.acting import CLIENT
+from knapper.app.closing import Closing
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from knapper.agents.sessions.store import Store
     from knapper.agents.usage import Meter
     from knapper.app.hub import Hub
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chats:
+class Chats(Closing):
     """Hold the sessions of one vault, and open the models that answer in them."""
 
     conversations: Conversations
@@ -66,16 +65,6 @@ class Chats:
         """Close the sessions and the account; the hub stays open."""
         self.store.shut()
         self.meter.shut()
-
-    def __enter__(self) -> Self:
-        """Use the chats in a block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close them."""
-        self.close()
 
 
 def open_chats(hub: Hub, vault: str = "") -> Chats:

@@ -6,15 +6,15 @@ import contextlib
 import threading
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, NoReturn
 
+from knapper.app.closing import Closing
 from knapper.app.scripting import Scripts
 from knapper.config import Vault, spelling
 from knapper.errors import KnapError, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
 
     from knapper.agents.offers import Offered
     from knapper.app.opened import OpenedVault
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     """Does by a hub's vaults what a client asks the agents' own tools for."""
 
 
-class Hub:
+class Hub(Closing):
     """Give any client any of the vaults.
 
     Any thread may use it. A vault is opened when it is first asked for.
@@ -125,16 +125,6 @@ class Hub:
         with self._lock:
             self._stack.close()
             self._opened.clear()
-
-    def __enter__(self) -> Self:
-        """Use the hub in a block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
-        self.close()
 
 
 def _failing(error: KnapError) -> Callable[[], NoReturn]:

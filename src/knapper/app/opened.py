@@ -57,7 +57,7 @@ class OpenedVault:
         # what the owner hides from everybody is kept out of the index too, and so from an embedder elsewhere
         owner = View.open(vault.path, Policy(client="owner", read=vault.read, hidden=vault.hidden))
         self.vault = vault
-        self.folder = config.state_folder(settings, vault)
+        self.folder = config.state_folder(settings, vault)  # the index makes it
         self.engine = _open_index(settings, self.folder / "index", owner)
         self._settings = settings
         self._stack = contextlib.ExitStack()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from knapper.agents import presets
 from knapper.agents.pipeline import runs
@@ -16,12 +16,12 @@ from knapper.agents.scout.records import UPDATE_SELECTION, ScoutSettings
 from knapper.app import chats
 from knapper.app.acting import CLIENT
 from knapper.app.chats import Chats
-from knapper.app.presets import configured
+from knapper.app.closing import Closing
+from knapper.app.presets import usual
 from knapper.changes.writer import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from knapper.agents.chat import Chat
     from knapper.agents.pipeline.runs import Runs
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pipelines:
+class Pipelines(Closing):
     """Hold what the tasks of one vault are done with, beside its chats."""
 
     chats: Chats
@@ -92,10 +92,7 @@ class Pipelines:
         Raises:
             NotFound: There is no such preset.
         """
-        if preset:
-            return self.presets.find(preset)
-        own = configured(self.hub.settings)
-        return replace(own, toggles=self.presets.toggles(own.toggles))
+        return usual(self.presets, self.hub.settings, preset)
 
     def request(self, task: str, chosen: Preset, *, current: str = "", session_id: str = "") -> Request:
         """Make a request of a choice."""
@@ -122,16 +119,6 @@ class Pipelines:
         self.runs.shut()
         self.presets.shut()
         self.chats.close()
-
-    def __enter__(self) -> Self:
-        """Use them in a block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close them."""
-        self.close()
 
 
 def open_pipelines(hub: Hub, vault: str = "") -> Pipelines:

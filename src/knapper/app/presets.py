@@ -36,10 +36,7 @@ class Choices:
             NotFound: There is no such preset.
             SetupError: All agents are switched off.
         """
-        if name:
-            return self.kept.find(name)
-        own = configured(self.settings)
-        return replace(own, toggles=self.kept.toggles(own.toggles))
+        return usual(self.kept, self.settings, name)
 
 
 @contextmanager
@@ -54,13 +51,19 @@ def open_choices(hub: Hub, vault: str = "") -> Generator[Choices]:
         NotFound: There is no such vault.
         StorageError: The presets can't be opened.
     """
-    folder = hub.open(vault).folder
-    folder.mkdir(parents=True, exist_ok=True)
-    kept = presets.open_presets(folder)
+    kept = presets.open_presets(hub.open(vault).folder)
     try:
         yield Choices(kept=kept, settings=hub.settings)
     finally:
         kept.shut()
+
+
+def usual(kept: Presets, settings: Settings, name: str = "") -> Preset:
+    """Give what a task is done with where nothing else is said; `Choices.usual` says more."""
+    if name:
+        return kept.find(name)
+    own = configured(settings)
+    return replace(own, toggles=kept.toggles(own.toggles))
 
 
 def configured(settings: Settings) -> Preset:

@@ -36,10 +36,8 @@ def open_sessions(hub: Hub, vault: str = "") -> Generator[Store]:
 
 def open_store(hub: Hub, vault: str = "") -> Store:
     """Open the sessions of a vault until they are shut; errors are those of `open_sessions`."""
-    folder = hub.open(vault).folder
-    folder.mkdir(parents=True, exist_ok=True)
     own = hub.settings.model
-    opened = store.open_store(folder, now)
+    opened = store.open_store(hub.open(vault).folder, now)
     _ = opened.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)
     return opened
 

@@ -12,7 +12,8 @@ from knapper.agents.live import Ending, Lives
 from knapper.agents.pipeline import runs
 from knapper.agents.pipeline.events import Outcome
 from knapper.agents.presets import Preset
-from knapper.app import chats, choices, model_choice, pipelines
+from knapper.app import chats, choices, model_choice
+from knapper.app import presets as set_up
 from knapper.app.pipelines import Pipelines
 from knapper.errors import BadInput, NotFound
 
@@ -72,7 +73,7 @@ class Desk:
         Raises:
             SetupError: All agents are switched off.
         """
-        return self._own(pipelines.configured(self.opened.hub.settings))
+        return self._own(set_up.configured(self.opened.hub.settings))
 
     def presets(self) -> list[Preset]:
         """List the presets as the client may see them."""

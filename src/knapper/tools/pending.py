@@ -45,7 +45,7 @@ def draw_proposal(context: Context, proposal_id: str) -> Annotated[Answer, Writt
         BadInput: No part can be shown in a note.
         ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
     """
-    return context.reviewer.draw(proposal_id, dry_run=_is_dry(context)).as_dict()
+    return context.reviewer.in_notes.draw(proposal_id, dry_run=_is_dry(context)).as_dict()
 
 
 def resolve_blocks(
@@ -74,8 +74,8 @@ def resolve_blocks(
     if "all" in choice:
         if not list_blocks(context, path)["total"]:
             raise NotFound(f"no edit waits in '{path}'", hint="`knap edits` lists proposals", code="block_not_found")
-        return context.reviewer.resolve(path, choice["all"], dry_run=_is_dry(context)).as_dict()
-    return context.reviewer.resolve(path, choice, dry_run=_is_dry(context)).as_dict()
+        return context.reviewer.in_notes.resolve(path, choice["all"], dry_run=_is_dry(context)).as_dict()
+    return context.reviewer.in_notes.resolve(path, choice, dry_run=_is_dry(context)).as_dict()
 
 
 def _is_dry(context: Context) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from knapper import app
 from knapper.agents.presets import AgentToggles
-from knapper.app import pipelines
+from knapper.app import pipelines, presets
 from knapper.cli import main
 from knapper.config import Client, Model, Settings
 from knapper.errors import NotFound, SetupError
@@ -236,7 +236,7 @@ def test_all_agents_off_in_the_configuration_is_a_setup_error(vault: opened.Open
     off = replace(found, agents=replace(found.agents, task_on=False))
 
     with pytest.raises(SetupError, match="no agent is switched on"):
-        _ = pipelines.configured(off)
+        _ = presets.configured(off)
 
 
 def settings(vault: opened.Opener, server: Server | None = None) -> Settings:

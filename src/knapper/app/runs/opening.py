@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from knapper.agents import models, usage
 from knapper.agents.halves import Whole
@@ -18,12 +18,12 @@ from knapper.agents.run.strategies import Strategies
 from knapper.agents.run.wording import Wording
 from knapper.app import acting, model_choice
 from knapper.app.chats import now
+from knapper.app.closing import Closing
 from knapper.app.scripting import Scripts
 from knapper.codemode import checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from pydantic_ai.models import Model
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRuns:
+class TaskRuns(Closing):
     """Hold the runs of one vault, and open what carries them out."""
 
     runs: Runs
@@ -159,16 +159,6 @@ class TaskRuns:
         self.meter.shut()
         self.store.shut()
 
-    def __enter__(self) -> Self:
-        """Use the runs in a block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close them."""
-        self.close()
-
     def _context(self, run_id: str, roots: Sequence[str], hosts: Sequence[str]) -> Context:
         client = self.store.get(run_id).order.client
 
@@ -193,7 +183,6 @@ def open_runs(hub: Hub, vault: str = "") -> TaskRuns:
     """
     opened = hub.open(vault)
     folder = opened.folder
-    folder.mkdir(parents=True, exist_ok=True)
     own = hub.settings.model
     allowed = usage.Limits(run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents)
     kept = store.open_store(folder)
