@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from playwright.sync_api import Page, expect
 
 from tests.agents.scripted import Call, Model
@@ -188,6 +189,22 @@ def test_conversations_are_begun_renamed_copied_and_deleted(tmp_path: Path, tab:
 
         expect(entries).to_have_count(2)
         expect(entries.filter(has_text="Second")).to_have_count(0)
+
+
+def test_a_conversation_in_which_something_goes_on_elsewhere_is_marked(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, Model([["Yes."]]).open) as site:
+        site.enter(tab)
+        say(tab, "First")
+        answered(tab)
+        entry = tab.locator("#sessions .entry")
+        expect(entry).to_contain_text("1 turn")
+        expect(entry).not_to_contain_text("at work")
+        name = str(entry.get_attribute("data-session"))
+        (place,) = tmp_path.rglob(f"sessions/{name}.lock")
+        with FileLock(place):
+            tab.reload()
+
+            expect(entry).to_contain_text("at work · ")
 
 
 def test_a_question_about_a_note_says_which_note_is_meant(tmp_path: Path, tab: Page) -> None:

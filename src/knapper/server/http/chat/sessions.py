@@ -135,17 +135,20 @@ async def _one(talks: Talks, room: Room, session: Session) -> dict[str, JSONValu
 
 async def _shapes(talks: Talks, room: Room, *found: Session) -> list[dict[str, JSONValue]]:
     folder = room.conversations.folder
-    busy = await talks.work(lambda: {one.id for one in found if locks.is_held(folder, one.id)})
-    return [_shape(talks, room, one, is_busy=one.id in busy) for one in found]
+    shown = [_shape(talks, room, one) for one in found]
+    quiet = [str(row["id"]) for row in shown if not row["busy"]]
+    elsewhere = await talks.work(lambda: {one for one in quiet if locks.is_held(folder, one)})
+    return [{**row, "busy": row["busy"] or row["id"] in elsewhere} for row in shown]
 
 
-def _shape(talks: Talks, room: Room, session: Session, *, is_busy: bool) -> dict[str, JSONValue]:
+def _shape(talks: Talks, room: Room, session: Session) -> dict[str, JSONValue]:
+    """Shape a session with what goes on in it here, as far as that needs no look at the disk."""
     turn, task = turns.running(room, session.id), talks.ongoing.within(session.id)
     shape = session.as_dict()
     going_on: dict[str, JSONValue] = {
         "running": turn and turn.id,
         "task": task and task.about,
-        "busy": is_busy or turn is not None or task is not None,
+        "busy": turn is not None or task is not None,
     }
     return {"id": session.id, "title": shape.pop("name"), **shape, **going_on}
 

@@ -17,6 +17,7 @@ export class Sessions {
     this.does = does;
     this.list = byId("sessions");
     this.limit = PAGE;
+    this.asked = 0;
     byId("new").addEventListener("click", () => {
       conversation.clear();
       this.does.shown();
@@ -25,8 +26,10 @@ export class Sessions {
   }
 
   async load() {
+    const number = ++this.asked;
     try {
       const answer = await this.api.get("/sessions", { limit: this.limit });
+      if (number !== this.asked) return; // a later answer is there, or comes
       this.#draw(answer.results, answer.total);
     } catch (error) {
       if (!error.isOffline) fill(this.list, el("li", { class: "quiet" }, error.message));
