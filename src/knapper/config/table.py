@@ -94,7 +94,7 @@ SETTINGS = (
     *server.SETTINGS,
     Setting(
         name="index.interval_minutes",
-        doc="How often the background service refreshes the index, in minutes.",
+        doc="Taken, and without effect: whatever serves a vault watches it, and takes changes in at once.",
         kind="count",
         default=60,
         env=("INDEX_INTERVAL",),
