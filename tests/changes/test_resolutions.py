@@ -41,11 +41,11 @@ def put(world: World, text: str) -> None:
 
 
 @contextmanager
-def failing(world: World, table: str) -> Generator[None]:
-    """Let nothing be put into a table, as if the process had ended just before."""
+def failing(world: World, table: str, act: str = "INSERT") -> Generator[None]:
+    """Let nothing be put into a table, or taken out of it, as if the process had ended just before."""
     file = world.writer.state.folder / proposals.FILE
     with closing(sqlite3.connect(file, isolation_level=None)) as database:
-        database.execute(f"CREATE TRIGGER fails BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'killed'); END")
+        database.execute(f"CREATE TRIGGER fails BEFORE {act} ON {table} BEGIN SELECT RAISE(ABORT, 'killed'); END")
     with pytest.raises(StorageError):
         yield
     with closing(sqlite3.connect(file, isolation_level=None)) as database:
@@ -75,6 +75,17 @@ def test_a_kill_after_blocks_were_accepted_in_a_note_leaves_that_known(tmp_path:
         assert found.status == "accepted"
         (change,) = found.changes
         assert world.writer.undo(Last()).changes == (change,)
+
+
+def test_a_kill_in_a_rejection_leaves_no_block_of_what_is_rejected(tmp_path: Path) -> None:
+    with desks.world(tmp_path, {"A.md": NOTE}) as world:
+        name = drawn(world)
+        with failing(world, "hunks", "DELETE"):
+            world.reviewer.reject(name, "no", hunks=["1.1"])
+
+        assert (world.text("A.md").count("#ai_edit"), states(world, name)) == (1, ["open", "open"])
+        assert world.reviewer.reject(name, "no").status == "rejected"
+        assert world.text("A.md") == NOTE
 
 
 def test_a_block_that_was_accepted_by_hand_is_no_longer_waited_for(tmp_path: Path) -> None:

@@ -125,11 +125,15 @@ class Reviewer:
         """Reject as `reject` does, while nobody else writes."""
         found = deciding.own(self.writer, proposal_id)
         deciding.follow(self.writer, proposal_id)
-        _ = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
-        _ = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
-        cleared = acceptance.blocks_removed(self.writer.proposals, self.writer.desk.view.root, proposal_id)
+        chosen = self.writer.proposals.rejectable(proposal_id, files=files, hunks=hunks)
+        ending = {f"{file}.{hunk}" for file, numbers in chosen.items() for hunk in numbers}
+        root = self.writer.desk.view.root
+        cleared = acceptance.blocks_removed(self.writer.proposals, root, proposal_id, ending=ending)
         done = Submission(status="applied", proposal_id=proposal_id)
-        return deciding.apply(self.writer, cleared, f"rejected {proposal_id}", found.run) if cleared.files else done
+        if cleared.files:  # first, so that a kill leaves nothing in notes of what is rejected
+            done = deciding.apply(self.writer, cleared, f"rejected {proposal_id}", found.run)
+        _ = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
+        return done
 
     def plan_rejection(
         self, proposal_id: str, *, files: Sequence[str] = (), hunks: Sequence[str] = ()

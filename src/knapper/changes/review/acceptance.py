@@ -66,13 +66,14 @@ def fit(store: Proposals, root: Path, proposal_id: str) -> tuple[Proposal, dict[
     return store.rebase(proposal_id, current), noted
 
 
-def blocks_removed(store: Proposals, root: Path, proposal_id: str) -> Draft:
+def blocks_removed(store: Proposals, root: Path, proposal_id: str, *, ending: Collection[str] = ()) -> Draft:
     """Draft the notes of a proposal without those of its blocks that don't wait any more.
 
     Args:
         store: Where the proposal is; hunks of it were rejected, or it ended.
         root: The vault's folder.
         proposal_id: Which.
+        ending: Ids of hunks that will be rejected once their blocks are gone.
 
     Returns:
         A draft without files where no note holds such a block.
@@ -84,6 +85,7 @@ def blocks_removed(store: Proposals, root: Path, proposal_id: str) -> Draft:
     found, noted = fit(store, root, proposal_id)
     ended = found.status not in {"open", "stale"}
     waiting = {one.id for file in found.files for one in file.hunks if one.state == "open" and not ended}
+    waiting -= set(ending)
     shown = store.drawings.get(proposal_id)
     made: list[FileDraft] = []
     for file in found.files:
