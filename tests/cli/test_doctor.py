@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from knapper.changes.disk import atomic
 from knapper.cli import main
 from knapper.cli.checks import table
+from tests.index import worlds
 
 NAMES = [
     "python",
@@ -49,6 +51,19 @@ def test_a_vault_that_is_indexed_passes_every_check(vault: Path, capsys: pytest.
     assert not list((vault / "..").glob("watch-*"))
 
 
+def test_temp_files_that_a_power_cut_left_are_a_warning(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (vault / "Plans").mkdir()
+    left = vault / "Plans" / atomic.name("0000000000-another", 0)
+    left.write_bytes(b"half a note")
+
+    code, checks = doctor(capsys, "-v", str(vault))
+
+    assert code == 0
+    assert checks["changes"]["state"] == "warn"
+    assert f"'Plans/{left.name}'" in checks["changes"]["text"]
+    assert left.exists()
+
+
 def test_an_index_that_is_not_complete_is_a_warning(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, checks = doctor(capsys, "-v", str(vault))
 
@@ -69,6 +84,24 @@ def test_an_index_that_can_not_be_opened_fails(vault: Path, own_home: Path, caps
     assert code == 1
     assert checks["index"]["state"] == "fail"
     assert str(database) in checks["index"]["text"]
+
+
+def test_an_index_that_is_damaged_is_told_by_every_command(
+    vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(60):
+        (vault / f"{number}.md").write_text(f"{'beta ' * 200}{number}", encoding="utf-8")
+    main.run(["-v", str(vault), "index", "--no-embed"])
+    worlds.damage(next((own_home / "state").rglob("index.db")))
+    capsys.readouterr()
+
+    searched = main.run(["-v", str(vault), "search", "beta"])
+    told = capsys.readouterr().err
+    code, checks = doctor(capsys, "-v", str(vault))
+
+    assert (searched, code) == (6, 1)
+    assert told.startswith("error: a file of the program's state can't be read: ")
+    assert checks["index"]["text"].startswith("it is damaged: ")
 
 
 def test_without_a_vault_the_check_fails_and_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from knapper.cli import settings
-from knapper.cli.checks import indexes, models, places, program, scripts
+from knapper.cli.checks import changes, indexes, models, places, program, scripts
 from knapper.cli.checks.finding import Check, Finding
 from knapper.cli.options import Options
 from knapper.errors import KnapError
@@ -32,5 +32,5 @@ def run(options: Options) -> list[Finding]:
         return [places.failed("config", error)]
     findings = [check(found) for check in CHECKS]
     if all(each.state == "ok" for each in findings if each.name in {"vault", "state"}):
-        findings += filter(None, (indexes.rules(found), indexes.integrity(found)))
+        findings += filter(None, (indexes.rules(found), changes.leftovers(found), indexes.integrity(found)))
     return findings
