@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from knapper.agents.chat import Message
-from knapper.agents.events import Question, Text, ToolCall, ToolResult
+from knapper.agents.events import Event, Question, Text, ToolCall, ToolResult
 from knapper.agents.turns import LIMIT_REACHED, Turn
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
+from knapper.tools.shapes import Answer
 from tests.agents import scripted
 from tests.agents.scripted import Call, Model
 from tests.tools import opened
@@ -255,6 +256,42 @@ def test_a_cancelled_turn_keeps_what_was_said_and_can_go_on(vault: opened.Opener
     assert turn.done().answer == "Once "
     assert scripted.done(events).answer == "And on."
     assert [len(one.parts) for one in model.asked[0]] == [1, 1, 1]
+
+
+def test_a_change_that_goes_on_where_a_turn_is_cancelled_is_waited_for_and_told(vault: opened.Opener) -> None:
+    begun, let = threading.Event(), threading.Event()
+
+    def write_slowly(context: Context, path: str) -> Answer:
+        """Write a note, slowly."""
+        begun.set()
+        assert let.wait(5)
+        _ = (context.view.root / path).write_text("x", encoding="utf-8")
+        return {"success": True, "status": "applied", "change_id": "c1", "path": path}
+
+    async def cancelled(turn: Turn, told: list[Event]) -> None:
+        task = asyncio.create_task(turn.run(told.append))
+        assert await asyncio.to_thread(begun.wait, 5)
+        _ = task.cancel()
+        await asyncio.sleep(0.05)
+        let.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    told: list[Event] = []
+    model = Model([["Then."]])
+    with scripted.agent(vault) as context:
+        chat = scripted.chat(
+            Model([[Call("write_slowly", {"path": "New.md"})]]), [Row(function=write_slowly, effect="write")]
+        )
+        turn = Turn(chat, context, Message(text="write", run="run-1"))
+        asyncio.run(cancelled(turn, told))
+        made = (vault.root / "New.md").exists()
+        _ = scripted.run(scripted.chat(model), context, history=turn.messages)
+
+    assert made
+    assert (turn.done().state, turn.done().changes) == ("cancelled", ["c1"])
+    assert [event.kind for event in told][-1] == "tool_result"
+    assert "c1" in str(scripted.returned(model.asked[0])[0].content)
 
 
 def test_a_turn_that_stopped_at_the_cap_can_go_on(vault: opened.Opener) -> None:

@@ -95,6 +95,7 @@ def test_a_turn_stops_where_its_limit_is(tmp_path: Path) -> None:
 
     assert scripted.done(events).state == "limit"
     assert [getattr(event, "code", "") for event in scripted.of(events, "error")] == ["budget_spent"]
+    assert "Tool call limit" not in scripted.done(events).answer
     assert len(model.asked) < 9
     own.shut()
 

@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, estimate_message_tokens
@@ -62,6 +69,30 @@ def is_stub(part: ToolReturnPart) -> bool:
     """Tell whether a tool's answer was shortened already."""
     metadata: object = part.metadata
     return isinstance(metadata, Mapping) and MARK in metadata
+
+
+def completed(messages: Sequence[ModelMessage], answers: Answers) -> list[ModelMessage]:
+    """Put in what tools answered of which a conversation that was cut short doesn't know; `stubbed` says what it was.
+
+    Args:
+        messages: Of a turn that has ended.
+        answers: What the tools answered, by the calls' ids.
+    """
+    kept = list(messages)
+    place = next((at for at in range(len(kept) - 1, -1, -1) if isinstance(kept[at], ModelResponse)), -1)
+    asked = kept[place] if place >= 0 else None
+    after = kept[place + 1] if place + 1 < len(kept) else None
+    known = {part.tool_call_id for part in after.parts if isinstance(part, ToolReturnPart)} if after else set[str]()
+    calls = asked.tool_calls if isinstance(asked, ModelResponse) else []
+    missing = [
+        ToolReturnPart(tool_name=call.tool_name, content="", tool_call_id=call.tool_call_id)
+        for call in calls
+        if call.tool_call_id in answers and call.tool_call_id not in known
+    ]
+    if missing:
+        parts = [*(after.parts if isinstance(after, ModelRequest) else ()), *missing]
+        kept[place + 1 :] = [ModelRequest(parts=parts)]
+    return kept
 
 
 def closed(messages: Sequence[ModelMessage]) -> list[ModelMessage]:

@@ -1,5 +1,6 @@
 """Offer the table's tools to a model: calls are repaired, checked, run in threads, and answered within limits."""
 
+import asyncio
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -59,7 +60,14 @@ class Workbench:
     """What the person is asked; the turn ends with it."""
     threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_THREADS))
     """The turn's own, so that slow tools of one turn keep no other one waiting."""
+    writing: set["asyncio.Task[str]"] = field(default_factory=set["asyncio.Task[str]"])
+    """Calls that may change something; one that has begun is brought to its end, even where the turn is cancelled."""
     _last: str = ""
+
+    async def settle(self) -> None:
+        """Wait until no call changes anything any more."""
+        if self.writing:
+            _ = await asyncio.wait(self.writing)
 
     def repeats(self, name: str, arguments: Mapping[str, JSONValue]) -> bool:
         """Tell whether a call is the one before it once more."""
@@ -102,23 +110,18 @@ class TableTools(AbstractToolset[Workbench]):
         del tool
         bench, call_id = ctx.deps, ctx.tool_call_id or ""
         arguments = cast("repair.Arguments", tool_args)
-        repeated = bench.repeats(name, arguments)
-        began = time.monotonic()
-        if repeated:
+        if bench.repeats(name, arguments):
             return _tell(bench, call_id, name, {"success": False, "error": _REPEATED, "code": "repeated_call"})
         if name == GET_CONTINUATION:
             return _continue(bench, call_id, arguments)
         if name == ASK_USER:
             return _ask(bench, call_id, arguments)
         row = bench.rows[name]
-        answer = await anyio.to_thread.run_sync(
-            _answer, row, bench.context, arguments, abandon_on_cancel=row.effect == "read", limiter=bench.threads
-        )
-        bench.used.append(_used(name, answer, time.monotonic() - began))
-        await anyio.to_thread.run_sync(_note_writes, bench, answer, limiter=bench.threads)
-        if name == FIND_TOOL:
-            bench.listed |= _found(answer) & bench.rows.keys()
-        return _tell(bench, call_id, name, answer)
+        if row.effect == "read":
+            return await _carried_out(bench, call_id, row, arguments)
+        task = asyncio.create_task(_carried_out(bench, call_id, row, arguments))
+        bench.writing.add(task)
+        return await asyncio.shield(task)
 
     def _tool(self, definition: ToolDefinition) -> ToolsetTool[Workbench]:
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=_RETRIES, args_validator=_Repair(definition))
@@ -149,6 +152,18 @@ def _definitions(rows: Mapping[str, Row], *, brief: bool = False) -> list[ToolDe
         for name, row in rows.items()
     ]
     return [*table, *DEFINITIONS]
+
+
+async def _carried_out(bench: Workbench, call_id: str, row: Row, arguments: repair.Arguments) -> str:
+    began = time.monotonic()
+    answer = await anyio.to_thread.run_sync(
+        _answer, row, bench.context, arguments, abandon_on_cancel=True, limiter=bench.threads
+    )
+    bench.used.append(_used(row.name, answer, time.monotonic() - began))
+    await anyio.to_thread.run_sync(_note_writes, bench, answer, limiter=bench.threads)
+    if row.name == FIND_TOOL:
+        bench.listed |= _found(answer) & bench.rows.keys()
+    return _tell(bench, call_id, row.name, answer)
 
 
 def _answer(row: Row, context: Context, arguments: repair.Arguments) -> dict[str, JSONValue]:

@@ -53,6 +53,7 @@ class Turn:
         self._run: AgentRun[Workbench, str] | None = None
         self._said: list[str] = []
         self._rounds = 0
+        self._is_capped = False
         self._tell: Tell = _nobody
         self._answer: Checked | None = None
         self._notes: tuple[str, ...] = ()
@@ -74,6 +75,8 @@ class Turn:
                 await self._settle()
         except asyncio.CancelledError:
             self.state = "cancelled"
+            await self._bench.settle()
+            self._tell_told()
             raise
         except failures.CAUGHT as error:
             self._fail(failures.of(error, self._chat.name), limit=isinstance(error, UsageLimitExceeded))
@@ -107,7 +110,8 @@ class Turn:
         made = list(self._run.new_messages()) if self._run else []
         if not made:
             made = [ModelRequest(parts=[UserPromptPart(content=self._message.text)])]
-        kept = compaction.answered(compaction.closed(made), self._text())
+        told = compaction.completed(made, self._bench.answers)
+        kept = compaction.answered(compaction.closed(told), self._text())
         return compaction.stubbed(kept, self._bench.answers)
 
     def done(self) -> Done:
@@ -164,7 +168,7 @@ class Turn:
         """Answer the model's calls; tells whether the turn ends here."""
         halves.mend(node.model_response)
         if self._is_over(node):
-            self.state = "limit"
+            self.state, self._is_capped = "limit", True
             return True
         async with node.stream(run.ctx) as stream:
             async for event in stream:
@@ -179,13 +183,16 @@ class Turn:
         return self._bench.question is not None
 
     def _tell_result(self, event: FunctionToolResultEvent) -> None:
-        for told in self._bench.told:
-            self._tell(told)
-        self._bench.told.clear()
+        self._tell_told()
         part = event.part
         if part.tool_call_id not in self._bench.answers and part.outcome == "retried":
             error = f"there is no tool '{part.tool_name}'"
             self._tell(ToolResult(id=part.tool_call_id, name=part.tool_name, success=False, summary=error))
+
+    def _tell_told(self) -> None:
+        for told in self._bench.told:
+            self._tell(told)
+        self._bench.told.clear()
 
     def _is_over(self, node: CallToolsNode[Workbench, str]) -> bool:
         """Count a round of calls, and tell whether it is one too many; some tools don't count."""
@@ -216,7 +223,7 @@ class Turn:
         if self.state == "asked" and self._bench.question and not said:
             said = self._bench.question.question
         said = halves.joined(said)
-        return said + LIMIT_REACHED if self.state == "limit" else said
+        return said + LIMIT_REACHED if self._is_capped else said
 
     def _fail(self, error: KnapError, *, limit: bool) -> None:
         self.state = "limit" if limit else "failed"
