@@ -42,6 +42,8 @@ SCHEMA: dict[str, JSONValue] = {
         ('<|tool_call|>{"path": "a.md"}<|end|>', {"path": "a.md"}),
         ('{"path": "a.md<|im_end|>"}', {"path": "a.md"}),
         ('{"path": "a.md</s>"}', {"path": "a.md"}),
+        ('{"path": "a.md", "folder": "<s>gone</s>"}', {"path": "a.md", "folder": "<s>gone</s>"}),
+        ('{"path": "a.md", "folder": "a<S>b</S> c</s>"}', {"path": "a.md", "folder": "a<S>b</S> c</s>"}),
         ('{"arguments": {"path": "a.md"}}', {"path": "a.md"}),
         ('{"arguments": "{\\"path\\": \\"a.md\\"}"}', {"path": "a.md"}),
         ('[{"path": "a.md"}]', {"path": "a.md"}),

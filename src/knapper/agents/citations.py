@@ -171,7 +171,7 @@ def _cited(data: bytes, link: Link, before: str) -> Cited:
         headings=link.headings,
         block=link.block,
         first=numbers[0] if numbers else 0,
-        last=numbers[-1] if numbers else 0,
+        last=max(numbers[-1], 1) if numbers else 0,
         quotes=_quotes(before),
         shown=name.rpartition("/")[2].removesuffix(".md"),
     )

@@ -72,6 +72,8 @@ def find(context: Context, place: Place) -> Passage:
     section = _section(note, place.headings) if place.headings else None
     count = len(note.outline.line_starts)
     first, last = place.first, max(place.first, place.last)
+    if last and not first:
+        raise NotFound(f"{note.path} has no line 0", hint="lines are counted from 1", code="no_such_line")
     if place.block:
         named = next((one for one in note.outline.block_ids if one.name == place.block), None)
         if named is None:

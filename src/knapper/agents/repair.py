@@ -87,8 +87,8 @@ def _literal(text: str) -> object:
 
 
 def _bare(text: str) -> str:
-    """Take a model's control tokens off the ends of a text."""
-    return _CONTROL.sub("", text)
+    """Take a model's control tokens off the ends of a text; ``<s>gone</s>`` is HTML, and stays."""
+    return text if "<s>" in text.casefold() and text.rstrip().endswith("</s>") else _CONTROL.sub("", text)
 
 
 def _unwrapped(given: Arguments, known: Mapping[str, JSONValue]) -> Arguments:

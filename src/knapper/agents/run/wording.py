@@ -100,7 +100,7 @@ def joining(node: Node, children: Sequence[Node], strategy: Strategy, mark: str,
     parts.extend(_part(one, mark, each) for one in answered)
     missing = [f"- {one.name}: {one.reason}" for one in children if one.state not in ANSWERED]
     if missing:
-        parts.append("Parts that are missing:\n\n" + "\n".join(missing))
+        parts.append("Parts that are missing:\n\n" + untrusted.plain("\n".join(missing)))
     return "\n\n".join(parts)
 
 
