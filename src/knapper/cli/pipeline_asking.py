@@ -136,6 +136,9 @@ def _answered(runner: asyncio.Runner, opened: Pipelines, asked: Asked, screen: S
 
 def _request(opened: Pipelines, asked: Asked) -> Request:
     switches = asked.switches
+    sight = opened.context("").view
+    for path in filter(None, (asked.note, *switches["add"])):
+        _ = sight.path(path)  # so that a note that isn't there is told before anything is kept
     usual, choice = opened.usual(switches["preset"]), _choice(switches)
     chosen = choice.applied(usual)
     if choice.switches:

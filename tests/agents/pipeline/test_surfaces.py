@@ -69,6 +69,22 @@ def test_without_a_note_the_scout_switches_itself_on(vault: opened.Opener, capsy
     assert vault.root.is_dir()
 
 
+@pytest.mark.parametrize("option", ["--note", "--add"])
+def test_a_note_that_is_not_there_is_told_before_anything_is_asked_or_kept(
+    vault: opened.Opener, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    with protocol.serving() as server:
+        code = ask(server, "colour?", option, "Nope.md", "--scout", "--no-task", "--json")
+        asked = server.asked
+
+    assert code == 2
+    assert "Nope.md" in json.loads(capsys.readouterr().out)["error"]
+    assert asked == []
+    main.run(["sessions", "--json"])
+    assert json.loads(capsys.readouterr().out)["results"] == []
+    assert vault.root.is_dir()
+
+
 def test_edits_wait_and_the_switches_hold(vault: opened.Opener, capsys: pytest.CaptureFixture[str]) -> None:
     with protocol.serving(EDIT) as server:
         code = ask(server, "paint", "--note", "Garden.md", "--json")
