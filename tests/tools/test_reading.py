@@ -52,6 +52,24 @@ def test_numbered_lines_without_their_numbers_are_the_text(text: str, first: int
     assert bare == text
 
 
+@pytest.mark.parametrize("offset", range(7))
+def test_a_stretch_that_begins_within_a_line_ending_has_the_numbers_of_the_file(tmp_path: Path, offset: int) -> None:
+    vault = opened.vault(tmp_path, {"a.md": "ab\r\ncd\r\nef\r\n"})
+    with vault.open() as context:
+        page = reading.read_file(context, "a.md", offset, line_numbers=True)
+
+    assert (page["start_line"], page["end_line"]) == (1 + (offset > 3), 3)
+    assert str(page["content"]).endswith("3: ef\r\n")
+
+
+def test_a_part_of_a_section_that_begins_within_a_line_ending_has_the_numbers_of_the_file(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"a.md": "# A\r\n\r\ntext\r\n"})
+    with vault.open() as context:
+        part = reading.read_file(context, "a.md", heading="# A[4:]", line_numbers=True)
+
+    assert part["content"] == "1: \n2: \r\n3: text\r\n"
+
+
 def test_lines_are_numbered_as_in_the_file(vault: Opener) -> None:
     with vault.open() as context:
         page = reading.read_file(context, "Note.md", 15, 8, line_numbers=True)

@@ -83,7 +83,7 @@ def read_file(
     note = read(context, path)
     is_foreign = foreign.heard(context, note)  # even the error about a heading tells headings
     whole, line = _section(note, heading) if heading else (notes.text(note.raw), 1)
-    line += len(_ENDING.findall(whole, 0, offset))
+    line += _breaks(whole, offset)
     part = _Part(text=whole[offset : offset + length], offset=offset, total=len(whole), line=line)
     answer = _answer(note, part, line_numbers=more.get("line_numbers", False), is_foreign=is_foreign)
     if more.get("expand_embeds", False):
@@ -185,7 +185,12 @@ def _section(note: Note, heading: str) -> tuple[str, int]:
     if sliced is None:
         return text, found.line
     start, stop, _ = slice(_number(sliced["start"]), _number(sliced["stop"])).indices(len(text))
-    return text[start:stop], found.line + len(_ENDING.findall(text, 0, start))
+    return text[start:stop], found.line + _breaks(text, start)
+
+
+def _breaks(text: str, at: int) -> int:
+    """Count the line endings before a place; one that the place cuts in two isn't over yet."""
+    return len(_ENDING.findall(text, 0, at)) - (text[max(at - 1, 0) : at + 1] == "\r\n")
 
 
 def _number(digits: str) -> int | None:
