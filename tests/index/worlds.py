@@ -55,3 +55,10 @@ def engine(root: Path, state: Path, embedder: Embedder | None = None) -> Engine:
     """Open an index of *root* in *state*."""
     root.mkdir(parents=True, exist_ok=True)
     return Engine(state, View.open(root, Policy(client="owner")), open_embedder=lambda: embedder)
+
+
+def damage(database: Path) -> None:
+    """Overwrite the second half of a database; the first holds what is read when it is opened."""
+    raw = database.read_bytes()
+    half = len(raw) // 2
+    database.write_bytes(raw[:half] + b"\xa5" * half)

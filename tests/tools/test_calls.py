@@ -1,4 +1,5 @@
 import contextlib
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, cast
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from typing_extensions import TypedDict, Unpack
 
 from knapper.app import tables
-from knapper.errors import BadInput, NotFound
+from knapper.errors import BadInput, NotFound, StorageError
 from knapper.tools import calls, schema
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
@@ -119,6 +120,25 @@ def test_an_argument_that_cant_be_used_is_named(context: Context, arguments: dic
 def test_half_a_character_is_refused(context: Context, given: dict[str, object]) -> None:
     with pytest.raises(BadInput, match="Unicode"):
         calls.call(ECHO, context, given)
+
+
+def test_a_damaged_database_is_an_error_of_ours(context: Context, tmp_path: Path) -> None:
+    (tmp_path / "bad.db").write_bytes(b"no database" * 200)
+
+    def read(_: Context) -> Annotated[Answer, Made]:
+        """Read it."""
+        with contextlib.closing(sqlite3.connect(tmp_path / "bad.db")) as connection:
+            return {"success": bool(connection.execute("SELECT * FROM a").fetchall())}
+
+    def ask(_: Context) -> Annotated[Answer, Made]:
+        """Ask wrongly."""
+        with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+            return {"success": bool(connection.execute("SELECT * FROM a").fetchall())}
+
+    with pytest.raises(StorageError, match="is not a database"):
+        calls.call(Row(function=read), context, {})
+    with pytest.raises(sqlite3.OperationalError):
+        calls.call(Row(function=ask), context, {})
 
 
 def test_a_number_as_text_is_taken_for_a_number(context: Context) -> None:

@@ -37,6 +37,13 @@ def _print(error: KnapError, *, as_json: bool) -> None:
         click.echo(f"hint: {error.hint}", err=True)
 
 
+def of(error: KnapError | click.ClickException | OSError) -> KnapError:
+    """Give the error of ours that one of ours, the parser's or the system's stands for."""
+    if isinstance(error, KnapError):
+        return error
+    return of_usage(error) if isinstance(error, click.ClickException) else of_system(error)
+
+
 def of_usage(error: click.ClickException) -> KnapError:
     """Turn the parser's error into one of ours."""
     ctx = error.ctx if isinstance(error, click.UsageError) else None
@@ -54,6 +61,16 @@ def of_system(error: OSError) -> KnapError:
     """Turn an error of the system that nobody foresaw into one of ours."""
     where = f"{error.filename}: " if error.filename else ""
     return StorageError(f"{where}{error.strerror or error}", hint="`knap doctor` checks folders, permissions and space")
+
+
+def of_database(error: Exception) -> KnapError:
+    """Turn a damaged or unreadable database's error into one of ours; what is no file's fault is raised again."""
+    from knapper.index import database  # noqa: PLC0415 - 30 ms that only such an error should cost
+
+    found = database.failure(error)
+    if found is None:
+        raise error
+    return found
 
 
 def interrupted(*, as_json: bool) -> ExitCode:

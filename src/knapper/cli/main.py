@@ -128,17 +128,15 @@ def run(args: Sequence[str]) -> int:
     said = Options()
     try:
         return _run(args, said)
-    except KnapError as error:
-        return failure.report(error, as_json=_wants_json(said, args))
-    except click.ClickException as error:
-        return failure.report(failure.of_usage(error), as_json=_wants_json(said, args))
     except (KeyboardInterrupt, click.Abort):
         return failure.interrupted(as_json=_wants_json(said, args))
     except BrokenPipeError:  # who read the output has enough
         failure.leave_streams()
         return ExitCode.OK
-    except OSError as error:
-        return failure.report(failure.of_system(error), as_json=_wants_json(said, args))
+    except (KnapError, click.ClickException, OSError) as error:
+        return failure.report(failure.of(error), as_json=_wants_json(said, args))
+    except _database_error() as error:
+        return failure.report(failure.of_database(error), as_json=_wants_json(said, args))
 
 
 def main() -> NoReturn:
@@ -154,6 +152,12 @@ def _run(args: Sequence[str], said: Options) -> int:
         code = end.exit_code
     sys.stdout.flush()
     return code if isinstance(code, int) else 0
+
+
+def _database_error() -> type[Exception]:
+    import sqlite3  # noqa: PLC0415 - 20 ms that only an error should cost: an except clause is read only then
+
+    return sqlite3.DatabaseError
 
 
 def _wants_json(said: Options, args: Sequence[str]) -> bool:

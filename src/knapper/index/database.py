@@ -14,6 +14,16 @@ from knapper.index import schema
 
 BUSY_MS = 30_000
 """How long a connection waits for another process's transaction before it gives up."""
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_OF_DISK = _DAMAGED | {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
 
 
 class Database:
@@ -94,10 +104,19 @@ class Database:
                 ) from error
 
     def rebuild(self) -> None:
-        """Begin anew with empty tables; readers see the old ones until all is ready."""
-        with self.transaction() as connection:
-            _drop_all(connection)
-            _create(connection)
+        """Begin anew with empty tables; readers see the old ones until all is ready, unless the file is damaged.
+
+        Raises:
+            StorageError: The disk is full, or the file can't be written.
+        """
+        try:
+            with self.transaction() as connection:
+                _drop_all(connection)
+                _create(connection)
+        except StorageError as error:
+            if _code(error.__cause__) in _OF_DISK - _DAMAGED:
+                raise
+            self._replace()  # damage has many faces: "vtable constructor failed" is one
 
     def size_bytes(self) -> int:
         """Give the size on disk, the log of recent writes included."""
@@ -149,10 +168,14 @@ class Database:
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError:
-            self.close()
-            for suffix in ("", "-wal", "-shm"):
-                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
-            self._prepare()
+            self._replace()
+
+    def _replace(self) -> None:
+        """Put an empty index in the file's place."""
+        self.close()
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+        self._prepare()
 
     def _prepare(self) -> None:
         connection = self.reader()
@@ -168,6 +191,21 @@ class Database:
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+
+
+def failure(error: Exception) -> StorageError | None:
+    """Say what is wrong with a file of the program's state; None where the error is no file's fault."""
+    if _code(error) not in _OF_DISK:
+        return None
+    return StorageError(
+        f"a file of the program's state can't be read: {error}",
+        hint="`knap doctor` tells whether it is the index, which comes back with `knap index --full`",
+    )
+
+
+def _code(error: BaseException | None) -> int:
+    """Give SQLite's own number of an error, without what it adds to say more; 0 where it has none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _version(connection: sqlite3.Connection) -> int:

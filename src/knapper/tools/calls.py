@@ -1,6 +1,7 @@
 """Call tools by name, with arguments as programs and models send them."""
 
 import json
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, cast
@@ -8,6 +9,7 @@ from typing import Final, cast
 from pydantic import ValidationError
 
 from knapper.errors import BadInput, KnapError
+from knapper.index import database
 from knapper.tools import schema
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
@@ -46,6 +48,7 @@ def call(row: Row, context: Context, arguments: Mapping[str, object]) -> Answer:
 
     Raises:
         BadInput: An argument is missing, unknown or of another type.
+        StorageError: A file of the program's state is damaged, or can't be read.
         KnapError: As the tool says.
     """
     given = check(row, arguments)
@@ -54,7 +57,13 @@ def call(row: Row, context: Context, arguments: Mapping[str, object]) -> Answer:
         from knapper.changes.writer import Asked  # noqa: PLC0415 - reading needn't pay for it
 
         context = replace(context, asked=replace(context.asked or Asked(), **asked))
-    return row.function(context, **given)
+    try:
+        return row.function(context, **given)
+    except sqlite3.DatabaseError as error:
+        found = database.failure(error)
+        if found is None:
+            raise
+        raise found from error
 
 
 def answer(row: Row, context: Context, arguments: Mapping[str, object]) -> Answer:

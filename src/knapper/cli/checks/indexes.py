@@ -1,6 +1,7 @@
 """Check the vault's index, and that changes of notes are seen."""
 
 import contextlib
+import sqlite3
 import tempfile
 import threading
 import time
@@ -24,14 +25,14 @@ def integrity(settings: Settings) -> Finding:
     try:
         with app.open_vault(settings) as context:
             rows = context.index.store.database.reader().execute("PRAGMA quick_check(1)").fetchall()
+            said = " ".join(str(rows[0][0]).split())
+            if said != "ok":
+                return _damaged(said)
             status = context.index.status(context.restrict(Filter()))
     except KnapError as error:
         return failed("index", error)
-    said = str(rows[0][0])
-    if said != "ok":
-        return Finding(
-            name="index", state="fail", text=f"it is damaged: {said}", hint="build it anew: `knap index --full`"
-        )
+    except sqlite3.DatabaseError as error:
+        return _damaged(str(error))
     if not status.complete:
         return Finding(name="index", state="warn", text="it isn't complete yet", hint="run `knap index`")
     text = f"{count(status.notes, 'note')}, {count(status.chunks, 'chunk')}"
@@ -39,6 +40,10 @@ def integrity(settings: Settings) -> Finding:
         hint = "run `knap index`"
         return Finding(name="index", state="warn", text=f"{text}, {status.pending} waiting for embedding", hint=hint)
     return Finding(name="index", state="ok", text=text)
+
+
+def _damaged(why: str) -> Finding:
+    return Finding(name="index", state="fail", text=f"it is damaged: {why}", hint="build it anew: `knap index --full`")
 
 
 def rules(settings: Settings) -> Finding | None:
