@@ -278,6 +278,27 @@ def test_models_says_what_to_do_where_none_is_set(
     assert vault.is_dir()
 
 
+def test_doctor_asks_the_server_that_embeds(
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> dict[str, str]:
+        _ = main.run(["doctor", "--json"])
+        checks = json.loads(capsys.readouterr().out)["checks"]
+        return next(check for check in checks if check["name"] == "embedder")
+
+    monkeypatch.setenv("KNAP_EMBEDDINGS", "endpoint")
+    unset = found()
+    monkeypatch.setenv("KNAP_EMBEDDINGS_MODEL", "nomic")
+    with protocol.serving(Reply()) as server:
+        monkeypatch.setenv("KNAP_EMBEDDINGS_BASE_URL", server.base_url)
+        here = found()
+    gone = found()
+
+    assert (unset["state"], here["state"], gone["state"]) == ("fail", "ok", "warn")
+    assert "can't be reached" in gone["text"]
+    assert vault.is_dir()
+
+
 def test_doctor_asks_the_models_server(
     vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

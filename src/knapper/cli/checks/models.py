@@ -1,7 +1,9 @@
-"""Check that the language model answers, by the cheapest question: which models there are."""
+"""Check that language model and embedder answer, by the cheapest question: which models there are."""
 
 from knapper.agents import reach
+from knapper.agents.names import ModelName
 from knapper.app import model_choice
+from knapper.cli.checks import program
 from knapper.cli.checks.finding import Finding
 from knapper.cli.checks.places import failed
 from knapper.config import Settings
@@ -27,3 +29,19 @@ def language_model(settings: Settings) -> Finding:
         return Finding(name="model", state="ok", text=f"{wanted}: {found.text}")
     hint = _HINTS.get(found.state, "start its server, or check its address; `knap models` shows all")
     return Finding(name="model", state="warn", text=f"{wanted}: {found.text}", hint=hint)
+
+
+def embedder(settings: Settings) -> Finding:
+    """Check what embeds: the built-in files, or the server of an endpoint, which needn't say which models it has."""
+    wanted = settings.embeddings
+    if wanted.kind != "endpoint":
+        return program.model_files(settings)
+    if not wanted.base_url or not wanted.model:
+        hint = "set both below [embeddings], or embeddings.kind to static"
+        return Finding(name="embedder", state="fail", text="base_url or model of the endpoint isn't set", hint=hint)
+    name = ModelName(provider="compatible", name="*", base_url=wanted.base_url)
+    found = reach.ask(name, wanted.api_key)
+    if found.state in {"unreachable", "refused"}:
+        hint = "start its server, or check address and key below [embeddings]; until then search goes by words"
+        return Finding(name="embedder", state="warn", text=found.text, hint=hint)
+    return Finding(name="embedder", state="ok", text=f"{wanted.model}@{wanted.base_url}: its server answers")

@@ -11,7 +11,7 @@ from knapper.errors import KnapError
 CHECKS: Final[tuple[Check, ...]] = (
     program.python,
     program.sqlite,
-    program.model_files,
+    models.embedder,
     program.onnx,
     places.configuration,
     places.vault,
