@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from knapper.cli import main
+from knapper.cli.commands import watch
 from knapper.cli.render import amounts
 from knapper.cli.render.bar import Bar
 from knapper.cli.render.phases import Lines
+from knapper.errors import ConflictError
+from knapper.index.embed import EmbedderAway
 
 
 @pytest.fixture
@@ -152,6 +155,19 @@ def test_watch_tells_what_it_took_in(vault: Path, capsys: pytest.CaptureFixture[
     assert re.fullmatch(r"\d\d:\d\d:\d\d  took in [23], removed 0", lines[0])
     assert re.fullmatch(r"\d\d:\d\d:\d\d  took in 1, removed 0", lines[1])
     assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_watching_goes_on_when_the_embedding_server_is_back() -> None:
+    stop, told, tries = threading.Event(), list[str](), iter([EmbedderAway("it is away"), ConflictError("it is busy")])
+
+    def work() -> None:
+        for error in tries:
+            raise error
+        stop.set()
+
+    watch.again(work, stop, told.append, pause_s=0)
+
+    assert told == ["it is away", "it is busy"]
 
 
 def test_lines_of_progress_come_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,9 +4,10 @@ import datetime as dt
 import json
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 import click
 
@@ -14,8 +15,12 @@ from knapper.cli import options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import progress
+from knapper.errors import ConflictError
 from knapper.index import watch
+from knapper.index.embed import EmbedderAway
 from knapper.index.refresh import Outcome
+
+_PAUSE_S: Final = 30.0
 
 
 @click.command(
@@ -40,9 +45,32 @@ def command(said: Options) -> ExitCode:
         _tell(said, before)
         output.note(said, f"watching {context.view.root}; Ctrl-C ends it")
         with _signals_that_end() as stop:
-            watch.follow(context.index, stop, lambda outcome: _tell_news(said, outcome))
+            again(
+                lambda: watch.follow(context.index, stop, lambda outcome: _tell_news(said, outcome)),
+                stop,
+                lambda why: output.note(said, f"note: {output.plain(why)}; trying again in {_PAUSE_S:g} s"),
+            )
     output.note(said, "stopped")
     return ExitCode.OK
+
+
+def again(
+    work: Callable[[], None], stop: threading.Event, tell: Callable[[str], None], *, pause_s: float = _PAUSE_S
+) -> None:
+    """Work until *stop* is set, again where an embedding server or another process is in the way for now.
+
+    Args:
+        work: Begins with what was missed.
+        stop: Ends the work, and the pauses.
+        tell: Hears why it has to be begun again.
+        pause_s: Before that.
+    """
+    while not stop.is_set():
+        try:
+            work()
+        except (EmbedderAway, ConflictError) as error:
+            tell(error.message)
+            _ = stop.wait(pause_s)
 
 
 @contextmanager
