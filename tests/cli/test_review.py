@@ -5,6 +5,7 @@ import io
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 
 from knapper.changes.writer import Asked
 from knapper.cli import decisions, main, review
-from knapper.cli.render import diffs
+from knapper.cli.render import diffs, outcomes
+from knapper.cli.render import waiting as waits
 from knapper.cli.review import Decisions, Terminal
 from knapper.tools import files, moves, proposals
 from tests.cli import terminals
@@ -156,6 +158,22 @@ def test_what_a_terminal_would_obey_is_taken_out() -> None:
     assert "\x1b[2J" not in shown
     assert "\x1b]0" not in shown
     assert "\u202e" not in shown
+
+
+def test_no_name_and_no_reason_looks_like_lines_of_the_program(vault: Opener) -> None:
+    forged = "nothing to see\n\n1  edit  Harmless.md\n1.1  line 1"
+    (vault.root / "A\nchange 1 is taken back.md").write_text("a\n", encoding="utf-8")
+    with vault.open("mcp") as context:
+        asked = replace(context, asked=Asked(reason=forged, propose=True))
+        name = str(files.edit_file(asked, "A\nchange 1 is taken back.md", "a", "b")["proposal_id"])
+    with vault.open() as context:
+        shown = waits.proposal(proposals.show_proposal(context, name))
+        listed = waits.listing(proposals.list_proposals(context))
+        done = outcomes.text(files.edit_file(context, "A\nchange 1 is taken back.md", "a", "c"))
+
+    begins = [row.strip() for text in (shown, listed, done) for row in text.split("\n")]
+    assert not [row for row in begins if row.startswith(("1  edit  Harmless", "1.1  line 1 ", "change 1 "))]
+    assert "nothing to see  1  edit  Harmless.md" in shown
 
 
 pytestmark_terminal = pytest.mark.skipif(sys.platform == "win32", reason="terminals are another thing there")

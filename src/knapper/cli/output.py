@@ -101,3 +101,8 @@ def is_terminal() -> bool:
 def plain(text: str) -> str:
     """Take out what a terminal would obey: a note's text is only to be shown."""
     return _CONTROL.sub("\ufffd", text)
+
+
+def line(text: str) -> str:
+    """Show a name or a sentence as one line, so that nothing in it looks like a line of ours."""
+    return re.sub(r"[\n\t]", " ", plain(text))

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from knapper.cli.output import plain
+from knapper.cli.output import line
 from knapper.cli.render import outcomes
 from knapper.cli.render.amounts import count
 from knapper.cli.render.outcomes import Row
@@ -20,7 +20,7 @@ def tags(answer: Row) -> str:
     found = outcomes.rows(answer, "results")
     width = max((len(str(row["notes"])) for row in found), default=0)
     return more(
-        [f"{row['notes']:>{width}}  {click.style(plain('#' + str(row['tag'])), fg='green')}" for row in found], answer
+        [f"{row['notes']:>{width}}  {click.style(line('#' + str(row['tag'])), fg='green')}" for row in found], answer
     )
 
 
@@ -42,7 +42,7 @@ def broken(answer: Row) -> str:
 
 def paths(answer: Row) -> str:
     """Give each path a line."""
-    return more([plain(path) for path in outcomes.names(answer, "results")], answer)
+    return more([line(path) for path in outcomes.names(answer, "results")], answer)
 
 
 def changes(answer: Row) -> str:
@@ -67,14 +67,14 @@ def _number(answer: Row, name: str) -> int:
 
 
 def _place(row: Row) -> str:
-    return f"{click.style(plain(str(row['path'])), fg='green')}:{row['line']}"
+    return f"{click.style(line(str(row['path'])), fg='green')}:{row['line']}"
 
 
 def _written(row: Row) -> str:
     """Write a link short: target, heading or block."""
     fragment = "".join(f"#{heading}" for heading in outcomes.names(row, "headings"))
     fragment += f"#^{row['block']}" if row.get("block") else ""
-    target = plain(f"{row['target']}{fragment}")
+    target = line(f"{row['target']}{fragment}")
     match row["kind"]:
         case "embed":
             return f"![[{target}]]"
@@ -91,7 +91,7 @@ def _end(row: Row) -> str:
         return click.style("nothing", fg="red")
     fits = outcomes.names(row, "also_fits")
     also = f" (also fits {count(len(fits), 'other file')})" if fits else ""
-    return plain(str(row["leads_to"])) + also
+    return line(str(row["leads_to"])) + also
 
 
 def _change(row: Mapping[str, object]) -> str:
@@ -106,5 +106,5 @@ def _change(row: Mapping[str, object]) -> str:
         lines.append(f"    and {count(len(files) - _FILES, 'more file')}")
     if row.get("hidden_files"):
         lines.append(f"    and {row['hidden_files']} that aren't shown")
-    why = [f"    {plain(str(row['reason']))}"] if row.get("reason") and not undoes else []
+    why = [f"    {line(str(row['reason']))}"] if row.get("reason") and not undoes else []
     return "\n".join([head, *why, *lines])

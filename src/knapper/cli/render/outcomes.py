@@ -5,7 +5,7 @@ from typing import Final, cast
 
 import click
 
-from knapper.cli.output import plain
+from knapper.cli.output import line, plain
 from knapper.cli.render import diffs
 from knapper.cli.render.amounts import count
 
@@ -47,7 +47,7 @@ def undone(answer: Row) -> str:
 
 def _left(answer: Row) -> Iterator[str]:
     """Tell each file that stays, once, however many changes would have touched it."""
-    left = (f"left     {plain(str(row['path']))}: {plain(str(row['problem']))}" for row in rows(answer, "left"))
+    left = (f"left     {line(str(row['path']))}: {line(str(row['problem']))}" for row in rows(answer, "left"))
     yield from dict.fromkeys(left)
 
 
@@ -61,7 +61,7 @@ def failure(row: Row) -> str:
 def file(row: Row) -> str:
     """Give a file a line: ``moved  A.md -> B/A.md``."""
     target = f" -> {row['target']}" if row.get("target") else ""
-    return f"{row['action']:<8} {plain(str(row['path']))}{plain(target)}"
+    return f"{row['action']:<8} {line(str(row['path']))}{line(target)}"
 
 
 def _applied(answer: Row) -> Iterator[str]:
@@ -79,7 +79,7 @@ def _proposed(answer: Row) -> Iterator[str]:
     yield from _links(answer)
     name = answer["proposal_id"]
     why = f": {answer['reason']}" if answer.get("reason") else ""
-    yield f"nothing is changed yet; proposal {name} waits{plain(str(why))}"
+    yield f"nothing is changed yet; proposal {name} waits{line(str(why))}"
     yield f"`knap edits review {name}` shows it and takes your word; so does --yes"
 
 
@@ -88,7 +88,7 @@ def _planned(answer: Row) -> Iterator[str]:
     yield from _files(answer)
     yield from _links(answer)
     why = f"; it would wait as a proposal: {answer['reason']}" if answer.get("reason") else ""
-    yield f"nothing was changed: this is a dry run{plain(str(why))}"
+    yield f"nothing was changed: this is a dry run{line(str(why))}"
 
 
 def _files(answer: Row) -> Iterator[str]:
@@ -105,10 +105,8 @@ def _links(answer: Row) -> Iterator[str]:
     if found:
         yield f"{count(len(found), 'link')} rewritten:"
     for row in found[:_LINKS]:
-        old, new = (
-            click.style(plain(str(row[side])), fg=colour) for side, colour in (("old", "red"), ("new", "green"))
-        )
-        yield f"  {plain(str(row['path']))}:{row['line']}  {old} -> {new}"
+        old, new = (click.style(line(str(row[side])), fg=colour) for side, colour in (("old", "red"), ("new", "green")))
+        yield f"  {line(str(row['path']))}:{row['line']}  {old} -> {new}"
     if len(found) > _LINKS:
         yield f"  and {len(found) - _LINKS} more: --json lists all"
 

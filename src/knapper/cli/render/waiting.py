@@ -5,7 +5,7 @@ from typing import cast
 
 import click
 
-from knapper.cli.output import plain
+from knapper.cli.output import line
 from knapper.cli.render import diffs, listings, outcomes
 from knapper.cli.render.amounts import count
 from knapper.cli.render.outcomes import Row
@@ -21,19 +21,19 @@ def _summary(row: Row) -> Iterator[str]:
     head = f"{click.style(str(row['id']), fg='yellow')}  {listings.moment(str(row['created']))}  {row['client']}"
     states = ", ".join(f"{number} {state}" for state, number in cast("Mapping[str, int]", row["items"]).items())
     yield f"{head}  {str(row['status']).replace('_', ' ')} ({states})"
-    yield f"    {plain(str(row['path']))}{more}"
+    yield f"    {line(str(row['path']))}{more}"
     yield from _whys(row)
 
 
 def _whys(row: Row) -> Iterator[str]:
     if row.get("reason"):
-        yield f"    {plain(str(row['reason']))}"
+        yield f"    {line(str(row['reason']))}"
     if row.get("why"):
-        yield f"    it waits because {plain(str(row['why']))}"
+        yield f"    it waits because {line(str(row['why']))}"
     if row.get("tainted"):
         yield "    who proposed it had read text that others wrote"
     if row.get("rejection"):
-        yield f"    rejected: {plain(str(row['rejection']))}"
+        yield f"    rejected: {line(str(row['rejection']))}"
     if row.get("undone"):
         part = "a part of what was accepted was" if row["undone"] == "part" else "what was accepted was"
         yield f"    {part} undone" + "".join(f" by {one}" for one in cast("Sequence[str]", row.get("undone_by", ())))
@@ -54,7 +54,7 @@ def rejection(answer: Row) -> str:
     if answer["status"] != "planned":
         return f"proposal {answer['id']}: {str(answer['status']).replace('_', ' ')}"
     files, hunks = (cast("Sequence[str]", answer[name]) for name in ("files", "hunks"))
-    lines = [f"would be rejected: {plain(', '.join(files))}"] if files else []
+    lines = [f"would be rejected: {line(', '.join(files))}"] if files else []
     lines += [f"hunks: {', '.join(hunks)}"] if hunks else []
     return "\n".join([*lines, "nothing was changed: this is a dry run"])
 
@@ -63,7 +63,7 @@ def file_head(row: Row) -> str:
     """Name a file of a proposal, and what would happen to it."""
     target = f" -> {row['target']}" if row.get("target") else ""
     what = "links" if row.get("follows") else row["kind"]
-    return click.style(f"{row['number']}  {what}  {plain(str(row['path']))}{plain(target)}", bold=True) + _state(row)
+    return click.style(f"{row['number']}  {what}  {line(str(row['path']))}{line(target)}", bold=True) + _state(row)
 
 
 def file_body(row: Row) -> Iterator[str]:
@@ -82,10 +82,10 @@ def hunk_head(one: Row) -> str:
 def _state(row: Row) -> str:
     stale = row.get("stale")
     if row["state"] != "open":
-        why = f": {plain(str(row['reason']))}" if row.get("reason") else ""
+        why = f": {line(str(row['reason']))}" if row.get("reason") else ""
         return f"  [{row['state']}{why}]"
     if isinstance(stale, Mapping):
-        return click.style(f"  [stale: {plain(str(cast('Row', stale)['message']))}]", fg="yellow")
+        return click.style(f"  [stale: {line(str(cast('Row', stale)['message']))}]", fg="yellow")
     return ""
 
 
@@ -94,7 +94,7 @@ def blocks(answer: Row) -> str:
     lines: list[str] = []
     for row in outcomes.rows(answer, "results"):
         problem = f"  [{row['problem']}]" if row.get("problem") else ""
-        named = plain(str(row["id"])) or "a block without id"
+        named = line(str(row["id"])) or "a block without id"
         lines.append(click.style(f"{named}  line {row['line']}", fg="cyan") + click.style(problem, fg="yellow"))
         sides = [("removed", str(row["before"])), ("added", str(row["after"]))]
         if not problem:
