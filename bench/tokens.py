@@ -11,8 +11,8 @@ from tokenizers import Tokenizer
 from bench.frame import Row, say
 from knapper.app import tables
 from knapper.tools import schema
-from knapper.tools.context import Context
-from knapper.tools.sandboxes import Scripting, Signature
+from knapper.tools.context import Context, Scripting
+from knapper.tools.sandboxes import Signature
 from knapper.tools.tables import Table
 
 Answer = dict[str, Any]

@@ -13,8 +13,8 @@ from knapper.codemode.sandbox.pool import Sandbox
 from knapper.config import Client
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.tools import proposals, schema
-from knapper.tools.context import Context
-from knapper.tools.sandboxes import Outcome, Profile, Scripting, Signature
+from knapper.tools.context import Context, Scripting
+from knapper.tools.sandboxes import Outcome, Profile, Signature
 from knapper.vault import grants
 from knapper.vault.outline import JSONValue
 from tests.codemode import examples

@@ -13,8 +13,7 @@ from knapper.codemode.retrieval import NO_MODEL, NOBODY, OFF, POOR, Retriever
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.codemode.tasks import Mark, Options, Regenerations, Retrieval, Task, Thresholds
 from knapper.errors import RefusedError, SetupError
-from knapper.tools.context import Context
-from knapper.tools.sandboxes import Scripting
+from knapper.tools.context import Context, Scripting
 from tests.codemode import askers
 from tests.codemode.askers import Scripted, fenced, searching
 from tests.tools import opened

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from knapper.errors import BadInput, NotFound
-from knapper.tools.sandboxes import Limits, Scripting, Signature
+from knapper.tools.context import Scripting
+from knapper.tools.sandboxes import Limits, Signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

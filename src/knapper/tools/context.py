@@ -1,17 +1,20 @@
 """Say on whose behalf, and over which vault, a tool works."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
-from knapper.errors import SetupError
+from knapper.errors import NotFound, SetupError
 from knapper.index.filters import Filter
 from knapper.tools.cancelling import OnCancel, never
 from knapper.tools.looking import SharedLook
 from knapper.tools.profiles import Choice
-from knapper.tools.sandboxes import Sandbox, Scripting
+from knapper.tools.sandboxes import Sandbox, Signature
+from knapper.tools.shapes import Answer
+from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
@@ -33,6 +36,37 @@ def _unheard(_done: float, _total: float, _what: str) -> None:
 
 def _closed() -> NoReturn:
     raise SetupError("this isn't set up here", hint="`knap config` shows the settings")
+
+
+def _own_only(vault: str) -> "Context":
+    raise NotFound(f"there is no vault '{vault}'", code="no_vault")
+
+
+def _no_tools() -> "Sequence[Signature]":
+    return ()
+
+
+def _no_tool(context: "Context", name: str, arguments: Mapping[str, JSONValue]) -> Answer:
+    del context, arguments
+    raise SetupError(f"the tool '{name}' can't be called from scripts here")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scripting:
+    """Hold what scripts may use beyond their vault, as the owner allows it; by default nothing."""
+
+    roots: tuple[Path, ...] = ()
+    """Folders that the profiles local and extended may read."""
+    http_get: Callable[[str], str] | None = None
+    """Gets the text at an address, through the guard, of the owner's hosts only; for the profile extended."""
+    hosts: tuple[str, ...] = ()
+    """Those hosts."""
+    open_vault: "Callable[[str], Context]" = _own_only
+    """Opens another vault for the same client, by its name."""
+    tools: Callable[[], Sequence[Signature]] = _no_tools
+    """Lists the reading tools that scripts can call."""
+    call: "Callable[[Context, str, Mapping[str, JSONValue]], Answer]" = _no_tool
+    """Calls one of them by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,11 @@
-"""Say what a sandbox is to those who have scripts to run, and what they may use in it."""
+"""Say what a sandbox is to those who have scripts to run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
-from knapper.errors import NotFound, SetupError
 from knapper.tools.cancelling import OnCancel, never
-from knapper.tools.shapes import Answer
 from knapper.vault.outline import JSONValue
-
-if TYPE_CHECKING:
-    from knapper.tools.context import Context
 
 Profile = Literal["strict", "local", "extended"]
 """The vaults only; the owner's folders as well, to read; the owner's hosts as well, to read."""
@@ -113,34 +107,3 @@ class Signature:
     summary: str = ""
     parameters: Mapping[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     """A JSON schema of the arguments."""
-
-
-def _own_only(vault: str) -> "Context":
-    raise NotFound(f"there is no vault '{vault}'", code="no_vault")
-
-
-def _no_tools() -> "Sequence[Signature]":
-    return ()
-
-
-def _no_tool(context: "Context", name: str, arguments: Mapping[str, JSONValue]) -> Answer:
-    del context, arguments
-    raise SetupError(f"the tool '{name}' can't be called from scripts here")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scripting:
-    """Hold what scripts may use beyond their vault, as the owner allows it; by default nothing."""
-
-    roots: tuple[Path, ...] = ()
-    """Folders that the profiles local and extended may read."""
-    http_get: Callable[[str], str] | None = None
-    """Gets the text at an address, through the guard, of the owner's hosts only; for the profile extended."""
-    hosts: tuple[str, ...] = ()
-    """Those hosts."""
-    open_vault: "Callable[[str], Context]" = _own_only
-    """Opens another vault for the same client, by its name."""
-    tools: Callable[[], Sequence[Signature]] = _no_tools
-    """Lists the reading tools that scripts can call."""
-    call: "Callable[[Context, str, Mapping[str, JSONValue]], Answer]" = _no_tool
-    """Calls one of them by name."""
