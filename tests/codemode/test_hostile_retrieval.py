@@ -141,6 +141,7 @@ def test_a_witness_remembers_texts_once_and_tools_as_such(context: Context) -> N
 
     assert witness.heard.count(NOTES["Pond.md"]) == 1
     assert not witness.used_tools
+    assert not witness.used_outside
     assert {one.path for one in witness.reads} >= {"Pond.md"}
 
 

@@ -12,6 +12,8 @@ from knapper.agents.run import finding, runs
 from knapper.agents.run.events import Checkpoint
 from knapper.agents.run.finding import Finding
 from knapper.agents.run.records import Limits
+from knapper.app import tables
+from knapper.app.scripting import Scripts
 from knapper.changes.writer import Asked
 from knapper.codemode.checkpoints import Answer, Checkpoints, open_checkpoints
 from knapper.codemode.sandbox.pool import Sandbox
@@ -80,6 +82,60 @@ def test_a_script_of_the_runs_model_finds_the_context(make: Make) -> None:
     assert {source.path for source in node.sources} == {"Fence.md", "Costs.md"}
     assert "green larch fence" in world.brain.prompts["answer", TASK]
     assert "[[Fence]] (lines 1-" in world.brain.prompts["answer", TASK]
+
+
+def beyond(world: World, base: Path) -> None:
+    """Let scripts call tools, and read files of a folder."""
+    scripts = Scripts(world.vault.settings(), tables.whole)
+    inner, folder = world.engine.context_of, base / "beside"
+    folder.mkdir()
+    (folder / "Paper.txt").write_text(FENCE, encoding="utf-8")
+
+    def context_of(run: str) -> Context:
+        context = inner(run)
+        allowed = scripts.allowed(context, lambda _: context, roots=[str(folder)])
+        return replace(allowed, open_sandbox=context.open_sandbox)
+
+    world.engine = replace(world.engine, context_of=context_of)
+
+
+def reading(*calls: str) -> str:
+    """Write a script that puts together what calls give, and cites two notes."""
+    cited = "[{'path': 'Fence.md'}, {'path': 'Costs.md'}]"
+    own = "obsidian.read_note('Fence.md'), obsidian.read_note('Costs.md')"
+    texts = ", ".join([own, *calls])
+    return fenced(f"__result__ = {{'context': ' '.join([{texts}]), 'citations': {cited}, 'confidence': 0.9}}")
+
+
+def test_what_a_script_reads_by_tools_makes_its_answer_stale_as_well(make: Make, tmp_path: Path) -> None:
+    world = make(Brain(scripts={TASK: [reading("obsidian.tools.read_file('Work.md')['content']")]}))
+    beyond(world, tmp_path)
+
+    run = world.run(TASK)
+    _ = world.run(TASK)
+    same = list(world.brain.asked)
+    world.write("Work.md", "# Report\n\nDeliveries are on time by now.\n")
+    _ = world.run(TASK)
+
+    found = world.node(run, "root").found
+    assert found is not None
+    assert found.attempts[0]["error"] == ""
+    assert found.used_tools
+    assert same == []
+    assert ("answer", TASK) in world.brain.asked
+
+
+def test_what_a_script_reads_beyond_the_vault_is_read_again(make: Make, tmp_path: Path) -> None:
+    world = make(Brain(scripts={TASK: [reading("obsidian.read_file('Paper.txt')")]}))
+    beyond(world, tmp_path)
+
+    run = world.run(TASK, profile="local")
+    _ = world.run(TASK, profile="local")
+
+    found = world.node(run, "root").found
+    assert found is not None
+    assert found.attempts[0]["error"] == ""
+    assert ("answer", TASK) in world.brain.asked
 
 
 def test_scripts_are_counted_once_and_in_their_node(make: Make) -> None:

@@ -183,7 +183,12 @@ class Bridge:
         if tool is None:
             hint = f"there are: {', '.join(tool.name for tool in known)}"
             raise NotFound(f"there is no tool '{name[:100]}' in scripts", hint=hint, code="no_tool")
-        return scripting.call(self._own, name, _named(tool, given))
+        named = _named(tool, given)
+        answer = scripting.call(self._own, name, named)
+        vault = named.get("vault")
+        if isinstance(vault, str) and vault:
+            _ = self._vault(vault)  # that it was looked into is remembered
+        return answer
 
     def _of(self, given: Given) -> Context:
         return self._vault(arguments.maybe_text(given, "vault") or MAIN)

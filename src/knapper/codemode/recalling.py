@@ -88,6 +88,7 @@ def _kept(trials: Trials, found: Mapping[str, JSONValue]) -> Retrieval | None:
         script=str(found["script"]),
         reads=reads,
         used_tools=bool(found["used_tools"]),
+        used_outside=bool(found.get("used_outside")),
     )
 
 

@@ -156,6 +156,8 @@ class Retrieval:
     """Other vaults that were looked into, whether or not anything was found there."""
     used_tools: bool = False
     """Whether it may rest on other notes as well, since the script has called tools."""
+    used_outside: bool = False
+    """Whether it rests on files or pages beyond the vaults, of which nobody knows whether they change."""
     attempts: tuple[Attempt, ...] = ()
     usage: Spent = field(default_factory=Spent)
     checkpoint: str = ""
@@ -182,6 +184,7 @@ class Retrieval:
             "why": self.why,
             "reads": reads,
             "used_tools": self.used_tools,
+            "used_outside": self.used_outside,
             "attempts": [one.as_dict() for one in self.attempts],
             "usage": self.usage.as_dict(),
             "checkpoint": self.checkpoint,

@@ -67,6 +67,7 @@ class Trials:
             reads=witness.reads,
             others=witness.others,
             used_tools=witness.used_tools,
+            used_outside=witness.used_outside,
             attempts=(attempt,),
             usage=draft.usage,
             notes=found.remarks,

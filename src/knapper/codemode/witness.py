@@ -7,6 +7,7 @@ from typing import Final
 from knapper.codemode.bridge import Bridge
 from knapper.vault.outline import JSONValue
 
+OUTSIDE: Final = frozenset({"read_file", "http_get"})
 MOST_KEPT: Final = 4_000_000
 """Characters; what comes after that is given to the script, and not remembered."""
 
@@ -30,6 +31,8 @@ class Witness:
         self._texts: dict[str, None] = {}
         self.used_tools = False
         """Whether it called the table's tools, of which nobody notes which files they look at."""
+        self.used_outside = False
+        """Whether it read files or pages beyond the vaults."""
 
     def __call__(self, method: str, given: Mapping[str, JSONValue]) -> JSONValue:
         """Carry out one method, and remember what it gave.
@@ -39,6 +42,7 @@ class Witness:
         """
         answer = self._bridge(method, given)
         self.used_tools = self.used_tools or method.startswith("tools.")
+        self.used_outside = self.used_outside or method in OUTSIDE
         for text in _texts(answer):
             if text not in self._texts and self._kept < MOST_KEPT:
                 self._kept += len(text)

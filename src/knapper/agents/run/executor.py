@@ -197,7 +197,7 @@ class Execution:
             inputs=inputs,
             cached=False,
         )
-        if state == "done":
+        if state == "done" and not (node.found and node.found.used_outside):
             self.cache.keep(node)
 
     def _take(self, node: Node, known: Node) -> None:

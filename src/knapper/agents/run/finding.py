@@ -179,6 +179,8 @@ def _told(found: Retrieval, own: str) -> Found:
         attempts=attempts,
         notes=found.notes,
         checkpoint=found.checkpoint,
+        used_tools=found.used_tools,
+        used_outside=found.used_outside,
     )
 
 

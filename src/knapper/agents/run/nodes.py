@@ -23,7 +23,7 @@ SKIP: Final = "skip"
 
 
 ALL: Final = "**"
-"""In a source's path: all notes of the vault, with a hash over all of theirs. A node that found none rests on that."""
+"""In a source's path: all notes of the vault, with a hash over all of theirs. A node that found none rests on that, as does one whose script called tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,10 @@ class Found:
     """What a person should hear of it."""
     checkpoint: str = ""
     """The id of what a person is asked about it."""
+    used_tools: bool = False
+    """It may rest on any note, since its script called tools."""
+    used_outside: bool = False
+    """It rests on files or pages beyond the vaults, too; nobody sees whether they change."""
 
     @property
     def is_empty(self) -> bool:

@@ -110,8 +110,11 @@ class Retrieving:
         return self._known[1]
 
     async def _based(self, found: Found, base: Source) -> Found:
-        """Have a node that found nothing rest on all notes, since a new one may say what it looked for."""
-        if not found.is_empty:
+        """Have a node rest on all notes that found nothing, since a new one may say what it looked for.
+
+        So does one whose script called tools: which notes these have read is not noted anywhere.
+        """
+        if not (found.is_empty or found.used_tools):
             return found
         others = [await asyncio.to_thread(freshness.everything, self._context, name) for name in found.others]
         return replace(found, reads=(*found.reads, base, *others))

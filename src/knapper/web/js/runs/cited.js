@@ -5,7 +5,7 @@ import { render } from "../markdown/render.js";
 import { follow } from "../shell/cited.js";
 import { told } from "../shell/places.js";
 
-/** What a part rests on that found nothing: any note could change that. */
+/** What a part rests on that found nothing, or whose script called tools: any note could change that. */
 export const ALL = "**";
 export const ALL_NOTES = "no note; any that changes may tell more";
 
