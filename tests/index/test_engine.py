@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.errors import ConflictError
+from knapper.errors import ConflictError, StorageError
 from knapper.index import refresh, turn, watch
 from knapper.index.embed import Embedder, EmbedderError
 from knapper.index.engine import Engine
@@ -386,3 +386,17 @@ def test_words_answer_where_the_embedder_is_not_set_up_and_the_reason_is_said(tm
 
         assert (freshness.pending, [hit.row.note for hit in answer.hits]) == (0, ["a.md"])
         assert answer.remarks == ("searched by words only: embeddings.model isn't set",)
+
+
+def test_an_index_that_cannot_be_locked_still_answers_and_says_what_it_misses(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        (tmp_path / "s" / "index.lock").unlink()
+        (tmp_path / "s" / "index.lock").mkdir()
+        worlds.fill(root, {"b.md": "beta\n"})
+
+        assert engine.freshen().stale == 1
+        assert notes(engine, "alpha") == ["a.md"]
+        with pytest.raises(StorageError, match="locked"):
+            engine.refresh()

@@ -5,6 +5,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from knapper.errors import StorageError
+
 _BEAT_S = 10.0
 """A watcher whose sign of life is older than this counts as gone."""
 
@@ -19,6 +21,9 @@ def take(folder: Path, *, wait_s: float) -> Generator[bool]:
 
     Yields:
         Whether this process has the turn.
+
+    Raises:
+        StorageError: The folder can't be written.
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415 - 15 ms that only a write should cost
 
@@ -28,6 +33,11 @@ def take(folder: Path, *, wait_s: float) -> Generator[bool]:
     except Timeout:
         yield False
         return
+    except OSError as error:
+        raise StorageError(
+            f"the index {folder} can't be locked: {error.strerror}",
+            hint="check the folder's permissions and free space",
+        ) from error
     try:
         yield True
     finally:
