@@ -23,7 +23,10 @@ SKIP: Final = "skip"
 
 
 ALL: Final = "**"
-"""In a source's path: all notes of the vault, with a hash over all of theirs. A node that found none rests on that, as does one whose script called tools."""
+"""In a source's path: all notes of the vault, with a hash over all of theirs.
+
+A node that found none rests on that, as does one whose script called tools.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
