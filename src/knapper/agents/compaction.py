@@ -21,6 +21,7 @@ from pydantic_ai.usage import RunUsage
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, estimate_message_tokens
 
 from knapper.agents import failures, untrusted
+from knapper.agents.halves import Whole
 from knapper.vault.outline import JSONValue
 
 MARK: Final = "compacted"
@@ -145,7 +146,7 @@ async def summarised(
         max_tokens=budget, keep_tokens=budget // 2, summary_prompt=prompt, preserve_first_user_message=False
     )
     try:
-        shorter = await compact_now(strategy, kept, model=model, usage=usage)
+        shorter = await compact_now(strategy, kept, model=Whole(model), usage=usage)
     except failures.CAUGHT:
         shorter = kept
     return shorter if size(shorter) < size(kept) and size(shorter) <= budget else _tail(kept, budget)

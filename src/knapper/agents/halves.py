@@ -7,10 +7,21 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
+from knapper.vault.outline import JSONValue
+
 
 def joined(text: str) -> str:
     """Join halves of a character that follow each other, and put U+FFFD for others."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def whole(value: JSONValue) -> JSONValue:
+    """Mend all texts in a value, keys included; JSON can spell halves that stand in no text."""
+    if isinstance(value, str):
+        return joined(value)
+    if isinstance(value, list):
+        return [whole(one) for one in value]
+    return {joined(name): whole(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def mend(said: ModelResponse) -> None:

@@ -10,6 +10,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import citations, defusing, failures, passages, untrusted
 from knapper.agents.citations import Checked, Failure
+from knapper.agents.halves import Whole
 from knapper.agents.passages import Place
 from knapper.errors import KnapError
 from knapper.tools.context import Context
@@ -46,7 +47,7 @@ async def mend(checked: Checked, context: Context, mender: Mender) -> Checked:
     Returns:
         The better one of the two answers.
     """
-    agent = Agent(mender.model, instructions=mender.prompt, retries=0)
+    agent = Agent(Whole(mender.model), instructions=mender.prompt, retries=0)
     asked = await asyncio.to_thread(_asked, checked, context)
     try:
         said = await agent.run(asked, usage=mender.usage, usage_limits=mender.limits)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import pydantic_ai
 from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode
@@ -16,7 +16,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import deltas, halves, repair
 from knapper.agents.events import Event, ToolCall, ToolResult
-from knapper.agents.repair import Schema
+from knapper.agents.repair import Arguments, Schema
 from knapper.agents.synthetic import GET_CONTINUATION
 from knapper.agents.toolbox import Box, BoxTools
 
@@ -118,7 +118,7 @@ async def _call(
                 part = event.part
                 tool = work.box.tools.get(part.tool_name)
                 schema: Schema = tool.definition.parameters_json_schema if tool else {}
-                arguments = repair.fit(repair.read(part.args), schema)
+                arguments = cast("Arguments", halves.whole(repair.fit(repair.read(part.args), schema)))
                 tell(ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
             elif isinstance(event, FunctionToolResultEvent):
                 for told in work.box.told:

@@ -10,7 +10,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from knapper.agents import repair, toolset
+from knapper.agents import halves, repair, toolset
 from knapper.agents.events import Event, ToolResult
 from knapper.agents.repair import Arguments
 from knapper.agents.results import Results
@@ -82,7 +82,7 @@ class BoxTools(AbstractToolset[Box]):
         """Call a tool; errors are told to the model, with their hints."""
         del tool
         box, call_id = ctx.deps, ctx.tool_call_id or ""
-        arguments = cast("Arguments", tool_args)
+        arguments = cast("Arguments", halves.whole(tool_args))
         if name == GET_CONTINUATION:
             return _continue(box, call_id, arguments)
         if box.repeats(name, arguments):

@@ -13,7 +13,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from knapper.agents import repair, untrusted
+from knapper.agents import halves, repair, untrusted
 from knapper.agents.events import Event, Proposal, Question, ToolResult
 from knapper.agents.results import Results, Shown
 from knapper.agents.synthetic import ASK_USER, DEFINITIONS, GET_CONTINUATION
@@ -83,11 +83,10 @@ def offered(rows: Sequence[Row], *, may_write: bool = True) -> dict[str, Row]:
 
 
 def arguments_of(rows: Mapping[str, Row], name: str, raw: object) -> repair.Arguments:
-    """Read a call's arguments as they will be used."""
+    """Read a call's arguments as they will be used, but for halves of characters, which tools refuse to write."""
     known = {definition.name: definition for definition in _definitions(rows)}
-    if name not in known:
-        return repair.read(raw)
-    return repair.fit(repair.read(raw), cast("repair.Schema", known[name].parameters_json_schema))
+    schema: repair.Schema = known[name].parameters_json_schema if name in known else {}
+    return cast("repair.Arguments", halves.whole(repair.fit(repair.read(raw), schema)))
 
 
 class TableTools(AbstractToolset[Workbench]):
@@ -198,6 +197,7 @@ def _continue(bench: Workbench, call_id: str, arguments: repair.Arguments) -> st
 
 
 def _ask(bench: Workbench, call_id: str, arguments: repair.Arguments) -> str:
+    arguments = cast("repair.Arguments", halves.whole(arguments))
     options = arguments.get("options")
     bench.question = Question(
         id=call_id,
@@ -209,6 +209,7 @@ def _ask(bench: Workbench, call_id: str, arguments: repair.Arguments) -> str:
 
 
 def _tell(bench: Workbench, call_id: str, name: str, answer: dict[str, JSONValue]) -> str:
+    answer = cast("dict[str, JSONValue]", halves.whole(answer))
     bench.answers[call_id] = answer
     shown = bench.results.show(call_id, name, answer)
     bench.told.append(_result(call_id, name, answer, shown))

@@ -9,10 +9,12 @@ from pydantic_ai import Agent
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import failures, untrusted
+from knapper.agents import failures, halves, untrusted
+from knapper.agents.halves import Whole
 from knapper.agents.pipeline.records import Phase, PipelineContext
 from knapper.agents.presets import AgentToggles
 from knapper.agents.scout.records import check
+from knapper.vault.outline import JSONValue
 
 STEPS: Final = (1, 8)
 _NAMED: Final[Mapping[str, Phase]] = {"scout": "scout", "web": "web", "task": "task"}
@@ -72,7 +74,7 @@ class Orchestrator:
         is_spent = 0 < self.settings.tokens <= spent
         if len(done) >= self.settings.steps or is_spent:
             return Step(phase="task", reason="the budget for gathering is used up")
-        agent = Agent(self.model, instructions=self.prompt, retries=0)
+        agent = Agent(Whole(self.model), instructions=self.prompt, retries=0)
         try:
             said = await agent.run(_prompt(task, toggles, done, found), usage=usage, usage_limits=self.limits)
         except failures.CAUGHT:
@@ -111,7 +113,7 @@ def _read(said: str, toggles: AgentToggles, done: Sequence[Step]) -> Step | None
         return None
     if not isinstance(found, dict):
         return None
-    row = cast("dict[str, object]", found)
+    row = cast("dict[str, object]", halves.whole(cast("JSONValue", found)))
     phase = _NAMED.get(str(row.get("next")))
     is_on = phase == "task" or (phase is not None and toggles.as_dict()[phase] is True)
     if phase is None or not is_on or (done and done[-1].phase == phase and phase != "task"):

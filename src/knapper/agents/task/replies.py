@@ -8,6 +8,7 @@ from typing import Final, cast
 
 import json_repair
 
+from knapper.agents import halves
 from knapper.errors import BadInput
 from knapper.vault.outline import JSONValue
 
@@ -46,6 +47,7 @@ def parse(text: str) -> Reply:
     Raises:
         BadInput: It is meant as JSON, and can't be read (code ``bad_reply``).
     """
+    text = halves.joined(text)
     fenced = _FENCED.match(text)
     bare = (fenced[1] if fenced else text).strip()
     if not bare:
@@ -61,7 +63,7 @@ def parse(text: str) -> Reply:
         raise BadInput("edits is no list", hint='give "edits": [] where nothing changes', code="bad_reply")
     if len(edits) > MOST_EDITS:
         raise BadInput(f"there are {len(edits)} edits", hint=f"give at most {MOST_EDITS}", code="bad_reply")
-    return Reply(summary=str(said.get("summary", "")).strip(), edits=tuple(map(_edit, edits)))
+    return Reply(summary=halves.joined(str(said.get("summary", ""))).strip(), edits=tuple(map(_edit, edits)))
 
 
 def _object(text: str) -> Mapping[str, JSONValue]:
@@ -115,6 +117,9 @@ def _edit(given: JSONValue) -> EditInstruction:
         content = ""
     if not isinstance(content, str):
         raise BadInput(f"the content for {file} is no text", hint="give a text", code="bad_reply")
+    if any(halves.joined(one) != one for one in (file, position, content)):
+        hint = "write each character whole"
+        raise BadInput(f"an edit of {halves.joined(file)} holds half a character", hint=hint, code="bad_reply")
     return EditInstruction(file=file.strip(), position=position.strip(), content=content)
 
 

@@ -16,6 +16,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 from knapper.agents import citations, defusing, mending, untrusted
 from knapper.agents.citations import Checked
 from knapper.agents.contexts.unified import UnifiedContext
+from knapper.agents.halves import Whole
 from knapper.agents.mending import Mender
 from knapper.agents.pipeline.records import ChatMessage, EditFailure, EditResults, PipelineContext
 from knapper.agents.scopes import EditRules
@@ -119,7 +120,7 @@ class TaskAgent:
         pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
         given = self._given
         grounds = await asyncio.to_thread(self._grounds)
-        agent = Agent(self._config.model, instructions=self._system(grounds), retries=0)
+        agent = Agent(Whole(self._config.model), instructions=self._system(grounds), retries=0)
         history = prior.messages(given.chat_history)
         tell("the task agent is at work")
         said, history = await self._ask(agent, self._prompt(), history)
