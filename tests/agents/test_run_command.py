@@ -133,6 +133,7 @@ def test_a_run_can_be_looked_at_from_everywhere(capsys: pytest.CaptureFixture[st
     assert [line.split()[1] for line in tree.splitlines()] == ["root", "1", "2"]
     assert node["hard"] == ["1"]
     assert node["retrieval"]["sources"]
+    assert "attempt 1: direct\n" in shown
     assert "answer of Alpha grows?." in shown
 
 

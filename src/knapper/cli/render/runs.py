@@ -140,7 +140,8 @@ def _retrieval(found: Row) -> list[str]:
     told = ", ".join(f"{name} {value:.2f}" for name, value in parts.items())
     lines = [f"retrieval: score {float(str(found['score'])):.2f} ({told})", f"tier: {found['tier'] or 'first script'}"]
     for number, one in enumerate(_rows(found, "attempts"), 1):
-        lines.append(f"attempt {number}: {one.get('step', '')}, {one.get('kind', '')} {one.get('error', '')}".rstrip())
+        became = f"{one.get('kind', '')} {one.get('error', '')}".strip()
+        lines.append(f"attempt {number}: " + ", ".join(filter(None, (str(one.get("step", "")), became))))
         script = str(one.get("script") or "")
         lines += [f"    {plain(text)}" for text in script.splitlines()]
     lines += [f"found {_place(one)}" for one in _rows(found, "sources")]
