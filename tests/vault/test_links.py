@@ -52,6 +52,27 @@ def test_a_target_names_a_file_as_in_obsidian(target: str, wanted: str | None) -
     assert found(target, "z/Source.md", *files, "x.md.md") == wanted
 
 
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [
+        ("NOTE", "NOTE.md"),
+        ("Note", "Note.md"),
+        ("note.md", "note.md"),
+        ("nOtE", "note.md"),
+        ("./Note", "Note.md"),
+        ("/NOTE", "NOTE.md"),
+        ("A/x", "A/x.md"),
+        ("a/x", "a/x.md"),
+        ("U\u0308ber", "Über.md"),
+        ("über", "über.md"),
+    ],
+)
+def test_of_files_that_differ_only_in_case_the_one_spelled_so_is_meant(target: str, wanted: str) -> None:
+    files = ("NOTE.md", "Note.md", "note.md", "A/x.md", "a/x.md", "Über.md", "über.md")
+
+    assert found(target, "Source.md", *files) == wanted
+
+
 def test_an_empty_target_is_the_note_itself() -> None:
     assert links.resolve("", NotePath("a/b.md"), vault()) == Resolution(path=NotePath("a/b.md"))
 

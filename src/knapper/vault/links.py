@@ -1,6 +1,7 @@
 """Find what a link points to: which note, and which heading in it."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -39,6 +40,7 @@ def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[Note
     In order: the note itself for an empty target; a path from the vault's root; for ``./`` and ``../`` a path from the
     note's folder and nothing else; else the files whose path ends with the target: first the one in the note's own
     folder, then the one with the shortest path, then the first by name. ``.md`` may be left out, other suffixes not.
+    Of files whose paths differ only in case, the one that is spelled as the target is meant.
 
     Args:
         target: A link's target, decoded and without fragment.
@@ -50,14 +52,14 @@ def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[Note
         return Resolution(path=source)
     folder = folded(source).rpartition("/")[0]
     if wanted.startswith(("./", "../")):
-        return _exact(joined(folder, wanted), lookup)
+        return _exact(joined(folder, wanted), target, lookup)
     if wanted.startswith("/"):
-        return _exact(wanted.strip("/"), lookup)
+        return _exact(wanted.strip("/"), target, lookup)
     found = _matching(wanted, lookup)
-    exact = _exact(wanted, lookup)
+    exact = _exact(wanted, target, lookup)
     if exact.path is not None or not found:
         return exact
-    best = _at(f"{folder}/{wanted}" if folder else wanted, found) or min(found, key=_rank)
+    best = _at(f"{folder}/{wanted}" if folder else wanted, target, found) or min(found, key=_rank)
     return Resolution(path=best, ambiguous=tuple(sorted(found, key=_rank)) if len(found) > 1 else ())
 
 
@@ -103,14 +105,28 @@ def _candidates(wanted: str, lookup: Callable[[str], Sequence[NotePath]]) -> lis
     return [path for name_key in keys for path in lookup(name_key)]
 
 
-def _exact(wanted: str, lookup: Callable[[str], Sequence[NotePath]]) -> Resolution:
-    return Resolution(path=_at(wanted, _candidates(wanted, lookup)))
+def _exact(wanted: str, written: str, lookup: Callable[[str], Sequence[NotePath]]) -> Resolution:
+    return Resolution(path=_at(wanted, written, _candidates(wanted, lookup)))
 
 
-def _at(wanted: str, found: Sequence[NotePath]) -> NotePath | None:
+def _at(wanted: str, written: str, found: Sequence[NotePath]) -> NotePath | None:
     """Find the file at a path; a note ``v1.md`` before a file ``v1``, as a link without suffix means a note."""
-    places = {folded(path): path for path in found}
-    return next((places[spelling] for spelling in reversed(_spellings(wanted)) if spelling in places), None)
+    places: dict[str, list[NotePath]] = {}
+    for path in found:
+        places.setdefault(folded(path), []).append(path)
+    fits = next((places[spelling] for spelling in reversed(_spellings(wanted)) if spelling in places), ())
+    return _as_written(written, fits) if len(fits) > 1 else next(iter(fits), None)
+
+
+def _as_written(written: str, fits: Sequence[NotePath]) -> NotePath:
+    """Choose among files whose paths differ only in case: the one that is spelled as the target, else the last."""
+    name = _spelled(written.replace("\\", "/")).strip().lstrip("./")
+    spelled = (path for path in fits if _spelled(path).endswith(_spellings(name)))
+    return next(spelled, fits[-1])
+
+
+def _spelled(path: str) -> str:
+    return unicodedata.normalize("NFC", path.replace("\xa0", " "))
 
 
 def _matching(wanted: str, lookup: Callable[[str], Sequence[NotePath]]) -> list[NotePath]:
