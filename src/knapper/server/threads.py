@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Generic, Literal, TypeVar, cast
@@ -59,6 +59,11 @@ class Threads:
         """Begin nothing more, and let threads end when their work does."""
         for pool in self._pools.values():
             pool.close()
+
+    def finish(self, wait_s: float) -> bool:
+        """Begin nothing more, wait until all calls that run have ended, and tell whether they have."""
+        self.close()
+        return not wait([future for pool in self._pools.values() for future in pool.running()], wait_s).not_done
 
 
 @dataclass(slots=True, eq=False)
@@ -116,6 +121,11 @@ class _Pool:
             while self._waiting:
                 _ = self._waiting.popleft().future.cancel()
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def running(self) -> list[Future[object]]:
+        """List what runs."""
+        with self._lock:
+            return [job.future for job in self._running]
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         self._is_looked_after = False

@@ -2,8 +2,12 @@
 
 import asyncio
 import logging.config
+import os
+import signal
+import sys
 import uuid
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 from fastmcp import FastMCP
 from fastmcp.server.context import reset_transport, set_transport
@@ -17,6 +21,10 @@ from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
 from knapper.server.mcp.unreadable import Heard
 from knapper.tools.profiles import Choice
+
+_FINISH_S: Final = 5.0
+"""How long calls that run may take to their end when the client has gone."""
+_SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
 def run(hub: Hub, client: str, choice: Choice, *, watch: bool = True) -> None:
@@ -38,13 +46,39 @@ async def _serve(hub: Hub, caller: Caller, choice: Choice, *, watch: bool) -> No
     met = asyncio.Event()
     server.add_middleware(_Meeting(met))
     watching = asyncio.create_task(_follow(hub, met)) if watch else None
+    signalled = asyncio.create_task(_signalled())
+    serving = asyncio.create_task(server.run_stdio_async(show_banner=False))
     try:
-        await server.run_stdio_async(show_banner=False)
+        _ = await asyncio.wait((serving, signalled), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        desk.threads.close()
-        if watching is not None:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+        for task in filter(None, (watching, signalled)):
+            task.cancel()
+        _ = await asyncio.gather(*filter(None, (watching, signalled)), return_exceptions=True)
+        has_ended = desk.threads.finish(_FINISH_S)
+        if not (has_ended and serving.done()):
+            _leave()
+    serving.result()
+
+
+async def _signalled() -> None:
+    """Wait for a signal to end; reading a line can't be broken off, so that an interrupt would wait for the next."""
+    loop, bell = asyncio.get_running_loop(), asyncio.Event()
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        _ = loop.call_soon_threadsafe(bell.set)
+
+    for name in _SIGNALS:
+        if hasattr(signal, name):
+            _ = signal.signal(getattr(signal, name), ring)
+    await bell.wait()
+
+
+def _leave() -> None:
+    """End the process although something runs on, and leave open what that uses; every write is whole or taken back."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 class _Server(FastMCP):

@@ -1,0 +1,116 @@
+"""How a process that speaks over a pipe ends: with nothing broken off, and when it is told to."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools import opened
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from typing import Annotated
+from typing_extensions import TypedDict
+from knapper.app import Hub, tables
+from knapper.config import Embeddings, Settings, Vault
+from knapper.server.mcp import stdio
+from knapper.tools.rows import Row
+from knapper.tools.shapes import Answer
+from knapper.tools.tables import Table
+
+base = Path(sys.argv[1])
+
+class Waited(TypedDict):
+    success: bool
+
+def wait(context) -> Annotated[Answer, Waited]:
+    "Take a while, and then read the index."
+    (base / "began").touch()
+    time.sleep(float(sys.argv[2]))
+    notes = context.index.status().notes
+    (base / "ended").write_text(str(notes))
+    return {"success": True}
+
+class SlowHub(Hub):
+    table = property(lambda self: Table([*tables.whole(self.vaults).rows, Row(function=wait)], self.vaults))
+
+found = Settings(
+    choice=Vault(name="v", path=base / "vault"), state_dir=base / "state", embeddings=Embeddings(kind="none"),
+    config_file=base / "config.toml",
+)
+with SlowHub(found) as hub:
+    stdio.run(hub, "mcp", "full", watch=False)
+(base / "closed").touch()
+"""
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+
+
+@contextlib.contextmanager
+def started(base: Path, seconds: float) -> Generator["subprocess.Popen[bytes]"]:
+    """Start a server with a tool that takes a while, and greet it."""
+    _ = opened.vault(base, {"Rain.md": "# Rain\n"})
+    server = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(base), str(seconds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    send(server, 1, "initialize", HELLO)
+    assert server.stdout is not None
+    try:
+        assert json.loads(server.stdout.readline())["id"] == 1
+        yield server
+    finally:
+        server.kill()
+        _ = server.communicate()
+
+
+def send(server: "subprocess.Popen[bytes]", number: int, method: str, params: dict[str, Any]) -> None:
+    assert server.stdin is not None
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    server.stdin.write(json.dumps(message).encode() + b"\n")
+    server.stdin.flush()
+
+
+def call_and_wait_until_it_begins(server: "subprocess.Popen[bytes]", base: Path) -> None:
+    send(server, 2, "tools/call", {"name": "wait", "arguments": {}})
+    until = time.monotonic() + 20
+    while not (base / "began").exists():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_a_call_that_runs_comes_to_its_end_when_the_client_has_gone(tmp_path: Path) -> None:
+    with started(tmp_path, 1.5) as server:
+        call_and_wait_until_it_begins(server, tmp_path)
+        _ = server.communicate(timeout=20)
+
+    assert server.returncode == 0
+    assert (tmp_path / "ended").stat().st_mtime_ns <= (tmp_path / "closed").stat().st_mtime_ns
+
+
+def test_a_call_that_never_ends_doesnt_keep_the_process(tmp_path: Path) -> None:
+    with started(tmp_path, 600) as server:
+        call_and_wait_until_it_begins(server, tmp_path)
+        _ = server.communicate(timeout=20)
+
+    assert server.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a signal can't be sent to one process alone")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_ends_it_though_the_client_is_still_there(tmp_path: Path, name: str) -> None:
+    with started(tmp_path, 1.5) as server:
+        call_and_wait_until_it_begins(server, tmp_path)
+        server.send_signal(getattr(signal, name))
+        code = server.wait(20)
+
+    assert code == 0
+    assert (tmp_path / "ended").exists()
