@@ -186,6 +186,17 @@ def test_trash_keeps_folders_and_adds_a_number(root: Path, state: State) -> None
     assert applied.files[0].after_path == ".trash/a/note 2.md"
 
 
+def test_a_name_that_is_as_long_as_can_be_gets_its_number_in_the_trash(root: Path, state: State) -> None:
+    note = NotePath("\u65e5" * 84 + ".md")
+    write(root, note, b"new")
+    write(root, f".trash/{note}", b"old")
+
+    (trashed,) = apply(state, Trash(path=note)).files
+
+    assert trashed.after_path == ".trash/" + "\u65e5" * 83 + " 2.md"
+    assert (root / str(trashed.after_path)).read_bytes() == b"new"
+
+
 def test_the_systems_trash_gets_the_note_and_the_journal_its_content(root: Path, tmp_path: Path) -> None:
     bin_ = tmp_path / "bin"
     bin_.mkdir()

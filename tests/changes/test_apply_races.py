@@ -13,6 +13,8 @@ from knapper.changes.disk import apply as changes
 from knapper.changes.disk import history
 from knapper.changes.disk.effects import Effect, Remove, Rename, Trash, Write
 from knapper.changes.disk.files import Files, hash_of
+from knapper.changes.disk.site import Site, shelve
+from knapper.changes.disk.steps import Step
 from knapper.errors import ConflictError, KnapError
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, HookedDisk, Nth, opened, save_over, write
@@ -91,6 +93,19 @@ def test_two_editors_texts_are_both_kept(tmp_path: Path, save: str, first: int, 
         assert OURS not in kept(root)
 
     assert (root / NOTE).read_bytes() == (editor.saved[-1] if editor.saved else OURS)
+
+
+def test_a_save_is_kept_however_long_the_notes_name_is(tmp_path: Path) -> None:
+    shelf, temp = tmp_path / "shelf", tmp_path / ".knap-tmp-0m3k9x2a1b-7h2mq9xw-0"
+    temp.write_bytes(b"a save")
+    here = Site(root=tmp_path, files=Files(), shelf=shelf, content=lambda _: b"")
+    shelve(here, temp, Step(kind="replace", source=NotePath("\u65e5" * 84 + ".md")))
+
+    (copy,) = shelf.iterdir()
+    assert copy.read_bytes() == b"a save"
+    assert copy.name.startswith("knap-tmp-0m3k9x2a1b-7h2mq9xw-0-\u65e5\u65e5")
+    assert copy.suffix == ".md"
+    assert str(copy) in here.notices[0]
 
 
 def test_a_save_before_one_exchange_takes_the_whole_change_back(tmp_path: Path) -> None:

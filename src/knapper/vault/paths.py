@@ -65,6 +65,15 @@ def stem(path: str) -> str:
     return name(path).removesuffix(suffix(path))
 
 
+def fitted(begin: str, end: str) -> str:
+    """Join the two parts of a name, and cut the first to what a file system takes.
+
+    A stem of 84 Chinese characters and `` 2.md`` give 83 of them and `` 2.md``.
+    """
+    room = MAX_PART_BYTES - len(os.fsencode(end))
+    return os.fsencode(begin)[:room].decode(errors="ignore") + end
+
+
 def parent_folders(path: str) -> tuple[NotePath, ...]:
     """List the folders around a path, outermost first: ``a/b/c.md`` gives ``("a", "a/b")``."""
     parts = path.split("/")[:-1]

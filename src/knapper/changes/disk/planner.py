@@ -242,7 +242,7 @@ class Planner:
         number, name = 1, wanted
         while self._overlay.look(name) is not None:
             number += 1
-            name = f"{folder}/{stem} {number}{suffix}"
+            name = f"{folder}/{paths.fitted(stem, f' {number}{suffix}')}"
         return NotePath(name)
 
     def _make_parents(self, path: str) -> bool:

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from knapper.changes.disk.files import OPEN, Files, Stamp
 from knapper.changes.disk.steps import Step
 from knapper.errors import ConflictError
 from knapper.vault import paths
+
+_ENDING: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,8 @@ def appeared(site: Site, step: Step) -> ConflictError:
 
 def shelve(site: Site, temp: Path, step: Step) -> None:
     """Keep a copy of what no name holds any more, and say where."""
-    copy = site.shelf / f"{temp.name.lstrip('.')}-{paths.name(step.path)}"
+    begin = f"{temp.name.lstrip('.')}-{paths.stem(step.path)}"
+    copy = site.shelf / paths.fitted(begin, paths.suffix(step.path)[:_ENDING])  # what tells copies apart isn't cut
     site.files.copy(temp, copy)
     site.files.unlink(temp)
     site.notices.append(f"'{step.path}': an earlier save by another program is kept in '{copy}'")
