@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -143,3 +143,19 @@ def events(lines: Iterator[str]) -> Iterator[Heard]:
             name = value
         elif field_name == "data":
             yield Heard(id=number, name=name, data=json.loads(value))
+
+
+@contextlib.contextmanager
+def streaming(client: httpx2.Client, path: str, said: Mapping[str, object]) -> Generator[Iterator[Heard]]:
+    """Say something, and hear what comes of it as it happens."""
+    with client.stream("POST", path, json=said) as stream:
+        assert stream.status_code == 200, stream.read()
+        yield events(stream.iter_lines())
+
+
+def again(client: httpx2.Client | TestClient, path: str, after: int = 0) -> list[Heard]:
+    """Hear what goes on at a path to its end, from an event on."""
+    headers = {"last-event-id": str(after)} if after else {}
+    with client.stream("GET", f"{path}/events", headers=headers) as stream:
+        assert stream.status_code == 200, stream.read()
+        return list(events(stream.iter_lines()))

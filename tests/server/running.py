@@ -138,10 +138,7 @@ class Gate:
 
 def heard(client: httpx2.Client | TestClient, run_id: str, after: int = 0) -> list[Heard]:
     """Hear a run to its end, from an event on."""
-    headers = {"last-event-id": str(after)} if after else {}
-    with client.stream("GET", f"/runs/{run_id}/events", headers=headers) as stream:
-        assert stream.status_code == 200, stream.read()
-        return list(chats.events(stream.iter_lines()))
+    return chats.again(client, f"/runs/{run_id}", after)
 
 
 def begun(client: httpx2.Client | TestClient, task: str = "T", **more: object) -> str:

@@ -1,8 +1,8 @@
 """Have agents do tasks over HTTP, with models that say what a test tells them to."""
 
 import json
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import httpx2
@@ -50,16 +50,11 @@ def gate(summary: str = "Done.") -> TaskGate:
     return TaskGate(words=("", json.dumps({"summary": summary, "edits": []})))
 
 
-@contextmanager
-def streaming(client: httpx2.Client, **order: object) -> Generator[Iterator[Heard]]:
+def streaming(client: httpx2.Client, **order: object) -> AbstractContextManager[Iterator[Heard]]:
     """Hear a task from its beginning."""
-    with client.stream("POST", "/ask/stream", json={"task": "rain?", "note": "Rain.md", **order}) as stream:
-        assert stream.status_code == 200, stream.read()
-        yield chats.events(stream.iter_lines())
+    return chats.streaming(client, "/ask/stream", {"task": "rain?", "note": "Rain.md", **order})
 
 
 def again(client: httpx2.Client, run_id: str, after: int = 0) -> list[Heard]:
     """Hear a run to its end, from an event on."""
-    headers = {"last-event-id": str(after)} if after else {}
-    with client.stream("GET", f"/ask/{run_id}/events", headers=headers) as stream:
-        return list(chats.events(stream.iter_lines()))
+    return chats.again(client, f"/ask/{run_id}", after)

@@ -66,13 +66,13 @@ MISTAKES: Final = {
         "agents/test_mistakes.py::test_writes_of_properties_and_tags_and_moves_do_not_pass_by_the_review"
     ],
     "a synchronous call stalls every session": [
-        "server/test_chat_streams.py::test_a_session_that_waits_holds_no_other_one_up",
+        "server/chat/test_streams.py::test_a_session_that_waits_holds_no_other_one_up",
         "server/test_running.py::test_fifty_slow_calls_hold_up_neither_health_nor_other_kinds_of_calls",
         "agents/test_run_threads.py::test_work_that_blocks_holds_up_nobody_here",
     ],
     "sessions are lost at restart": [
         "agents/test_sessions.py::test_sessions_outlast_the_program",
-        "server/test_ask_serving.py::test_a_question_outlives_the_server_and_its_session_has_the_turn",
+        "server/ask/test_serving.py::test_a_question_outlives_the_server_and_its_session_has_the_turn",
     ],
     "a section edit that does nothing and reports success": [
         "changes/test_mistakes.py::test_a_section_edit_that_does_nothing_does_not_report_success"

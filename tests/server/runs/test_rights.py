@@ -18,7 +18,7 @@ from knapper.vault import grants
 from tests.agents.run_world import Brain
 from tests.server import running
 from tests.server.running import begun, done, heard
-from tests.server.test_runs import of_a_run
+from tests.server.runs.test_runs import of_a_run
 
 pytestmark = pytest.mark.timeout(60)
 KEY = "k" * 43

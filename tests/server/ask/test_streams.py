@@ -138,24 +138,6 @@ def test_two_tasks_go_on_at_once_but_one_session_has_one_at_a_time(tmp_path: Pat
     assert {one["state"] for one in ends} == {"complete"}
 
 
-def test_another_client_hears_and_stops_nothing(tmp_path: Path) -> None:
-    gate = tasks.gate()
-    with (
-        chats.serving(tmp_path, gate.open, gate=gate) as server,
-        server.client() as client,
-        server.client("page") as other,
-        streaming(client) as heard,
-    ):
-        run_id = next(heard).data["run_id"]
-        gate.until_waiting()
-        found = [other.get(f"/ask/{run_id}/events"), other.post(f"/ask/{run_id}/cancel")]
-        gate.opened.set()
-        end = list(heard)[-1]
-
-    assert {(one.status_code, one.json()["code"]) for one in found} == {(404, "no_run")}
-    assert end.data["state"] == "complete"
-
-
 def test_a_server_that_stops_says_so_in_every_stream_and_keeps_what_there_was(tmp_path: Path) -> None:
     gate = tasks.gate()
     with chats.serving(tmp_path, gate.open, gate=gate) as server, server.client() as client:

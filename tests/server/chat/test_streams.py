@@ -1,7 +1,7 @@
 """Turns as they happen, over real connections: hearing, losing, finding again, stopping."""
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx2
@@ -21,18 +21,15 @@ SAY = {"message": "hello"}
 EDIT = Call("edit_file", {"path": "Rain.md", "old_text": "rains", "new_text": "snows"})
 
 
-@contextmanager
-def streaming(client: httpx2.Client, path: str = "/chat/stream", **say: object) -> Generator[Iterator[Heard]]:
-    with client.stream("POST", path, json={**SAY, **say}) as stream:
-        assert stream.status_code == 200, stream.read()
-        yield chats.events(stream.iter_lines())
+def streaming(
+    client: httpx2.Client, path: str = "/chat/stream", **say: object
+) -> AbstractContextManager[Iterator[Heard]]:
+    return chats.streaming(client, path, {**SAY, **say})
 
 
 def again(client: httpx2.Client, name: str, after: int = 0) -> list[Heard]:
     """Hear a turn to its end, from an event on."""
-    headers = {"last-event-id": str(after)} if after else {}
-    with client.stream("GET", f"/chat/{name}/events", headers=headers) as stream:
-        return list(chats.events(stream.iter_lines()))
+    return chats.again(client, f"/chat/{name}", after)
 
 
 def test_a_turn_is_told_step_by_step_with_its_ids_first_and_its_answer_last(tmp_path: Path) -> None:
@@ -183,24 +180,6 @@ def test_a_server_that_stops_says_so_in_every_stream_and_keeps_what_there_was(tm
 
     assert ends == [[("error", "stopping"), ("done", "cancelled")]] * 2
     assert [one["turns"] for one in kept] == [1]
-
-
-def test_another_client_hears_and_stops_nothing(tmp_path: Path) -> None:
-    gate = Gate()
-    with (
-        chats.serving(tmp_path, gate.open, gate=gate) as server,
-        server.client() as client,
-        server.client("page") as other,
-        streaming(client) as heard,
-    ):
-        name = next(heard).data["turn_id"]
-        gate.until_waiting()
-        found = [other.get(f"/chat/{name}/events"), other.post(f"/chat/{name}/cancel")]
-        gate.opened.set()
-        end = list(heard)[-1]
-
-    assert {(one.status_code, one.json()["code"]) for one in found} == {(404, "no_turn")}
-    assert end.data["state"] == "complete"
 
 
 def test_a_model_on_another_server_is_streamed_and_its_hanging_is_cancelled(tmp_path: Path) -> None:
