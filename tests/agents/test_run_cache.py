@@ -13,8 +13,10 @@ from knapper.agents.run import runs
 from knapper.agents.run.events import Checkpoint, NodeChanged
 from knapper.agents.run.nodes import Found
 from knapper.agents.run.records import Order
+from knapper.agents.run.store import FILE, VERSION, Store
+from knapper.changes.disk.ledger import open_ledger
 from knapper.codemode import writing
-from knapper.errors import NotFound
+from knapper.errors import NotFound, StorageError
 from knapper.tools.context import Context
 from tests.agents.run_world import Brain, Make, Part, World
 
@@ -217,6 +219,41 @@ def test_replay_of_a_node_that_is_not_there_is_refused(make: Make) -> None:
 
     with pytest.raises(NotFound, match="no node '7'"):
         _ = world.go_on(run.id, replay="7")
+
+
+def test_a_replay_that_is_refused_leaves_the_run_as_it_was(make: Make) -> None:
+    world = make(Brain())
+    run = world.run("alpha")
+    with pytest.raises(NotFound):
+        _ = world.go_on(run.id, replay="7")
+
+    shown = world.runs.show(run.id).run
+
+    assert (shown.state, shown.updated) == ("complete", run.updated)
+
+
+class Shaky(Store):
+    """Fail where somebody looks whether a run is to end, at first."""
+
+    looked = 0
+
+    def is_to_cancel(self, run_id: str) -> bool:
+        self.looked += 1
+        if self.looked == 1:
+            raise StorageError("database is locked", hint="try again")
+        return super().is_to_cancel(run_id)
+
+
+def test_a_look_that_fails_is_no_order_to_cancel(make: Make) -> None:
+    world = make(Brain(wait_s={"alpha": 0.1}))
+    shaky = Shaky(open_ledger(world.engine.folder / FILE, "", VERSION))
+    world.engine = replace(world.engine, store=shaky)
+
+    run = world.run("alpha")
+    shaky.shut()
+
+    assert run.state == "complete"
+    assert shaky.looked > 1
 
 
 def test_what_a_replay_costs_is_added_to_what_the_run_cost(make: Make) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,7 @@ from knapper.agents.run.records import Limits, Order, Run, RunState
 from knapper.agents.run.store import Store
 from knapper.agents.run.strategies import AUTO
 from knapper.agents.run.tree import Tree
-from knapper.errors import NotFound
+from knapper.errors import NotFound, StorageError
 from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
 
@@ -158,6 +159,9 @@ async def carry_out(
     """
     run = await asyncio.to_thread(engine.store.get, run_id)
     with locks.hold(engine.folder, run.id):
+        run = engine.store.get(run.id)  # somebody may have gone on with it before it was held
+        if replay not in {"", STALE}:
+            _ = _find(engine.store.nodes(run.id), replay)
         order = replace(run.order, limits=limits or run.order.limits)
         resumed = run.state != "pending"
         run = engine.store.save(replace(run, state="running", order=order, model=engine.name))
@@ -201,9 +205,12 @@ async def _watched(execution: Execution) -> Run:
 
 
 async def _watch(execution: Execution) -> None:
-    """Return once somebody wants the run to end."""
+    """Return once somebody wants the run to end; a look that fails says nothing of that."""
     engine = execution.engine
-    while not await asyncio.to_thread(engine.store.is_to_cancel, execution.run.id):  # noqa: ASYNC110 - others write there
+    while True:
+        with suppress(StorageError):
+            if await asyncio.to_thread(engine.store.is_to_cancel, execution.run.id):
+                return
         await asyncio.sleep(engine.look_s)
 
 
