@@ -10,7 +10,7 @@ from knapper.agents import offers
 from knapper.agents.offers import Offered
 from knapper.agents.pipeline.events import Outcome, PipelineEvent, Progress
 from knapper.agents.presets import AgentToggles
-from knapper.app import pipelines, resuming
+from knapper.app import choices, pipelines, resuming
 from knapper.app.acting import CLIENT
 from knapper.app.choices import Choice
 from knapper.changes.writer import Asked
@@ -42,7 +42,7 @@ def ask(hub: Hub, context: Context, asked: Offered) -> Answer:
         own = pipelines.scout_settings(hub.settings)
         hints = asked.hints
         looking = replace(own, rounds=hints.get("rounds", own.rounds), notes=hints.get("notes", own.notes))
-        request = None if asked.run_id else _request(opened, asked)
+        request = None if asked.run_id else _request(opened, asked, context)
         acting, owner = _acting(hub, context, opened, request.run_id if request else asked.run_id)
         answering = replace(opened.answering(scout=looking), owner=owner)
         outcome = asyncio.run(_carried_out(answering, acting, request or asked, context.writer.grants))
@@ -79,20 +79,22 @@ def _acting(hub: Hub, context: Context, opened: Pipelines, run_id: str) -> tuple
     return replace(acting, progress=context.progress), owner
 
 
-def _request(opened: Pipelines, asked: Offered) -> Request:
-    choices = asked.choices
-    usual = opened.usual(choices.get("preset", ""))
+def _request(opened: Pipelines, asked: Offered, context: Context) -> Request:
+    """Make a request of what a client says, beside what is usual as far as the client may see and do that."""
+    said = asked.choices
+    usual = choices.seen(opened.usual(said.get("preset", "")), context.view)
     if asked.kind == "scout":
         chosen = replace(usual, toggles=AgentToggles(scout=True, task=False), added=())
         return opened.request(asked.task, chosen, current=asked.note)
     chosen = Choice(
-        scout=choices.get("scout"),
-        web=choices.get("web"),
+        scout=said.get("scout"),
+        web=said.get("web"),
         task=True,
-        link_depth=choices.get("link_depth"),
-        same_folder=choices.get("same_folder"),
-        editable=choices.get("editable"),
-        can=choices.get("can"),
-        added=choices.get("add", ()),
+        link_depth=said.get("link_depth"),
+        same_folder=said.get("same_folder"),
+        editable=said.get("editable"),
+        can=said.get("can"),
+        added=said.get("add", ()),
     )
-    return opened.request(asked.task, chosen.applied(usual), current=asked.note)
+    wanted = choices.allowed(chosen.applied(usual), context.writer.grants)
+    return opened.request(asked.task, wanted, current=asked.note)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from knapper import app
-from knapper.agents.presets import AgentToggles
+from knapper.agents.presets import AgentToggles, Preset
 from knapper.app import pipelines, presets
 from knapper.cli import main
 from knapper.config import Client, Model, Settings
@@ -82,6 +82,20 @@ def test_a_note_that_is_not_there_is_told_before_anything_is_asked_or_kept(
     assert asked == []
     main.run(["sessions", "--json"])
     assert json.loads(capsys.readouterr().out)["results"] == []
+    assert vault.root.is_dir()
+
+
+def test_an_answer_that_can_not_be_used_twice_is_told_to_the_person(
+    vault: opened.Opener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with protocol.serving(Reply(parts=['{"summary": "Pain'])) as server:
+        code = ask(server, "paint", "--note", "Garden.md", "--json")
+        asked = len(server.asked)
+
+    told = json.loads(capsys.readouterr().out)
+    assert (code, asked, told["code"]) == (3, 2, "bad_reply")
+    assert "the model's answer can't be used" in told["error"]
+    assert "another model" in told["hint"]
     assert vault.root.is_dir()
 
 
@@ -190,6 +204,21 @@ def test_who_hears_an_answer_made_of_others_text_only_proposes_from_then_on(
         done = call(hub, "mcp", "append_to_file", {"path": "Other.md", "content": "more"})
 
     assert done["status"] == ("proposed" if foreign else "applied")
+
+
+def test_a_preset_gives_a_client_what_it_may_see_and_do(vault: opened.Opener) -> None:
+    hiding = Client(grants=replace(grants.usual("mcp"), is_read_only=True), hidden=("Plants.md",))
+
+    with (
+        protocol.serving(ANSWER) as server,
+        app.open_hub(replace(settings(vault, server), clients=(hiding,))) as hub,
+    ):
+        with pipelines.open_pipelines(hub) as own:
+            own.presets.save(Preset(name="Beds", added=("Plants.md", "Other.md")))
+        told = call(hub, "mcp", "ask_vault", {"task": "x", "note": "Garden.md", "link_depth": 0, "preset": "beds"})
+
+    assert [note["path"] for note in told["context"]["notes"]] == ["Garden.md", "Other.md"]
+    assert "Inserting text is forbidden" in json.dumps(server.asked[0]["messages"])
 
 
 @pytest.mark.parametrize("kept_from", ["agent", "mcp"])
