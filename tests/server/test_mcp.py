@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import mcp_types
 import pytest
@@ -174,10 +175,24 @@ def test_resources_give_notes_the_status_and_what_waits(vault: opened.Opener) ->
     assert waiting == "" or waiting.startswith("---")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no file can have such a name there")
+@pytest.mark.parametrize("name", ["a:b.md", "Wait...md", "100% sure?.md", "#1 [x].md", "Ünï/~ 💧.md"])
+def test_a_note_of_any_name_is_a_resource(tmp_path: Path, name: str) -> None:
+    vault = opened.vault(tmp_path, {name: "odd name\n"})
+
+    found: Any = ask(vault, lambda asking: asking.read_resource(f"vault://v/notes/{quote(name)}"))
+
+    assert found[0].text == "odd name\n"
+
+
 @pytest.mark.parametrize(
     "uri",
     [
         "vault://v/notes/Nope.md",
+        "vault://v/notes/%2E%2E/state/config.toml",
+        "vault://v/notes//etc/passwd",
+        "vault://v/notes/a%00b",
+        "vault://v/notes/.obsidian/app.json",
         "vault://v/notes/Private/Diary.md",
         "vault://v/notes/..%2F..%2Fetc%2Fpasswd",
         "vault://other/notes/Rain.md",
@@ -185,7 +200,7 @@ def test_resources_give_notes_the_status_and_what_waits(vault: opened.Opener) ->
     ],
 )
 def test_a_resource_that_isnt_there_is_an_error(vault: opened.Opener, uri: str) -> None:
-    with pytest.raises(Exception, match=r"(?i)not found|no |unknown|reject"):
+    with pytest.raises(Exception, match=r"(?i)not found|no |unknown|reject|outside|NUL"):
         ask(vault, lambda asking: asking.read_resource(uri))
 
 

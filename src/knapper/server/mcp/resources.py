@@ -8,6 +8,7 @@ from urllib.parse import quote
 import mcp_types
 from fastmcp.resources import ResourceContent, ResourceResult
 from fastmcp.resources.base import Resource
+from fastmcp.resources.security import ResourceSecurity
 from fastmcp.resources.template import ResourceTemplate
 from fastmcp.server.completions import CompletionReference, CompletionValues
 from fastmcp.server.providers.base import Provider
@@ -23,6 +24,8 @@ NOTE: Final = "vault://{vault}/notes/{path*}"
 PROPOSAL: Final = "vault://{vault}/proposals/{proposal_id}"
 _LIMIT: Final = 100
 """Values that one completion gives at most."""
+_OWN: Final = ResourceSecurity(exempt_params={"path"})
+"""The view checks paths as for each tool; the library would take ``a:b.md`` for a Windows drive."""
 _META: Final = {"knapper/untrusted": True}
 
 
@@ -62,7 +65,12 @@ class Resources(Provider):
         self._static = [_Status.of(vault, desk) for vault in vaults]
         self._templates = [
             ResourceTemplate.from_function(
-                self._note, NOTE, name="Note", description="A note as it stands.", mime_type="text/markdown"
+                self._note,
+                NOTE,
+                name="Note",
+                description="A note as it stands.",
+                mime_type="text/markdown",
+                security=_OWN,
             ),
             ResourceTemplate.from_function(
                 self._proposal,
