@@ -16,12 +16,13 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 from knapper.agents import citations, defusing, mending, untrusted
 from knapper.agents.citations import Checked
 from knapper.agents.contexts.unified import UnifiedContext
+from knapper.agents.failures import ModelFailure
 from knapper.agents.halves import Whole
 from knapper.agents.mending import Mender
-from knapper.agents.pipeline.records import ChatMessage, EditFailure, EditResults, PipelineContext
 from knapper.agents.scopes import EditRules
 from knapper.agents.task import blocks, edits, prior, replies, wording
 from knapper.agents.task.edits import Grounds, ValidatedEdit
+from knapper.agents.task.records import ChatMessage, EditFailure, EditResults, PipelineContext
 from knapper.agents.task.replies import Reply
 from knapper.changes.submissions import Submission
 from knapper.errors import BadInput, KnapError
@@ -132,8 +133,9 @@ class TaskAgent:
             second, rechecked = await asyncio.to_thread(self._read, grounds, again)
             if not isinstance(second, KnapError):
                 reply, checked = second, rechecked
-        if isinstance(reply, KnapError):
-            raise reply
+        if isinstance(reply, KnapError):  # its hint is for the model, which has had its second chance
+            hint = "try again, ask for less, or take another model"
+            raise ModelFailure(f"the model's answer can't be used: {reply.message}", code=reply.code, hint=hint)
         return await self._finish(grounds, reply, checked)
 
     async def _ask(
