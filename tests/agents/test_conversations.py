@@ -10,15 +10,16 @@ from typing import cast
 import pytest
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-from knapper.agents import live, models, names
+from knapper.agents import live, models, names, usage
 from knapper.agents.chat import Chat
 from knapper.agents.conversations import MAX_CHARS, Conversations, Said
 from knapper.agents.events import Done, Event, Text
 from knapper.agents.live import LiveTurn, Told
 from knapper.agents.sessions import identity, store
-from knapper.agents.usage import Limits, open_meter
+from knapper.agents.usage import Limits, Meter, Spent, open_meter
+from knapper.changes.disk.ledger import open_ledger
 from knapper.changes.writer import Asked
-from knapper.errors import BadInput, ConflictError, NotFound
+from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.tools import moves
 from knapper.tools.context import Context
 from tests.agents import protocol, scripted
@@ -141,6 +142,43 @@ def test_empty_notes_are_not_taken_for_each_other(talks: Conversations, vault: o
     (vault.root / "Old.md").unlink()
 
     assert talks.route("New.md").id != session.id
+
+
+def test_nothing_is_summed_up_once_the_limits_are_reached(talks: Conversations, tmp_path: Path) -> None:
+    meter = open_meter(tmp_path, Limits(run_tokens=10), lambda: NOW)
+    model = Model([["A long answer. " * 200]])
+    session = talks.route(None).id
+    _ = say(talks, scripted.chat(model, meter=meter), session, "one")
+    before = len(model.asked)
+
+    events = say(talks, scripted.chat(model, meter=meter, context_tokens=50), session, "two")
+
+    assert len(model.asked) == before
+    assert scripted.done(events).state == "limit"
+    meter.shut()
+
+
+class Torn(Meter):
+    """Have no place to write down what is used."""
+
+    def record(self, run: str, model: str, spent: Spent) -> None:
+        del run, model, spent
+        raise StorageError("the disk is full", hint="make room")
+
+
+def test_an_answer_is_kept_and_told_though_its_cost_cannot_be_written_down(
+    talks: Conversations, tmp_path: Path
+) -> None:
+    open_meter(tmp_path, Limits(), lambda: NOW).shut()
+    meter = Torn(open_ledger(tmp_path / usage.FILE, "", usage.VERSION), Limits(), lambda: NOW)
+    session = talks.route(None).id
+
+    events = say(talks, scripted.chat(Model([["Hello there."]]), meter=meter), session)
+
+    assert scripted.done(events).answer == "Hello there."
+    assert [event.kind for event in events][-2:] == ["error", "done"]
+    assert [turn.outcome["answer"] for turn in talks.store.turns(session)] == ["Hello there."]
+    meter.shut()
 
 
 def test_what_cannot_be_answered_is_refused_before_anything_is_kept(talks: Conversations) -> None:

@@ -12,13 +12,13 @@ from pydantic_ai.usage import RunUsage
 
 from knapper.agents import compaction, usage
 from knapper.agents.chat import Chat, Message, Tell
-from knapper.agents.events import Done
+from knapper.agents.events import Done, Error
 from knapper.agents.sessions import identity, locks
 from knapper.agents.sessions.records import Exchange, Head, Session
 from knapper.agents.sessions.store import Store
 from knapper.agents.turns import Turn
 from knapper.agents.usage import Spent
-from knapper.errors import BadInput, KnapError
+from knapper.errors import BadInput, ConflictError, NotFound, RefusedError, StorageError
 from knapper.tools.context import Context
 
 MAX_CHARS = 200_000
@@ -115,7 +115,11 @@ class Conversations:
         finally:  # also where the task is cancelled, even while this goes on
             done = ends[0] if ends else await asyncio.shield(asyncio.to_thread(turn.done))
             cost = usage.of(spent) + turn.spent
-            await asyncio.shield(asyncio.to_thread(self._keep, chat, Kept(session_id, last, said, turn, done), cost))
+            keeping = asyncio.to_thread(self._keep, chat, Kept(session_id, last, said, turn, done), cost)
+            try:
+                await asyncio.shield(keeping)
+            except StorageError as error:  # the answer is told all the same
+                tell(Error(error=error.message, code=error.code, hint=error.hint))
             tell(done)
         return done
 
@@ -129,10 +133,10 @@ class Conversations:
             outcome=kept.done.as_dict(),
             messages=messages,
         )
+        with suppress(NotFound, ConflictError):  # deleted, or gone on elsewhere meanwhile
+            _ = self.store.append(kept.session_id, kept.last, exchange)
         if chat.meter:
             chat.meter.record(kept.session_id, chat.name, cost)
-        with suppress(KnapError):  # deleted, or gone on elsewhere meanwhile: the answer was told all the same
-            _ = self.store.append(kept.session_id, kept.last, exchange)
 
     async def _history(self, chat: Chat, session_id: str, last: int, spent: RunUsage) -> list[ModelMessage]:
         """Load what the session goes on from, and sum its beginning up where it is too long."""
@@ -140,7 +144,7 @@ class Conversations:
         messages = _read(known.head.messages)
         for turn in known.turns:
             messages += _read(turn.messages)
-        if compaction.size(messages) <= chat.context_tokens:
+        if compaction.size(messages) <= chat.context_tokens or not _may_ask(chat, session_id):
             return messages
         prompt = chat.prompts.load("summary")
         async with chat.model:
@@ -150,6 +154,15 @@ class Conversations:
         head = Head(messages=ModelMessagesTypeAdapter.dump_json(shorter).decode(), upto=last)
         await asyncio.to_thread(self.store.sum_up, session_id, head)
         return shorter
+
+
+def _may_ask(chat: Chat, session_id: str) -> bool:
+    """Tell whether the limits leave anything; where they don't, the turn itself says so."""
+    try:
+        _ = chat.meter.allow(session_id) if chat.meter else None
+    except RefusedError:
+        return False
+    return True
 
 
 def _read(messages: str) -> list[ModelMessage]:
