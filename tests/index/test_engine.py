@@ -400,3 +400,26 @@ def test_an_index_that_cannot_be_locked_still_answers_and_says_what_it_misses(tm
         assert notes(engine, "alpha") == ["a.md"]
         with pytest.raises(StorageError, match="locked"):
             engine.refresh()
+
+
+def test_who_searches_side_by_side_after_a_save_finds_it(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {f"{n}.md": "alpha\n" for n in range(50)})
+    found: list[tuple[int, list[str]]] = []
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+
+        def look(word: str, together: threading.Barrier) -> None:
+            together.wait()
+            stale = engine.freshen(meaning=False).stale
+            found.append((stale, notes(engine, word)))
+
+        for n in range(8):
+            worlds.fill(root, {f"new{n}.md": f"word{n}x\n"})
+            together = threading.Barrier(4)
+            threads = [threading.Thread(target=look, args=(f"word{n}x", together)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+    assert found == [(0, [f"new{n}.md"]) for n in range(8) for _ in range(4)]

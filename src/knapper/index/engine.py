@@ -78,6 +78,7 @@ class Engine:
         self.catalog = Catalog(self.store, self.graph, self._looks.allowed, self._by_rules)
         self._searcher = Searcher(self._looks, lambda: self.embedder, fusion=fusion)
         self._lock = threading.Lock()
+        self._taking_in = threading.Lock()
 
     @property
     def embedder(self) -> Embedder | None:
@@ -136,12 +137,13 @@ class Engine:
             policy: The asker's; files that it hides are taken in, and not counted.
         """
         watched = turn.is_watched(self.folder)
+        before = self.store.generation()
         plan, unchecked = (Plan(), False) if watched else self._look()
         stale = plan.stale if policy is None else plan.seen_by(policy)
         due = plan.stale + len(plan.doubtful)
         complete = self.store.meta("complete") == "1"
         wanted = due or not complete or not self._knows_rules
-        if not (watched or unchecked) and wanted and due <= _LOOK_FILES and self._take_in(plan):
+        if not (watched or unchecked) and wanted and due <= _LOOK_FILES and self._take_in(plan, before):
             stale, complete = 0, True
         pending = self._few_pending() if meaning else 0
         if pending and policy is not None and not policy.sees_all:
@@ -226,10 +228,18 @@ class Engine:
                 return Plan(), True
         return refresh.compare(self.store.known(), seen, closed=scan.closed), False
 
-    def _take_in(self, plan: Plan) -> bool:
-        """Carry a small plan out; tell whether that was possible, since what is there is searched all the same."""
+    def _take_in(self, plan: Plan, before: int) -> bool:
+        """Carry a small plan out; tell whether that was possible, since what is there is searched all the same.
+
+        Args:
+            plan: How the disk differs from the index.
+            before: The index's generation when that was looked at; who came first may have taken it in since.
+        """
         try:
-            with turn.take(self.folder, wait_s=0) as mine:
+            with self._taking_in, turn.take(self.folder, wait_s=0) as mine:
+                if mine and self.store.generation() != before:
+                    plan, unchecked = self._look()
+                    mine = not unchecked
                 if mine:
                     self._carry_out(plan, None, whole=True)
                 return mine
