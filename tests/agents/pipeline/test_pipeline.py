@@ -11,7 +11,6 @@ from knapper.agents.pipeline.answering import Answering
 from knapper.agents.pipeline.events import Outcome, PipelineEvent
 from knapper.agents.pipeline.orchestrator import OrchestratorSettings
 from knapper.agents.pipeline.pipeline import Run
-from knapper.agents.pipeline.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.pipeline.runs import PausedRun, Runs, open_runs
 from knapper.agents.presets import AgentToggles, Preset, open_presets
@@ -19,6 +18,7 @@ from knapper.agents.scopes import ContextScopeConfig, EditRules
 from knapper.agents.sessions.records import Exchange
 from knapper.agents.sessions.store import open_store
 from knapper.agents.task import prior
+from knapper.agents.task.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.task.replies import EditInstruction
 from knapper.agents.usage import Limits, open_meter
 from knapper.errors import BadInput, NotFound

@@ -81,7 +81,7 @@ class Outcome(Happening):
     answer: str
     """Of the task; of the other agents where the task wasn't to be done."""
     pipeline: dict[str, JSONValue]
-    """As `knapper.agents.pipeline.records.PipelineContext` shows it."""
+    """As `knapper.agents.task.records.PipelineContext` shows it."""
     context: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])
     proposed_edits: list[JSONValue] = field(default_factory=list[JSONValue])
     edit_results: dict[str, JSONValue] = field(default_factory=dict[str, JSONValue])

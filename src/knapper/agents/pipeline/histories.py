@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from knapper.agents.pipeline.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.sessions.records import Exchange
+from knapper.agents.task.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.task.replies import EditInstruction
 from knapper.changes.review.proposals import Proposals
 from knapper.errors import KnapError

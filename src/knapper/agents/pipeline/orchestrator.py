@@ -11,9 +11,10 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import failures, halves, untrusted
 from knapper.agents.halves import Whole
-from knapper.agents.pipeline.records import Phase, PipelineContext
+from knapper.agents.pipeline.records import Phase
 from knapper.agents.presets import AgentToggles
 from knapper.agents.scout.records import check
+from knapper.agents.task.records import PipelineContext
 from knapper.vault.outline import JSONValue
 
 STEPS: Final = (1, 8)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from knapper.agents import defusing
 from knapper.agents.contexts.unified import UnifiedContext
 from knapper.agents.pipeline.events import Outcome
-from knapper.agents.pipeline.records import Phase, PipelineContext, State
+from knapper.agents.pipeline.records import Phase, State
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.research.records import WebResult
 from knapper.agents.scout.records import Question
+from knapper.agents.task.records import PipelineContext
 from knapper.agents.task.task import TaskAgentResult
 from knapper.agents.usage import Spent
 from knapper.errors import KnapError

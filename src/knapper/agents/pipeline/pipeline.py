@@ -19,12 +19,13 @@ from knapper.agents.pipeline.events import Sources as Found
 from knapper.agents.pipeline.frozen import Frozen
 from knapper.agents.pipeline.orchestrator import Step
 from knapper.agents.pipeline.outcomes import Ended
-from knapper.agents.pipeline.records import ChatMessage, Phase, PipelineContext, State, TokenAccounting
+from knapper.agents.pipeline.records import Phase, State
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.research.records import WebResult
 from knapper.agents.research.research import Query, Research
 from knapper.agents.scout.records import ScoutResult
 from knapper.agents.scout.scout import Errand, Trip
+from knapper.agents.task.records import ChatMessage, PipelineContext, TokenAccounting
 from knapper.agents.task.task import TaskAgent, TaskAgentInput, TaskAgentResult
 from knapper.agents.usage import Spent
 from knapper.errors import KnapError

@@ -7,9 +7,9 @@ from typing import Final
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from knapper.agents import untrusted
-from knapper.agents.pipeline.records import ChatMessage, EditResults, PipelineContext
 from knapper.agents.research.records import WebResult
 from knapper.agents.scout.records import ScoutResult
+from knapper.agents.task.records import ChatMessage, EditResults, PipelineContext
 from knapper.vault.outline import JSONValue
 
 _RELEVANT: Final = 10

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from knapper import app
 from knapper.changes.disk import recover
-from knapper.cli.checks.finding import Finding
 from knapper.cli.checks.places import failed
+from knapper.cli.finding import Finding
 from knapper.config import Settings
 from knapper.errors import KnapError
 from knapper.tools.context import Context

@@ -10,8 +10,8 @@ from pathlib import Path
 import watchfiles
 
 from knapper import app
-from knapper.cli.checks.finding import Finding
 from knapper.cli.checks.places import failed
+from knapper.cli.finding import Finding
 from knapper.cli.render.amounts import count
 from knapper.config import Settings
 from knapper.errors import KnapError

@@ -4,8 +4,8 @@ from knapper.agents import reach
 from knapper.agents.names import ModelName
 from knapper.app import model_choice
 from knapper.cli.checks import program
-from knapper.cli.checks.finding import Finding
 from knapper.cli.checks.places import failed
+from knapper.cli.finding import Finding
 from knapper.config import Settings
 from knapper.errors import KnapError
 

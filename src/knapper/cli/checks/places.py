@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from knapper import config
-from knapper.cli.checks.finding import Finding
+from knapper.cli.finding import Finding
 from knapper.cli.render.amounts import size
 from knapper.config import Settings, Vault
 from knapper.errors import KnapError

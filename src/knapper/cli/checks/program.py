@@ -5,7 +5,7 @@ import sqlite3
 import sys
 from importlib import resources
 
-from knapper.cli.checks.finding import Finding
+from knapper.cli.finding import Finding
 from knapper.config import Settings
 
 _OLDEST_PYTHON = (3, 11)

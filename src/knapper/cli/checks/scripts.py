@@ -2,7 +2,7 @@
 
 from knapper.app.scripting import FOLDER
 from knapper.cli.checks import places
-from knapper.cli.checks.finding import Finding
+from knapper.cli.finding import Finding
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.config import Settings
 from knapper.errors import KnapError

@@ -4,7 +4,7 @@ from typing import Final
 
 from knapper.cli import settings
 from knapper.cli.checks import changes, indexes, models, places, program, scripts
-from knapper.cli.checks.finding import Check, Finding
+from knapper.cli.finding import Check, Finding
 from knapper.cli.options import Options
 from knapper.errors import KnapError
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from knapper.cli.checks.finding import Finding, State
+from knapper.cli.finding import Finding, State
 from knapper.cli.output import plain
 
 _COLOURS: dict[State, str] = {"ok": "green", "warn": "yellow", "fail": "red"}
