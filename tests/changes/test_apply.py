@@ -363,6 +363,37 @@ def test_whatever_the_disk_refuses_everything_is_as_before(
         assert caught.value.details["errno"] == errno.errorcode[code]
 
 
+ASKED: dict[str, Effect] = {
+    "edit": Write(path=NOTE, base=hash_of(b"one"), content=b"two"),
+    "create": Write(path=NotePath("new/n.md"), content=b"new"),
+    "move": Rename(source=NOTE, target=NotePath("c/moved.md")),
+    "trash": Trash(path=NOTE),
+    "the system's trash": Trash(path=NOTE, where="system"),
+    "no folder": RemoveFolder(path=NotePath("empty")),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED.keys())
+def test_on_a_read_only_file_system_nothing_is_begun_that_stays_unfinished(
+    root: Path, tmp_path: Path, asked: Effect
+) -> None:
+    def refuse(when: str, operation: str, path: Path) -> None:
+        if when == "before" and operation not in {"sync", "sync_folder"}:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    write(root, NOTE, b"one")
+    (root / "empty").mkdir()
+    before = picture(root)
+    state = opened(root, HookedDisk(hook=refuse, trashed=tmp_path))
+
+    with pytest.raises(StorageError, match="Read-only") as caught:
+        apply(state, asked)
+
+    assert caught.value.hint == "the file system is mounted read-only"
+    assert state.journal.unfinished() == []
+    assert picture(root) == before
+
+
 def test_a_full_disk_in_the_middle_of_a_temp_file_leaves_none(root: Path) -> None:
     def fail() -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

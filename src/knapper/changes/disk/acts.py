@@ -66,7 +66,7 @@ def take_back(site: Site, step: Step) -> None:
     if is_done(site, step):
         _ACTS[step.kind].take_back(site, step)
     elif step.temp and step.kind != "remove":
-        site.files.unlink(site.at(step.temp))
+        site.clear(step.temp)
 
 
 def look_again(site: Site, step: Step) -> None:

@@ -32,6 +32,11 @@ class Site:
         """Tell where a step's place is on disk."""
         return self.root / relative
 
+    def clear(self, relative: str) -> None:
+        """Take a temp file away if it is there: a read-only file system refuses even where nothing is."""
+        if self.files.stamp(self.at(relative)) is not None:
+            self.files.unlink(self.at(relative))
+
     def strayed(self, step: Step) -> str:
         """Tell which folder on the way to a step's places is a symbolic link by now; empty for none.
 

@@ -91,7 +91,7 @@ def roll_back(here: Site, steps: Sequence[Step], *, tried: int) -> None:
     """
     for step in steps[tried:]:
         if step.temp:
-            here.files.unlink(here.at(step.temp))
+            here.clear(step.temp)
     for step in reversed(steps[:tried]):
         acts.take_back(here, step)
     sync_folders(here, steps)
