@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from knapper.server.bodies import Intake
-from tests.server import apps
+from tests.server import apps, live
 
 SMALL = replace(apps.NO_LIMIT, max_body_mb=1)
 JSON = {"content-type": "application/json"}
@@ -42,6 +44,25 @@ def test_a_length_that_is_no_length_is_refused(tmp_path: Path, length: str) -> N
         found = client.post("/tools/list_changes", content=b"{}", headers=[(b"content-length", length.encode())])
 
     assert found.status_code in {400, 413}
+
+
+def test_whoever_sends_far_too_much_before_reading_reads_why_it_is_refused(tmp_path: Path) -> None:
+    size = 60_000_000
+    with live.serving(tmp_path) as server:
+        address = urlsplit(server.address)
+        lines = [
+            "POST /tools/append_to_file HTTP/1.1",
+            f"Host: {address.netloc}",
+            f"Authorization: Bearer {server.token}",
+            "Content-Type: application/json",
+            f"Content-Length: {size}",
+        ]
+        with socket.create_connection((address.hostname, address.port), timeout=20) as client:
+            client.sendall("\r\n".join([*lines, "", ""]).encode() + b" " * size)
+            answer = client.makefile("rb").read()
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b'"code":"too_large"' in answer
 
 
 def test_nobody_without_a_token_makes_the_server_read_a_body(tmp_path: Path) -> None:

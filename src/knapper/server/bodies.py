@@ -1,6 +1,7 @@
 """Take a request's body in before it is answered, and no more of it than is allowed."""
 
 import asyncio
+import contextlib
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -10,6 +11,7 @@ from knapper.errors import BadInput, CallerError
 from knapper.server import replies
 
 TIMEOUT_S: Final = 30.0
+_LINGER_S: Final = 2.0
 
 
 class Intake:
@@ -33,8 +35,8 @@ class Intake:
             self._check_declared(Headers(scope=scope))
             body = await self._read(receive)
         except CallerError as error:
-            # what was sent isn't read to its end, so nothing else can come by this connection
-            await replies.failure(error, {"connection": "close"})(scope, receive, send)
+            # what was sent isn't taken in to its end, so nothing else can come by this connection
+            await _refuse(replies.failure(error, {"connection": "close"}), scope, receive, send)
             return
         if body is not None:
             await self.app(scope, _again(body, receive), send)
@@ -72,6 +74,20 @@ class Intake:
             hint="send less at once; server.max_body_mb sets the limit",
             code="too_large",
         )
+
+
+async def _refuse(reply: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer, and hear the client out for a moment: whoever still sends when the connection closes never reads why."""
+
+    async def unended(message: Message) -> None:
+        await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
+
+    await reply(scope, receive, unended)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            while (await receive()).get("more_body", False):
+                pass
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
