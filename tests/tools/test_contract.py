@@ -198,6 +198,43 @@ def test_nothing_is_made_in_or_moved_to_an_excluded_folder(vault: opened.Opener,
     assert vault.text("Plain.md") == NOTES["Plain.md"]
 
 
+@pytest.mark.parametrize(("path", "code"), [*((path, "not_found") for path in EXCLUDED), (OUTSIDE[0], "outside_vault")])
+def test_nothing_is_moved_or_changed_that_may_not_be_read(
+    vault: opened.Opener, context: Context, path: str, code: str
+) -> None:
+    moved = call(context, "move_file", source=path, destination="Stolen.md")
+    moves = [{"source": path, "destination": "Stolen.md"}, {"source": "Plain.md", "destination": "Moved.md"}]
+    batch = call(context, "batch_move_files", moves=moves)
+    changed = call(context, "batch_update_frontmatter", paths=[path, "Note.md"], field="a", value="b")
+
+    assert (moved["success"], moved["code"]) == (False, code)
+    assert [(one["success"], one["failures"][0]["code"]) for one in (batch, changed)] == [(True, code)] * 2
+    assert not (vault.root / "Stolen.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("folder", "code"), [(".obsidian", "no_such_folder"), (".git", "no_such_folder"), ("../", "outside_vault")]
+)
+def test_a_folder_that_may_not_be_listed_is_an_error(context: Context, folder: str, code: str) -> None:
+    answer = call(context, "search_by_folder", folder=folder, recursive=True)
+
+    assert (answer["success"], answer["code"]) == (False, code)
+
+
+@pytest.mark.parametrize("name", ["find_backlinks", "find_outlinks", "search_by_folder"])
+def test_a_list_comes_in_pages_in_one_order(context: Context, name: str) -> None:
+    asked = {
+        "find_backlinks": {"note_name": "Plain"},
+        "find_outlinks": {"path": "Folder/Link.md"},
+        "search_by_folder": {"folder": "", "recursive": True},
+    }[name]
+    whole = call(context, name, **asked)
+    pages = [call(context, name, **asked, limit=1, offset=number) for number in range(whole["total"] + 1)]
+
+    assert [one for page in pages for one in page["results"]] == whole["results"] == sorted(whole["results"])
+    assert {(page["total"], page["limit"]) for page in pages} == {(whole["total"], 1)}
+
+
 def test_appending_a_value_that_is_there_changes_nothing(vault: opened.Opener, context: Context) -> None:
     call(context, "update_frontmatter", path="Note.md", field="tags", value="task", operation="append")
 
