@@ -5,12 +5,14 @@ import threading
 import time
 from contextlib import aclosing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from knapper.agents.chat import Message
 from knapper.agents.events import Event, Question, Text, ToolCall, ToolResult
 from knapper.agents.turns import LIMIT_REACHED, Turn
+from knapper.app import tables
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
@@ -292,6 +294,32 @@ def test_a_change_that_goes_on_where_a_turn_is_cancelled_is_waited_for_and_told(
     assert (turn.done().state, turn.done().changes) == ("cancelled", ["c1"])
     assert [event.kind for event in told][-1] == "tool_result"
     assert "c1" in str(scripted.returned(model.asked[0])[0].content)
+
+
+@pytest.mark.parametrize("name", ["ask_vault", "accept_proposal", "undo_change", "call_tool", "nothing"])
+def test_no_tool_is_called_through_another_one_that_the_model_is_not_offered(vault: opened.Opener, name: str) -> None:
+    rows = [row for row in tables.whole().rows if row.name != "ask_vault"]
+    arguments = {"name": name, "arguments": {"task": "x", "name": "ask_vault", "proposal_id": "p", "change_id": "c"}}
+    found = Call("find_tool", {"query": name.replace("_", " "), "limit": 50})
+    model = Model([[found], [Call("call_tool", arguments)], ["Fine."]])
+
+    with scripted.agent(vault) as context:
+        events = scripted.run(scripted.chat(model, rows), context)
+
+    search, call = [event for event in events if isinstance(event, ToolResult)]
+    offered = {row.name for row in rows} - {"accept_proposal", "undo_change"}
+    assert {row["name"] for row in cast("list[dict[str, str]]", search.answer["results"])} <= offered
+    assert (call.success, call.answer["code"]) == (False, "no_tool")
+
+
+def test_a_tool_that_is_offered_can_be_called_through_another_one(vault: opened.Opener) -> None:
+    model = Model([[Call("call_tool", {"name": "read_file", "arguments": '{"path": "Garden.md"}'})], ["Fine."]])
+
+    with scripted.agent(vault) as context:
+        events = scripted.run(scripted.chat(model, essential=True), context)
+
+    (result,) = [event for event in events if isinstance(event, ToolResult)]
+    assert (result.name, result.success, result.answer["path"]) == ("read_file", True, "Garden.md")
 
 
 def test_a_turn_that_stopped_at_the_cap_can_go_on(vault: opened.Opener) -> None:

@@ -21,6 +21,7 @@ from knapper.errors import BadInput, KnapError, NotFound
 from knapper.tools import calls, proposals, schema
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
+from knapper.tools.tables import CALL
 from knapper.vault.outline import JSONValue
 
 UNCOUNTED: Final = frozenset({"log_interaction", GET_CONTINUATION})
@@ -109,13 +110,18 @@ class TableTools(AbstractToolset[Workbench]):
         del tool
         bench, call_id = ctx.deps, ctx.tool_call_id or ""
         arguments = cast("repair.Arguments", tool_args)
+        if name == CALL:
+            name, arguments = _meant(bench, arguments)
         if bench.repeats(name, arguments):
             return _tell(bench, call_id, name, {"success": False, "error": _REPEATED, "code": "repeated_call"})
         if name == GET_CONTINUATION:
             return _continue(bench, call_id, arguments)
         if name == ASK_USER:
             return _ask(bench, call_id, arguments)
-        row = bench.rows[name]
+        row = bench.rows.get(name)
+        if row is None:
+            missing = NotFound(f"there is no tool '{name[:80]}' here", hint="find_tool finds others", code="no_tool")
+            return _tell(bench, call_id, CALL, cast("dict[str, JSONValue]", missing.as_dict()))
         if row.effect == "read":
             return await _carried_out(bench, call_id, row, arguments)
         task = asyncio.create_task(_carried_out(bench, call_id, row, arguments))
@@ -161,7 +167,8 @@ async def _carried_out(bench: Workbench, call_id: str, row: Row, arguments: repa
     bench.used.append(_used(row.name, answer, time.monotonic() - began))
     await anyio.to_thread.run_sync(_note_writes, bench, answer, limiter=bench.threads)
     if row.name == FIND_TOOL:
-        bench.listed |= _found(answer) & bench.rows.keys()
+        answer = _here(bench, answer)
+        bench.listed |= _found(answer)
     return _tell(bench, call_id, row.name, answer)
 
 
@@ -258,6 +265,23 @@ def _note_writes(bench: Workbench, answer: Mapping[str, JSONValue]) -> None:
         proposal = str(answer["proposal_id"])
         bench.proposals.append(proposal)
         bench.told.append(Proposal(proposal=proposals.show_proposal(bench.context, proposal)))
+
+
+def _meant(bench: Workbench, arguments: repair.Arguments) -> tuple[str, repair.Arguments]:
+    """Read which tool a call of the one that calls others means: only those of the bench can be called so."""
+    name, inner = str(arguments.get("name", "")), arguments.get("arguments")
+    if name == CALL or name not in bench.rows:
+        return f"{CALL}: {name}" if name == CALL else name, {}
+    return name, repair.fit(repair.read(inner), cast("repair.Schema", schema.parameters(bench.rows[name])))
+
+
+def _here(bench: Workbench, answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+    """Leave out of the tools that were found those that the bench hasn't."""
+    results = answer.get("results")
+    if not isinstance(results, list):
+        return dict(answer)
+    kept: list[JSONValue] = [row for row in results if isinstance(row, dict) and row.get("name") in bench.rows]
+    return {**answer, "results": kept, "total": len(kept)}
 
 
 def _found(answer: Mapping[str, JSONValue]) -> set[str]:
