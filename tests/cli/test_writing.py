@@ -159,6 +159,18 @@ def test_every_step_of_a_proposal_prints_json(vault: Path, capsys: pytest.Captur
     assert (unsaid["success"], unsaid["code"]) == (False, "digest_needed")
 
 
+def test_a_folder_gets_its_name_in_another_case(vault: Path) -> None:
+    (vault / "Plans").mkdir()
+    (vault / "Plans/A.md").write_bytes(b"a")
+    index = code(vault, "index")
+    ended = code(vault, "move", "Plans", "plans", "--yes")
+    again = code(vault, "move", "plans", "plans", "--yes")
+
+    assert (index, ended, again) == (0, 0, 2)
+    assert "plans" in {path.name for path in vault.iterdir()}
+    assert (vault / "plans/A.md").read_bytes() == b"a"
+
+
 def test_a_dry_run_puts_no_block_into_a_note_and_resolves_none(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = (vault / "Garden.md").read_bytes()
     name = shown(vault, capsys, "edit", "Garden.md", "# Garden", "# Yard", "--propose")["proposal_id"]

@@ -70,6 +70,17 @@ def is_folder(context: Context, destination: str) -> bool:
     return found.file.is_dir() and not context.view.ignore.hides(found.path, is_folder=True)
 
 
+def is_respelled(context: Context, source: str, destination: str) -> bool:
+    """Tell whether a destination is the source itself, in the same or another spelling of case and Unicode form."""
+    if destination.endswith("/"):
+        return False
+    try:
+        one, other = (paths.parse(each, root=context.view.root) for each in (source, destination))
+    except KnapError:
+        return False
+    return paths.key(one) == paths.key(other)
+
+
 def _move(number: int, given: Mapping[str, str]) -> Request:
     source, destination = given.get("source"), given.get("destination")
     if not (isinstance(source, str) and isinstance(destination, str) and set(given) == {"source", "destination"}):

@@ -36,7 +36,8 @@ def command(said: Options, sources: tuple[str, ...], destination: str, **own: Un
         hint = "name what moves, then where to: `knap move Note.md Folder/`"
         raise BadInput(f"where '{destination}' should go isn't said", hint=hint, code="usage")
     with writing.vault(said, own) as context:
-        into = moves.is_folder(context, destination)
+        is_respelled = len(sources) == 1 and moves.is_respelled(context, sources[0], destination)
+        into = not is_respelled and moves.is_folder(context, destination)
         if len(sources) > 1 and not into:
             hint = f"end it with a slash to have it made: '{destination}/'"
             raise BadInput(f"'{destination}' is no folder, and several files go there", hint=hint, code="usage")
