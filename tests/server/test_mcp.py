@@ -15,7 +15,7 @@ import pytest
 from fastmcp import Client
 from tokenizers import Tokenizer
 
-from knapper.app import Hub
+from knapper.app import Hub, tables
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
 from knapper.server.mcp.progress import Cancelled, Reporter
@@ -64,6 +64,29 @@ def test_tools_carry_schemas_titles_and_all_four_hints(vault: opened.Opener) -> 
     )
     assert move.annotations is not None
     assert (move.annotations.read_only_hint, move.annotations.destructive_hint) == (False, True)
+
+
+def test_every_tool_says_by_its_hints_what_it_may_do(vault: opened.Opener) -> None:
+    tools = {tool.name: tool for tool in ask(vault, lambda asking: asking.list_tools())}
+
+    said: dict[str, tuple[Any, ...]] = {}
+    for name, tool in tools.items():
+        hints = tool.annotations
+        assert tool.title
+        assert hints is not None
+        said[name] = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+    meant = {
+        row.name: (
+            row.effect == "read",
+            row.effect == "destructive",
+            row.effect == "read" or row.repeatable,
+            row.open_world,
+        )
+        for row in tables.whole().rows
+    }
+    assert said == meant
+    assert {name for name, hints in said.items() if hints[3]} >= {"web_search", "fetch_page", "transcribe_audio"}
+    assert {name for name, hints in said.items() if hints[1]} >= {"delete_file", "move_file", "write_file"}
 
 
 def test_an_answer_is_text_and_the_same_as_an_object_and_marked_as_data(vault: opened.Opener) -> None:

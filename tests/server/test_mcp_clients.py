@@ -59,6 +59,24 @@ def test_other_entries_stay_and_what_was_there_is_kept(tmp_path: Path) -> None:
     assert where.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("client", clients.CLIENTS, ids=lambda client: client.name)
+def test_each_client_gets_its_entry_after_a_dry_run_that_writes_nothing(tmp_path: Path, client: clients.Client) -> None:
+    where = client.file(machine("linux", tmp_path))
+    where.parent.mkdir(parents=True, exist_ok=True)
+    before = json.dumps({client.key: {"other": {"command": "x"}}, "kept": 1})
+    where.write_text(before, "utf-8")
+
+    planned = installing.install(client, WANTED, where, dry_run=True)
+    untouched = [path.read_text("utf-8") for path in where.parent.iterdir()]
+    done = installing.install(client, WANTED, where)
+
+    after = json.loads(where.read_text("utf-8"))
+    assert (untouched, planned["changed"], "backup" in planned) == ([before], True, False)
+    assert set(after[client.key]) == {"other", "knapper"}
+    assert after[client.key]["knapper"].get("type") == ("stdio" if client.typed else None)
+    assert Path(str(done["backup"])).read_text("utf-8") == before
+
+
 def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
     where = tmp_path / "mcp.json"
     installing.install(clients.find("cursor"), WANTED, where)

@@ -72,6 +72,24 @@ def resource(uri: str) -> Do:
     return read
 
 
+def test_long_lists_come_in_pages(tmp_path: Path) -> None:
+    names = [f"vault {number}" for number in range(230)]
+
+    async def pages(asking: Asking) -> list[list[str]]:
+        found: list[list[str]] = []
+        cursor = None
+        while cursor is not None or not found:
+            page = await asking.list_resources_mcp(cursor=cursor)
+            found.append([str(one.uri) for one in page.resources])
+            cursor = page.next_cursor
+        return found
+
+    found = ask(settings(tmp_path, names), pages)
+
+    assert [len(page) for page in found] == [100, 100, 30]
+    assert len({uri for page in found for uri in page}) == 230
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_vault_of_any_name_is_served(tmp_path: Path, name: str) -> None:
     found = settings(tmp_path, NAMES)
