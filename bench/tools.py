@@ -33,7 +33,7 @@ _WARM_UP = 3
 _NOTES = 40
 """Notes that tools about one note are asked about, in turn."""
 
-_SORTS = ("status", "rating", "created", "-status", "-rating", "-created")
+_SORTS = ("status", "rating", "aliases", "-status", "-rating", "-aliases")
 """More than are remembered."""
 
 Call = Callable[[Context, str], object]
