@@ -293,3 +293,23 @@ def test_a_file_that_is_no_note_is_not_spoilt(vault: Path, args: Sequence[str], 
     assert ended.returncode == 2
     assert cause in ended.stderr.decode()
     assert {path: path.read_bytes() for path in vault.rglob("*") if path.is_file()} == before
+
+
+def test_a_write_past_the_vault_of_this_folder_is_told(
+    vault: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / ".obsidian").mkdir()
+    monkeypatch.chdir(other)
+    monkeypatch.setenv("VAULT_PATH", str(vault))
+
+    assert main.run(["new", "Here.md", "-t", "text"]) == 0
+    told = capsys.readouterr().err
+    assert main.run(["read", "Here.md"]) == 0
+
+    assert f"({vault}), not the one of this folder" in told
+    assert str(other) in told
+    assert capsys.readouterr().err == ""

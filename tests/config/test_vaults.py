@@ -187,3 +187,16 @@ def test_state_inside_the_vault_is_refused(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(SetupError, match="lies inside the vault"):
             config.state_folder(settings)
     assert list(notes.iterdir()) == []
+
+
+def test_a_vault_that_is_passed_by_is_known_unless_a_flag_named_the_other(two_vaults: Path) -> None:
+    here = folder(two_vaults / "notes" / "below", obsidian=True)
+    (here / "deep").mkdir()
+
+    assert config.load({"default_vault": "work"}, cwd=here).passed_by is None
+    assert config.load({"default_vault": str(here)}, cwd=here).passed_by is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VAULT_PATH", "work")
+        assert config.load(cwd=here / "deep").passed_by == here
+        assert config.load(cwd=two_vaults / "work").passed_by is None
+        assert config.load(cwd=two_vaults).passed_by is None

@@ -57,7 +57,7 @@ def vault(said: Options, own: Mapping[str, Any]) -> Context:
     if own["yes"] and own["propose"]:
         raise BadInput("--yes and --propose contradict each other", hint="give one of them", code="usage")
     asked = Asked(reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], person_word=own["yes"])
-    return replace(session.vault(said), asked=asked)
+    return replace(session.vault(said, writes=True), asked=asked)
 
 
 def tell(said: Options, answer: Mapping[str, object]) -> ExitCode:

@@ -87,6 +87,7 @@ def _settings(sources: Sources, where: Path) -> Settings:
     allowed = clients.configured(document, sections[layers.CLIENTS]) if document else ()
     wanted = found["default_vault"]
     choice, why = vaults.choose(text(said, "default_vault"), base=wanted.base, vaults=known, config_file=where)
+    is_named = bool(sources.flags.get("default_vault"))
     _refuse_env_in_vault(sources.env_file, [*known, *([choice] if isinstance(choice, Vault) else [])])
     embeddings = Embeddings(
         kind=cast("Literal['static', 'endpoint', 'onnx', 'none']", text(said, "embeddings.kind")),
@@ -96,6 +97,7 @@ def _settings(sources: Sources, where: Path) -> Settings:
     )
     return Settings(
         choice=choice,
+        passed_by=None if is_named or isinstance(choice, SetupError) else vaults.around(sources.cwd, choice),
         vaults=known,
         clients=allowed,
         state_dir=Path(text(said, "state_dir")),

@@ -94,6 +94,8 @@ class Settings:
 
     choice: Vault | SetupError
     """The chosen vault, or why there is none."""
+    passed_by: Path | None = None
+    """The vault in whose folder the program was started, where that is another one and none was named by a flag."""
     vaults: tuple[Vault, ...] = ()
     """Those of the configuration file, in its order."""
     clients: tuple[Client, ...] = ()

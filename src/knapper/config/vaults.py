@@ -56,6 +56,13 @@ def choose(wanted: str, *, base: Path, vaults: Sequence[Vault], config_file: Pat
     return SetupError("no vault is chosen", code="no_vault", hint=hint), ""
 
 
+def around(base: Path, chosen: Vault) -> Path | None:
+    """Give the vault that holds a folder, where that is another one than the chosen."""
+    if holds(chosen.path, base):
+        return None
+    return next((folder for folder in _around(base) if _is_folder(folder / _MARK)), None)
+
+
 def holds(vault: Path, path: Path) -> bool:
     """Tell whether *path* lies in the folder *vault*, by whatever name it is reached."""
     real = _real(path)
