@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from starlette.types import Receive
 
-from knapper.errors import CallerError
+from knapper.errors import CallerError, StorageError
 
 T = TypeVar("T")
 
@@ -20,6 +20,7 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
 
     Raises:
         CallerError: The client has gone (code ``client_gone``); nobody reads the answer.
+        StorageError: The server stops, and waits no longer (code ``stopping``).
     """
     working, leaving = asyncio.create_task(work), asyncio.create_task(_left(receive))
     try:
@@ -27,6 +28,8 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
         if not working.done():
             raise CallerError("the client has gone", code="client_gone")
         return working.result()
+    except asyncio.CancelledError:
+        raise StorageError("the server stops", hint="try again in a moment", code="stopping") from None
     finally:
         _ = working.cancel(), leaving.cancel()
 

@@ -16,7 +16,10 @@ LOG: Final = logging.getLogger("knapper.server.failures")
 
 
 def handle(app: FastAPI) -> None:
-    """Have the app answer errors."""
+    """Have the app answer errors.
+
+    What answers is async, so that it needs no thread, and comes through even while the server ends.
+    """
     app.add_exception_handler(KnapError, _of_knapper)
     app.add_exception_handler(OSError, _of_system)
     app.add_exception_handler(HTTPException, _of_routing)
@@ -24,19 +27,19 @@ def handle(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unforeseen)
 
 
-def _of_knapper(request: Request, error: Exception) -> Response:
+async def _of_knapper(request: Request, error: Exception) -> Response:
     del request
     return replies.failure(error if isinstance(error, KnapError) else KnapError("something failed"))
 
 
-def _of_system(request: Request, error: Exception) -> Response:
+async def _of_system(request: Request, error: Exception) -> Response:
     name = error.strerror if isinstance(error, OSError) else ""
     LOG.warning("%s the system refused: %s", tracing.id_of(request.scope), type(error).__name__)
     hint = "`knap doctor` checks folders, permissions and space"
     return replies.failure(StorageError(f"the system refused: {name or type(error).__name__}", hint=hint))
 
 
-def _of_routing(request: Request, error: Exception) -> Response:
+async def _of_routing(request: Request, error: Exception) -> Response:
     """Answer what the router refuses: an unknown path, or a method that a path doesn't have."""
     del request
     if not isinstance(error, HTTPException) or error.status_code == statuses.NOT_FOUND:
@@ -50,12 +53,12 @@ def _of_routing(request: Request, error: Exception) -> Response:
     return replies.failure(BadInput("the request can't be read", code="bad_request"), error.headers)
 
 
-def _of_validation(request: Request, error: Exception) -> Response:
+async def _of_validation(request: Request, error: Exception) -> Response:
     del request, error
     return replies.failure(BadInput("the request has not the form that is wanted", hint="see /openapi.json"))
 
 
-def _unforeseen(request: Request, error: Exception) -> Response:
+async def _unforeseen(request: Request, error: Exception) -> Response:
     """Answer a mistake of ours; the log tells where it is, and neither it nor the reply what it was about."""
     del error
     name = tracing.id_of(request.scope)
