@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from knapper.index.engine import Engine
+from knapper.index.filters import Filter
 from knapper.vault.paths import NotePath
 from tests.index import worlds
 
@@ -62,7 +63,7 @@ def test_outgoing_links_tell_where_they_lead(engine: Engine) -> None:
 
 def test_broken_links_and_orphans_are_listed(engine: Engine) -> None:
     assert [(edge.source, edge.target) for edge in engine.graph.broken()] == [("A.md", "Missing")]
-    assert engine.graph.orphans() == ["Lonely.md"]
+    assert engine.catalog.alone(Filter()) == ["Lonely.md"]
 
 
 def test_a_note_whose_name_ends_so_before_its_ending_is_found_by_the_shorter_name(tmp_path: Path) -> None:

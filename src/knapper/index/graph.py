@@ -148,10 +148,6 @@ class Graph:
         """Give the links that lead to no file, by source and place."""
         return self.edges(self.connections.get().broken())
 
-    def orphans(self) -> list[NotePath]:
-        """Give the notes that no other file links to and that link to none, by path."""
-        return self.connections.get().alone()
-
     def _edges(self, rows: Iterable[_Row], lookup: Lookup | None = None) -> list[Edge]:
         look = lookup or self.remembering()
         return [self._edge(row, look) for row in rows]
