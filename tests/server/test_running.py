@@ -71,7 +71,7 @@ def test_calls_that_take_long_hold_up_no_writing(tmp_path: Path) -> None:
 
 
 def test_what_waits_for_its_turn_is_left_when_its_client_has_gone(tmp_path: Path) -> None:
-    with live.serving(tmp_path, threads=Threads(1, waiting=2)) as server, ThreadPoolExecutor(3) as pool:
+    with live.serving(tmp_path, threads=Threads(1, waiting=10)) as server, ThreadPoolExecutor(3) as pool:
         first = calls(server, pool, 1)
         server.door.until_waiting(1)
         for _ in range(9):

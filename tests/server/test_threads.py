@@ -141,6 +141,28 @@ def test_who_gives_up_waiting_takes_no_turn_and_too_many_are_refused() -> None:
     assert (code, ran) == ("busy", [1])
 
 
+def test_who_gave_up_waiting_leaves_room_for_others() -> None:
+    threads, door = Threads(1, waiting=2), threading.Event()
+
+    async def work() -> int:
+        first = asyncio.create_task(threads.run("read", door.wait))
+        waits = [asyncio.create_task(threads.run("read", lambda: None)) for _ in range(2)]
+        await asyncio.sleep(0)
+        for one in waits:
+            one.cancel()
+        await asyncio.sleep(0)
+        later = asyncio.create_task(threads.run("read", lambda: 7))
+        await asyncio.sleep(0)
+        door.set()
+        await first
+        return await later
+
+    found = asyncio.run(work())
+    threads.close()
+
+    assert found == 7
+
+
 def test_a_server_that_ends_begins_nothing_more() -> None:
     threads, door = Threads(1), threading.Event()
 
