@@ -325,7 +325,8 @@ def test_several_vaults_are_searched_and_named(tmp_path: Path, context: Context)
 def test_the_tool_tells_the_whole_outcome(context: Context) -> None:
     told = scripts.run_script(context, "print('x')\n__result__ = obsidian.read_note('Authors.md')")
 
-    assert set(told) == {"success", "ok", "kind", "result", "stdout", "error", "wall_s", "peak_mb", "calls"}
+    assert set(told) == set(scripts.ScriptOutcome.__annotations__)
+    assert told["proposals"] == []
     assert (told["ok"], told["kind"], told["result"], told["stdout"], told["calls"]) == (
         True,
         "ok",

@@ -72,6 +72,22 @@ def test_the_exit_code_tells_how_it_ended(
     assert {"result", "stdout", "error", "wall_s", "peak_mb", "calls"} <= set(told)
 
 
+def test_what_a_script_left_as_a_proposal_is_told_however_it_ended(
+    vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["-v", str(vault), "script"]
+    file = script(tmp_path, "__result__ = obsidian.write_note('New.md', 'text')['proposal_id']")
+    assert main.run([*command, file]) == 0
+    shown = capsys.readouterr()
+    failing = script(tmp_path, "obsidian.write_note('Other.md', 'text')\n1/0")
+    assert main.run([*command, failing, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+
+    assert f"waits for your word: `knap edits show {json.loads(shown.out)}`\n" in shown.err
+    assert [one["vault"] for one in told["proposals"]] == ["vault"]
+    assert main.run(["-v", str(vault), "edits", "show", told["proposals"][0]["id"]]) == 0
+
+
 def test_a_failure_is_told_on_the_error_stream(vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["-v", str(vault), "script", script(tmp_path, "\n1/0")]) == 1
 

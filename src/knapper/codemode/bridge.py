@@ -11,7 +11,7 @@ from knapper.codemode.room import Room
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError, StorageError
 from knapper.tools import foreign
 from knapper.tools.context import Context
-from knapper.tools.sandboxes import Profile, Signature
+from knapper.tools.sandboxes import Profile, Proposed, Signature
 from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
 
@@ -46,7 +46,8 @@ class Bridge:
         self._profile: Profile = profile
         self._read: dict[tuple[str, str], str] = {}
         self._pages: list[str] = []
-        self._proposals = 0
+        self._asked_to_write = 0
+        self._proposals: list[Proposed] = []
         self._methods: Mapping[str, tuple[Callable[[Given], JSONValue], tuple[str, ...]]] = {
             "search": (self._search, ("query", "limit", "path_filter", "type_filter", "vault", "vaults")),
             "read_note": (self._read_note, ("path", "vault")),
@@ -77,6 +78,11 @@ class Bridge:
     def reads(self) -> Mapping[tuple[str, str], str]:
         """Give the hashes of the notes that the script has read, by vault and path."""
         return dict(self._read)
+
+    @property
+    def proposals(self) -> tuple[Proposed, ...]:
+        """Name what the script has proposed, in its order."""
+        return tuple(self._proposals)
 
     def __call__(self, method: str, given: Given) -> JSONValue:
         """Carry out one method.
@@ -149,8 +155,8 @@ class Bridge:
         values = arguments.mapping(given, "frontmatter")
         if note_type := arguments.maybe_text(given, "note_type"):
             values = {"type": note_type, **values}
-        self._proposals += 1
-        if self._proposals > MOST_PROPOSALS:
+        self._asked_to_write += 1
+        if self._asked_to_write > MOST_PROPOSALS:
             raise RefusedError(
                 f"a script may propose {MOST_PROPOSALS} notes", hint="put more into each", code="too_many"
             )
@@ -160,7 +166,10 @@ class Bridge:
 
         note = reading.note(context, raw)
         base = self._read.get((context.vault, note.path), note.hash) if note else ""
-        return proposing.propose(context, raw, content, values, (note, base) if note else None)
+        answer = proposing.propose(context, raw, content, values, (note, base) if note else None)
+        if name := answer.get("proposal_id"):
+            self._proposals.append(Proposed(id=str(name), vault=context.vault))
+        return answer
 
     def _read_file(self, given: Given) -> JSONValue:
         if "read_file" not in self.methods:

@@ -1,5 +1,6 @@
 """Run scripts over the vault: the tool for clients whose own model writes them."""
 
+from dataclasses import replace
 from typing import Annotated, Final, cast
 
 from typing_extensions import TypedDict
@@ -10,6 +11,13 @@ from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.sandboxes import Given, Limits, Outcome, Profile
 from knapper.tools.shapes import Answer
+
+
+class LeftProposal(TypedDict):
+    """Name a proposal, and the vault that it is about."""
+
+    id: str
+    vault: str
 
 
 class ScriptOutcome(TypedDict):
@@ -24,6 +32,7 @@ class ScriptOutcome(TypedDict):
     wall_s: float
     peak_mb: float
     calls: int
+    proposals: list[LeftProposal]
 
 
 def run_script(
@@ -45,7 +54,7 @@ def run_script(
 
     Returns:
         ``ok``, ``result``, ``stdout``, ``error`` with line and cause, and ``kind``: ok, syntax, error, refused, result,
-        timeout, memory or crash.
+        timeout, memory or crash; ``proposals`` with ``id`` and ``vault`` of what waits for a person's word.
 
     Raises:
         BadInput: There is no script, or no time.
@@ -63,7 +72,8 @@ def run(context: Context, code: str, profile: Profile = "strict", timeout_s: flo
     sandbox = context.open_sandbox()
     limits = sandbox.limits if timeout_s is None else Limits(timeout_s=timeout_s).within(sandbox.limits)
     bridge = Bridge(context, profile)
-    return sandbox.run(code, bridge, limits=limits, given=given(context, bridge), on_cancel=context.on_cancel)
+    outcome = sandbox.run(code, bridge, limits=limits, given=given(context, bridge), on_cancel=context.on_cancel)
+    return replace(outcome, proposals=bridge.proposals)
 
 
 def given(context: Context, bridge: Bridge) -> Given:
@@ -89,6 +99,7 @@ def answer(outcome: Outcome) -> Answer:
         "wall_s": outcome.wall_s,
         "peak_mb": outcome.peak_mb,
         "calls": outcome.calls,
+        "proposals": [{"id": one.id, "vault": one.vault} for one in outcome.proposals],
     }
     return cast("Answer", told)
 

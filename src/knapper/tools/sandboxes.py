@@ -41,6 +41,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """Name a proposal that a script has left."""
+
+    id: str
+    vault: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """Tell what became of a script."""
 
@@ -55,6 +63,8 @@ class Outcome:
     """Of the worker process; 0 where the system doesn't tell."""
     calls: int = 0
     """How often it asked for something."""
+    proposals: tuple[Proposed, ...] = ()
+    """What it has left for a person's word, however it ended."""
 
     @property
     def ok(self) -> bool:

@@ -73,14 +73,14 @@ def command(said: Options, file: str, **own: Unpack[Said]) -> ExitCode:
             outcome = scripts.run(context, code, own["profile"], own["timeout"])
         finally:
             allowed.close()
-    return _told(said, outcome)
+    return _told(said, outcome, context.vault)
 
 
-def _told(said: Options, outcome: Outcome) -> ExitCode:
+def _told(said: Options, outcome: Outcome, vault: str) -> ExitCode:
     if said.as_json:
         from knapper.codemode import scripts  # noqa: PLC0415 - imported already
 
         output.write_json(scripts.answer(outcome))
     else:
-        scripted.show(said, outcome)
+        scripted.show(said, outcome, vault)
     return scripted.code(outcome)
