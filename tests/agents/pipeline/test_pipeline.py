@@ -2,11 +2,14 @@
 
 import asyncio
 import datetime as dt
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from knapper.agents import usage
 from knapper.agents.pipeline import histories, requests
+from knapper.agents.pipeline import runs as kept_runs
 from knapper.agents.pipeline.answering import Answering
 from knapper.agents.pipeline.events import Outcome, PipelineEvent
 from knapper.agents.pipeline.orchestrator import OrchestratorSettings
@@ -15,13 +18,15 @@ from knapper.agents.pipeline.requests import Request
 from knapper.agents.pipeline.runs import PausedRun, Runs, open_runs
 from knapper.agents.presets import AgentToggles, Preset, open_presets
 from knapper.agents.scopes import ContextScopeConfig, EditRules
+from knapper.agents.sessions import store
 from knapper.agents.sessions.records import Exchange
-from knapper.agents.sessions.store import open_store
+from knapper.agents.sessions.store import Store, open_store
 from knapper.agents.task import prior
 from knapper.agents.task.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.task.replies import EditInstruction
-from knapper.agents.usage import Limits, open_meter
-from knapper.errors import BadInput, NotFound
+from knapper.agents.usage import Limits, Meter, Spent, open_meter
+from knapper.changes.disk.ledger import open_ledger
+from knapper.errors import BadInput, NotFound, StorageError
 from tests.agents import runs, scripts
 from tests.agents.scripted import NOW, Call
 from tests.agents.scripts import Cast
@@ -33,6 +38,7 @@ NOTES = {
     "Soil.md": "# Soil\n\nLoam.\n",
 }
 ORDER = '{"next": "%s", "focus": "%s", "reason": "because"}'
+FULL = StorageError("the disk is full", hint="make room")
 
 
 @pytest.fixture
@@ -271,14 +277,14 @@ def test_the_model_hears_its_edits_and_what_became_of_them() -> None:
 
 
 def answering(folder: Path, cast: Cast, **more: object) -> Answering:
-    return Answering(
+    made = Answering(
         agents=runs.agents(cast),
         runs=open_runs(folder, lambda: NOW),
         store=open_store(folder, lambda: NOW),
         folder=folder,
         now=lambda: NOW,
-        **more,  # pyright: ignore[reportArgumentType]
     )
+    return replace(made, **more)
 
 
 def test_a_turn_is_kept_and_paid_for(vault: opened.Opener, tmp_path: Path) -> None:
@@ -299,6 +305,76 @@ def test_a_turn_is_kept_and_paid_for(vault: opened.Opener, tmp_path: Path) -> No
     assert isinstance(events[-1], Outcome)
     assert made.meter is not None
     assert made.meter.of_run(request.run_id).tokens == outcome.usage["total_tokens"]
+
+
+class Full(Store):
+    """Have no place for another turn."""
+
+    def append(self, session_id: str, after: int, exchange: Exchange) -> int:
+        del session_id, after, exchange
+        raise FULL
+
+
+class Torn(Meter):
+    """Have no place to write down what is used."""
+
+    def record(self, run: str, model: str, spent: Spent) -> None:
+        del run, model, spent
+        raise FULL
+
+
+class Stuck(Runs):
+    """Have no place for a run that waits."""
+
+    def pause(self, run: PausedRun) -> None:
+        del run
+        raise FULL
+
+
+def test_what_cannot_be_kept_is_told_and_an_answered_question_does_not_wait_again(
+    vault: opened.Opener, tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    for made in (open_meter(own, Limits(), lambda: NOW), open_store(own, lambda: NOW)):
+        made.shut()
+    torn = Torn(open_ledger(own / usage.FILE, "", usage.VERSION), Limits(), lambda: NOW)
+    full = Full(open_ledger(own / store.FILE, "", store.VERSION), lambda: NOW)
+    question = Call("ask_user", {"question": "Which?"})
+    cast = Cast({"scout": [[question], [scripts.select("Garden.md")]], "task": [scripts.task("Green.")]})
+    made = answering(own, cast, meter=torn, store=full)
+    request = Request(
+        task="what?", session_id=full.begin(file="Garden.md").id, toggles=AgentToggles(scout=True, task=True)
+    )
+    events: list[PipelineEvent] = []
+
+    with runs.context(vault) as context:
+        asked = asyncio.run(made.ask(request, context, lambda _: None))
+        ended = asyncio.run(made.resume(request.run_id, "Garden", context, events.append))
+
+    assert (asked.state, ended.state, ended.answer) == ("asked", "complete", "Green.")
+    assert events[-1] is ended
+    assert [event.kind for event in events[-3:]] == ["notice", "notice", "outcome"]
+    assert list(ended.notices) == ["not all of it was kept: the disk is full"] * 2
+    assert made.runs.list() == []
+
+
+def test_a_question_that_cannot_be_kept_is_not_asked(vault: opened.Opener, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    open_runs(own, lambda: NOW).shut()
+    stuck = Stuck(open_ledger(own / kept_runs.FILE, "", kept_runs.VERSION), lambda: NOW)
+    cast = Cast({"scout": [[Call("ask_user", {"question": "Which?"})]]})
+    events: list[PipelineEvent] = []
+
+    with runs.context(vault) as context:
+        made = answering(own, cast, runs=stuck)
+        request = Request(task="what?", toggles=AgentToggles(scout=True, task=True))
+        outcome = asyncio.run(made.ask(request, context, events.append))
+
+    assert (outcome.state, outcome.question) == ("failed", None)
+    assert outcome.error == {"error": FULL.message, "code": FULL.code, "hint": FULL.hint}
+    assert [event.kind for event in events[-2:]] == ["error", "outcome"]
 
 
 def test_a_waiting_run_is_held_by_one_who_may_until_it_has_ended(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Answer tasks in sessions: with what was said before, keeping what came of it, and going on after questions."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,9 +9,10 @@ from pathlib import Path
 
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
+from knapper.agents.events import Error
 from knapper.agents.pipeline import frozen, histories, requests
 from knapper.agents.pipeline.agents import Agents
-from knapper.agents.pipeline.events import Outcome
+from knapper.agents.pipeline.events import Notice, Outcome, PipelineEvent
 from knapper.agents.pipeline.pipeline import Going, Run, Tell
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.pipeline.runs import PausedRun, Runs
@@ -19,9 +20,10 @@ from knapper.agents.sessions import locks
 from knapper.agents.sessions.records import Exchange
 from knapper.agents.sessions.store import Store
 from knapper.agents.usage import Meter
-from knapper.errors import BadInput, KnapError, NotFound
+from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.tools.context import Context
 from knapper.vault.grants import Grants
+from knapper.vault.outline import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,31 +128,52 @@ class Answering:
             raise
         finally:  # also where the task is cancelled
             outcome = await asyncio.shield(asyncio.to_thread(run.outcome))
-            await asyncio.shield(asyncio.to_thread(self._keep, run, context, outcome))
-            if is_over and going.state is not None:
-                await asyncio.shield(asyncio.to_thread(self.runs.end, request.run_id))
-            tell(outcome)
+            has_ended = is_over and going.state is not None
+            keeping = asyncio.to_thread(self._keep, run, context, outcome, has_ended=has_ended)
+            outcome, happened = await asyncio.shield(keeping)
+            for event in (*happened, outcome):
+                tell(event)
         return outcome
 
-    def _keep(self, run: Run, context: Context, outcome: Outcome) -> None:
-        request = run.request
+    def _keep(
+        self, run: Run, context: Context, outcome: Outcome, *, has_ended: bool
+    ) -> tuple[Outcome, Sequence[PipelineEvent]]:
+        """Keep what came of a run; what can't be kept is told, and keeps nothing else from being kept."""
+        happened: list[PipelineEvent] = []
+        works: list[Callable[[], None]] = []
+        if outcome.state == "asked":
+            try:
+                self._pause(run, context, outcome)
+            except StorageError as error:  # nobody could answer it
+                told = Error(error=error.message, code=error.code, hint=error.hint)
+                happened.append(told)
+                shown: dict[str, JSONValue] = {"error": told.error, "code": told.code, "hint": told.hint}
+                outcome = replace(outcome, state="failed", question=None, error=shown)
+        elif run.request.session_id:
+            works.append(lambda: self._append(run.request, outcome))
+        if has_ended:
+            works.append(lambda: self.runs.end(run.request.run_id))
+        notices = _tried([*works, lambda: self._spend(run)])
+        texts: list[JSONValue] = [notice.text for notice in notices]
+        return replace(outcome, notices=[*outcome.notices, *texts]), [*happened, *notices]
+
+    def _spend(self, run: Run) -> None:
         for phase, spent in run.spent_now.items():
             if self.meter:
                 name = self.agents.scout_name if phase == "scout" and self.agents.scout_name else self.agents.name
-                self.meter.record(request.run_id, name, spent)
-        if outcome.state == "asked" and outcome.question is not None:
-            self.runs.pause(
-                PausedRun(
-                    id=request.run_id,
-                    client=self.owner or context.writer.grants.client,
-                    at=self.now(),
-                    question=outcome.question,
-                    request=request.as_dict(),
-                    state=frozen.write(run.freeze()),
-                )
+                self.meter.record(run.request.run_id, name, spent)
+
+    def _pause(self, run: Run, context: Context, outcome: Outcome) -> None:
+        self.runs.pause(
+            PausedRun(
+                id=run.request.run_id,
+                client=self.owner or context.writer.grants.client,
+                at=self.now(),
+                question=outcome.question or {},
+                request=run.request.as_dict(),
+                state=frozen.write(run.freeze()),
             )
-        elif request.session_id:
-            self._append(request, outcome)
+        )
 
     def _append(self, request: Request, outcome: Outcome) -> None:
         said = [
@@ -165,5 +188,18 @@ class Answering:
             outcome=outcome.as_dict(),
             messages=ModelMessagesTypeAdapter.dump_json(said).decode(),
         )
-        with suppress(KnapError):  # deleted meanwhile: the answer was told all the same
+        with suppress(
+            NotFound, ConflictError
+        ):  # deleted, or gone on elsewhere meanwhile: the answer was told all the same
             _ = self.store.append(request.session_id, self.store.last(request.session_id), exchange)
+
+
+def _tried(works: Sequence[Callable[[], None]]) -> list[Notice]:
+    """Do one after another, and tell what couldn't be done."""
+    told: list[Notice] = []
+    for work in works:
+        try:
+            work()
+        except StorageError as error:
+            told.append(Notice(text=f"not all of it was kept: {error.message}"))
+    return told
