@@ -70,12 +70,18 @@ def tell(said: Options, answer: Mapping[str, object]) -> ExitCode:
     if said.as_json:
         output.write_json(answer)
     else:
-        output.write(said, outcomes.text(answer))
+        output.write(said, outcomes.text(answer, takes_yes=_takes_yes()))
         for row in failed:
             click.echo(outcomes.failure(row), err=True)
         for notice in cast("Sequence[str]", answer.get("notes", ())):
             output.note(said, f"note: {output.plain(notice)}")
     return ExitCode.NOTHING if failed else ExitCode.OK
+
+
+def _takes_yes() -> bool:
+    """Tell whether the same command with ``--yes`` would be another one: it has that option, and isn't to propose."""
+    own = click.get_current_context().params
+    return own.get("yes") is False and not own.get("propose")
 
 
 def _rows(answer: Mapping[str, object], name: str) -> Sequence[Mapping[str, object]]:

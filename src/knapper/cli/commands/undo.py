@@ -49,4 +49,6 @@ def command(said: Options, change: str, **own: Unpack[Said]) -> ExitCode:
     meant = {"yes": False, "propose": False, "dry_run": own["dry_run"], "reason": own["reason"]}
     with writing.vault(said, meant) as context:
         answer = journal.undo_change(context, change, own["run"], own["proposal"], since, partial=own["partial"])
-    return output.result(said, answer, outcomes.undone(answer))
+    fails = own["dry_run"] and bool(answer.get("left")) and not (own["partial"] and answer["files"])
+    code = output.result(said, answer, outcomes.undone(answer, fails=fails))
+    return ExitCode.CONFLICT if fails else code

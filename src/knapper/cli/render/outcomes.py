@@ -16,29 +16,35 @@ _FILES: Final = 50
 Row = Mapping[str, object]
 
 
-def text(answer: Row) -> str:
+def text(answer: Row, *, takes_yes: bool = False) -> str:
     """Say it to a person.
 
     Args:
         answer: From a tool that writes.
+        takes_yes: What was asked for would be done at once with ``--yes``.
     """
     match answer["status"]:
         case "planned":
             lines = [*_planned(answer)]
         case "proposed":
-            lines = [*_proposed(answer)]
+            lines = [*_proposed(answer, takes_yes=takes_yes)]
         case _:
             lines = [*_applied(answer)]
     return "\n".join(lines)
 
 
-def undone(answer: Row) -> str:
-    """Say what an undo took back, or would."""
+def undone(answer: Row, *, fails: bool) -> str:
+    """Say what an undo took back, or would.
+
+    Args:
+        answer: From the tool that undoes.
+        fails: It was only planned, and can't be done as it is.
+    """
     names = ", ".join(map(str, cast("Sequence[str]", answer["undone"])))
     if answer["status"] == "planned":
         lines = [diffs.unified(str(row["diff"])) for row in rows(answer, "files") if row.get("diff")]
         lines += [*_files(answer), *_left(answer)]
-        end = "this would fail as it is" if answer.get("left") else "nothing was changed: this is a dry run"
+        end = "this would fail as it is" if fails else "nothing was changed: this is a dry run"
         return "\n".join([*lines, f"{end}; it would undo {names}"])
     change = answer["change_id"]
     lines = [*_files(answer), *_left(answer), f"undone: {names}"]
@@ -74,13 +80,13 @@ def _applied(answer: Row) -> Iterator[str]:
     yield f"change {change}; `knap undo {change}` takes it back"
 
 
-def _proposed(answer: Row) -> Iterator[str]:
+def _proposed(answer: Row, *, takes_yes: bool) -> Iterator[str]:
     yield from _files(answer)
     yield from _links(answer)
     name = answer["proposal_id"]
     why = f": {answer['reason']}" if answer.get("reason") else ""
     yield f"nothing is changed yet; proposal {name} waits{line(str(why))}"
-    yield f"`knap edits review {name}` shows it and takes your word; so does --yes"
+    yield f"`knap edits review {name}` shows it and takes your word{'; so does --yes' if takes_yes else ''}"
 
 
 def _planned(answer: Row) -> Iterator[str]:
