@@ -63,6 +63,26 @@ def test_a_key_is_stored_found_and_removed(
     assert "sk-secret" not in out + err
 
 
+def test_a_key_is_asked_for_only_where_it_can_be_stored(monkeypatch: pytest.MonkeyPatch, ring: Ring) -> None:
+    piped = io.StringIO("k\n")
+    monkeypatch.setattr("sys.stdin", piped)
+    keyring.set_keyring(Broken())
+    refused = main.run(["models", "key", "openai"])
+    left = piped.tell()
+    keyring.set_keyring(ring)
+
+    assert (refused, left) == (3, 0)
+    assert main.run(["models", "key", "openai"]) == 0
+    assert keys.stored("openai") == "k"
+
+
+def test_a_piped_keys_byte_order_mark_is_none_of_it(monkeypatch: pytest.MonkeyPatch, ring: Ring) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffk\n"))
+
+    assert main.run(["models", "key", "openai"]) == 0
+    assert ring.held == {("knapper", "openai"): "k"}
+
+
 def test_an_address_may_have_a_key_and_nonsense_may_not(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("k\n"))
 

@@ -72,6 +72,31 @@ def test_a_new_note_from_the_standard_input_has_its_exact_bytes(vault: Path) -> 
 
 
 @pytest.mark.parametrize(
+    ("args", "path"),
+    [
+        (["new", "New.md", "--text", "-"], "New.md"),
+        (["edit", "Garden.md", "--at", "end", "-"], "Garden.md"),
+        (["section", "Garden.md", "Garden", "-"], "Garden.md"),
+    ],
+    ids=lambda one: one[0] if isinstance(one, list) else "",
+)
+def test_the_byte_order_mark_of_what_is_piped_doesnt_come_into_a_note(
+    vault: Path, args: Sequence[str], path: str
+) -> None:
+    ended = knap(vault, *args, given=b"\xef\xbb\xbfmore\n")
+
+    assert ended.returncode == 0
+    assert b"more\n" in (vault / path).read_bytes()
+    assert b"\xef\xbb\xbf" not in (vault / path).read_bytes()
+
+
+def test_a_note_that_is_written_whole_has_the_bytes_that_were_given(vault: Path) -> None:
+    ended = knap(vault, "write", "New.md", given=b"\xef\xbb\xbfa\n")
+
+    assert (ended.returncode, (vault / "New.md").read_bytes()) == (0, b"\xef\xbb\xbfa\n")
+
+
+@pytest.mark.parametrize(
     "args",
     [
         ["edit", "Dos.md", "One.", "1."],

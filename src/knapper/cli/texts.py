@@ -8,19 +8,21 @@ from knapper.cli.options import Options
 from knapper.errors import BadInput, NotFound
 
 STDIN = "-"
+_MARK = "\ufeff"
+"""What some shells put before all that they pipe."""
 
 
 def given(options: Options, text: str) -> str:
-    """Give an argument as it is; ``-`` stands for what comes on the standard input.
+    """Give an argument as it is; ``-`` stands for what comes on the standard input, less a byte-order mark.
 
     Raises:
         BadInput: That isn't UTF-8.
     """
-    return _standard_input(options) if text == STDIN else text
+    return unmarked(_standard_input(options)) if text == STDIN else text
 
 
 def of_file(options: Options, name: str) -> str:
-    """Give what a file holds, its line endings as they are; ``-`` stands for the standard input.
+    """Give what a file holds, its line endings and byte-order mark as they are; ``-`` stands for the standard input.
 
     Raises:
         NotFound: There is no such file.
@@ -32,6 +34,11 @@ def of_file(options: Options, name: str) -> str:
         return _decoded(Path(name).read_bytes(), name)
     except (FileNotFoundError, IsADirectoryError):
         raise NotFound(f"there is no file '{name}'", hint="name a file, or - for the standard input") from None
+
+
+def unmarked(text: str) -> str:
+    """Leave a byte-order mark out."""
+    return text.removeprefix(_MARK)
 
 
 def _standard_input(options: Options) -> str:

@@ -10,13 +10,15 @@ import click
 from knapper.agents import keys, reach
 from knapper.agents.names import ModelName
 from knapper.app import model_choice
-from knapper.cli import asking, options, output, settings
+from knapper.cli import asking, options, output, settings, texts
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.config import Settings
 from knapper.errors import BadInput
 
 _KEYED = ("openai", "anthropic", "fireworks", "openrouter")
+_NOBODY = "nobody"
+"""A name that no key is stored under."""
 _MAX_SHOWN = 20
 _FIRST = "no model is set: give --model, or set KNAP_MODEL, or name below [model] in {file}"
 
@@ -80,9 +82,11 @@ def key(said: Options, provider: str, *, remove: bool) -> ExitCode:
 
 
 def _ask(provider: str) -> str:
+    """Ask for a key, once it is known that it can be stored."""
+    keys.store(_NOBODY, "")
     if asking.is_possible():
         return getpass.getpass(f"Key for {provider}: ").strip()
-    return sys.stdin.readline().strip()
+    return texts.unmarked(sys.stdin.readline()).strip()
 
 
 def _wanted(found: Settings) -> list[ModelName]:

@@ -57,7 +57,7 @@ def command(said: Options, file: str, **own: Unpack[Said]) -> ExitCode:
     from knapper.app.scripting import Scripts  # noqa: PLC0415 - the same
     from knapper.codemode import scripts  # noqa: PLC0415 - the same
 
-    code = texts.of_file(said, file)
+    code = texts.unmarked(texts.of_file(said, file))
     found = settings.read(said)
     with open_hub(found, only=False) as hub:
         allowed = Scripts(found, lambda: hub.table)
