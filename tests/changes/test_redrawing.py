@@ -205,7 +205,7 @@ def test_proposals_of_an_earlier_version_are_read_and_edited(tmp_path: Path) -> 
     with desks.world(tmp_path, NOTES) as world:
         name = drawn(world)
         with closing(sqlite3.connect(tmp_path / "state" / proposals.FILE)) as database:
-            database.executescript("DROP TABLE drawings; PRAGMA user_version = 1;")
+            database.executescript("DROP TABLE drawings; DROP TABLE behalves; PRAGMA user_version = 1;")
         again = proposals.open_proposals(tmp_path / "state")
         reviewer = Reviewer(writer=replace(world.writer, proposals=again))
         reviewer.edit(name, reviewer.refit(name).digest, "1.1", "other\nlines\n")

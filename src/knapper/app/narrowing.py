@@ -78,6 +78,7 @@ def grants(own: Grants, asker: Grants) -> Grants:
         small=max(own.small, asker.small, key=_STRICTNESS.index),
         large=max(own.large, asker.large, key=_STRICTNESS.index),
         guarded=(*own.guarded, *asker.guarded),
+        behalf=own.behalf or ("" if asker.is_person else asker.client),
     )
 
 

@@ -29,10 +29,11 @@ def own(writer: Writer, proposal_id: str) -> Proposal:
 
     Raises:
         NotFound: There is none, or it is about a file that the client may not know of.
-        RefusedError: It is another client's, and the client is no person.
+        RefusedError: It is another client's, or an agent made it for another one, and the client is no person.
     """
     found = writer.proposals.show(proposal_id, visible=writer.desk.view.visible)
-    if not writer.grants.is_person and found.client != writer.grants.client:
+    who = writer.grants
+    if not who.is_person and (found.client, found.behalf) != (who.client, who.behalf):
         raise RefusedError(f"the proposal {proposal_id} is another client's", hint="a person can decide on it")
     return found
 

@@ -218,7 +218,13 @@ class Writer:
         if asked.dry_run:
             return told
         tainted = self.mine(asked.run).tainted
-        note = Waiting(why=verdict.reason, tainted=tainted, days=self.proposal_days, scope=asked.scope)
+        note = Waiting(
+            why=verdict.reason,
+            tainted=tainted,
+            days=self.proposal_days,
+            scope=asked.scope,
+            behalf=self.grants.behalf,
+        )
         return replace(told, status="proposed", proposal_id=self.proposals.save(draft, meta, note).id)
 
     def apply(self, draft: Draft, meta: Meta) -> Submission:

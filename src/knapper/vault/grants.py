@@ -91,6 +91,8 @@ class Grants:
     """What changes only with a person's word."""
     tainted: bool = False
     """Whether it has read text that others wrote."""
+    behalf: str = ""
+    """The program for which an agent acts; empty where it acts for persons, and for all others."""
     _write: Globs = field(init=False, repr=False, compare=False)
     _read_only: Globs = field(init=False, repr=False, compare=False)
     _guarded: Globs = field(init=False, repr=False, compare=False)

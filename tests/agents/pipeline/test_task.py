@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from knapper.agents.pipeline.requests import Request
 from knapper.agents.scopes import ABILITIES, Ability, ContextScopeConfig, EditRules
+from knapper.app import narrowing
+from knapper.config import Client
+from knapper.vault import grants
 from tests.agents import runs, scripts
 from tests.agents.scripts import Cast
 from tests.tools import opened
@@ -181,6 +185,37 @@ def test_its_own_edit_that_waits_in_the_note_can_be_changed(vault: opened.Opener
     with runs.context(vault, "cli") as context:
         _ = context.reviewer.accept(proposal, context.reviewer.refit(proposal).digest)
     assert vault.text("Garden.md") == NOTES["Garden.md"].replace("The fence is green. See [[Plants]].", "It is red.")
+
+
+@pytest.mark.parametrize("made_by", [grants.usual("http"), None])
+def test_an_edit_that_waits_is_not_changed_for_another_program(
+    vault: opened.Opener, made_by: grants.Grants | None
+) -> None:
+    first = for_client(
+        vault, made_by, Cast({"task": [scripts.task("Blue.", ("Garden.md", "replace:3", "It is blue."))]})
+    )
+    proposal = str(first.outcome.proposals[0])
+    with runs.context(vault, "cli") as context:
+        _ = context.reviewer.in_notes.draw(proposal)
+    before = vault.text("Garden.md")
+    lines = before.splitlines()
+    place = f"replace:{lines.index('```ai-edit') + 1}-{lines.index('#ai_edit') + 1}"
+
+    cast = Cast({"task": [scripts.task("Red.", ("Garden.md", place, "It is red."))]})
+    ended = for_client(vault, grants.usual("mcp"), cast)
+
+    assert ended.codes == ["refused"]
+    assert ended.outcome.proposals == []
+    assert vault.text("Garden.md") == before
+    again = for_client(vault, made_by, Cast({"task": [scripts.task("Red.", ("Garden.md", place, "It is red."))]}))
+    assert again.outcome.proposals == [proposal]
+
+
+def for_client(vault: opened.Opener, asker: grants.Grants | None, cast: Cast) -> runs.Ended:
+    """Run a request as the agent that acts for a client; None for a person."""
+    with runs.context(vault) as context:
+        seen = narrowing.narrowed(context, Client(grants=asker)) if asker else context
+        return runs.run(runs.agents(cast), seen, Request(task="do it", current="Garden.md"))
 
 
 def test_cutting_into_an_edit_that_waits_is_refused(vault: opened.Opener) -> None:

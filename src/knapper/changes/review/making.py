@@ -27,6 +27,8 @@ class Note:
     """The notes that the client's editable scope comes to."""
     supersedes: str = ""
     """The proposal that this one takes the place of."""
+    behalf: str = ""
+    """The program for which an agent asks; empty where there is none."""
 
 
 def make(draft: Draft, meta: Meta, note: Note, now: datetime) -> Proposal:
@@ -57,6 +59,7 @@ def make(draft: Draft, meta: Meta, note: Note, now: datetime) -> Proposal:
             notices=draft.notices,
             rewritten=draft.rewritten,
             scope=note.scope,
+            behalf=note.behalf,
         )
     )
 

@@ -148,6 +148,8 @@ class Proposal:
     rewritten: tuple[Rewritten, ...]
     scope: Scope = NOTHING_OPEN
     """The notes that the client's editable scope came to."""
+    behalf: str = ""
+    """The program for which an agent made it; empty where there is none."""
     rejection: str = ""
     """Why the last of it was rejected."""
     superseded_by: str = ""

@@ -68,6 +68,8 @@ def add(database: sqlite3.Connection, proposal: Proposal) -> None:
             None if proposal.scope.paths is None else json.dumps(sorted(proposal.scope.paths)),
         ),
     )
+    if proposal.behalf:
+        database.execute("INSERT INTO behalves VALUES (?, ?)", (proposal.id, proposal.behalf))
     item_rows.put(database, proposal.id, proposal.files)
 
 
@@ -78,7 +80,10 @@ def get(database: sqlite3.Connection, proposal_id: str) -> Proposal:
         NotFound: There is none of this id.
         StorageError: Its texts are damaged.
     """
-    row = database.execute("SELECT * FROM proposals WHERE id = ?", (proposal_id,)).fetchone()
+    row = database.execute(
+        "SELECT proposals.*, behalves.client AS behalf FROM proposals LEFT JOIN behalves ON proposal = id WHERE id = ?",
+        (proposal_id,),
+    ).fetchone()
     if row is None:
         raise missing(proposal_id)
     found = Proposal(
@@ -97,6 +102,7 @@ def get(database: sqlite3.Connection, proposal_id: str) -> Proposal:
         notices=tuple(json.loads(row["notices"])),
         rewritten=tuple(Rewritten(**one) for one in json.loads(row["rewritten"])),
         scope=Scope(paths=None if row["scope"] is None else frozenset(json.loads(row["scope"]))),
+        behalf=row["behalf"] or "",
         rejection=row["rejection"],
         superseded_by=row["superseded_by"],
         changes=changes(database, proposal_id),

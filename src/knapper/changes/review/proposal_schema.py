@@ -2,7 +2,7 @@
 
 from knapper.changes.disk import blobs
 
-VERSION = 2
+VERSION = 3
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS proposals (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -83,6 +83,10 @@ CREATE TABLE IF NOT EXISTS drawings (
     texts TEXT NOT NULL,
     PRIMARY KEY (proposal, file, block),
     FOREIGN KEY (proposal, file) REFERENCES files(proposal, number) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS behalves (
+    proposal TEXT PRIMARY KEY REFERENCES proposals(id) ON DELETE CASCADE,
+    client TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE VIEW IF NOT EXISTS items AS
     SELECT proposal, file, state, stale FROM hunks
