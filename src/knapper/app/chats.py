@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -85,19 +86,23 @@ def open_chats(hub: Hub, vault: str = "") -> Chats:
     limits = usage.Limits(
         turn_tokens=own.turn_tokens, run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents
     )
-    kept = sessions.open_store(hub, vault)
     name = opened.vault.name
-    return Chats(
-        conversations=Conversations(
+    with ExitStack() as stack:
+        kept = sessions.open_store(hub, vault)
+        _ = stack.callback(kept.shut)
+        made = Chats(
+            conversations=Conversations(
+                store=kept,
+                folder=folder,
+                context_of=lambda run: acting.opened(hub, name, run, ()),
+            ),
             store=kept,
-            folder=folder,
-            context_of=lambda run: acting.opened(hub, name, run, ()),
-        ),
-        store=kept,
-        meter=usage.open_meter(folder, limits, now),
-        hub=hub,
-        vault=name,
-    )
+            meter=usage.open_meter(folder, limits, now),
+            hub=hub,
+            vault=name,
+        )
+        _ = stack.pop_all()
+    return made
 
 
 def now() -> datetime:

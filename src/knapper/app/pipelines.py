@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -132,15 +133,20 @@ def open_pipelines(hub: Hub, vault: str = "") -> Pipelines:
         NotFound: There is no such vault.
         StorageError: A file of the state folder can't be opened.
     """
-    opened = chats.open_chats(hub, vault)
-    folder = opened.conversations.folder
-    return Pipelines(
-        chats=opened,
-        runs=runs.open_runs(folder, chats.now),
-        presets=presets.open_presets(folder),
-        hub=hub,
-        vault=opened.vault,
-    )
+    with ExitStack() as stack:
+        opened = stack.enter_context(chats.open_chats(hub, vault))
+        folder = opened.conversations.folder
+        waiting = runs.open_runs(folder, chats.now)
+        _ = stack.callback(waiting.shut)
+        made = Pipelines(
+            chats=opened,
+            runs=waiting,
+            presets=presets.open_presets(folder),
+            hub=hub,
+            vault=opened.vault,
+        )
+        _ = stack.pop_all()
+    return made
 
 
 def scout_settings(settings: Settings) -> ScoutSettings:

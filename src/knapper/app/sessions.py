@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,10 @@ def open_store(hub: Hub, vault: str = "") -> Store:
     """Open the sessions of a vault until they are shut; errors are those of `open_sessions`."""
     own = hub.settings.model
     opened = store.open_store(hub.open(vault).folder, now)
-    _ = opened.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)
+    with ExitStack() as stack:
+        _ = stack.callback(opened.shut)
+        _ = opened.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)
+        _ = stack.pop_all()
     return opened
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -185,17 +186,23 @@ def open_runs(hub: Hub, vault: str = "") -> TaskRuns:
     folder = opened.folder
     own = hub.settings.model
     allowed = usage.Limits(run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents)
-    kept = store.open_store(folder)
-    _ = kept.prune(hub.settings.runs.days)
-    return TaskRuns(
-        runs=Runs(store=kept, folder=folder),
-        store=kept,
-        meter=usage.open_meter(folder, allowed, now),
-        checkpoints=checkpoints.open_checkpoints(folder, now),
-        scripts=Scripts(hub.settings, lambda: hub.table),
-        hub=hub,
-        vault=opened.vault.name,
-    )
+    with ExitStack() as stack:
+        kept = store.open_store(folder)
+        _ = stack.callback(kept.shut)
+        _ = kept.prune(hub.settings.runs.days)
+        meter = usage.open_meter(folder, allowed, now)
+        _ = stack.callback(meter.shut)
+        made = TaskRuns(
+            runs=Runs(store=kept, folder=folder),
+            store=kept,
+            meter=meter,
+            checkpoints=checkpoints.open_checkpoints(folder, now),
+            scripts=Scripts(hub.settings, lambda: hub.table),
+            hub=hub,
+            vault=opened.vault.name,
+        )
+        _ = stack.pop_all()
+    return made
 
 
 def limits(settings: Settings) -> Limits:

@@ -1,0 +1,57 @@
+"""What is opened together is closed together, where one of the files can't be opened."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from knapper import app
+from knapper.agents import presets, usage
+from knapper.agents.pipeline import runs as waiting
+from knapper.app import chats, pipelines
+from knapper.app.hub import Hub
+from knapper.app.runs import opening
+from knapper.codemode import checkpoints
+from knapper.config import Embeddings, Settings, Vault
+from knapper.errors import StorageError
+from tests.index import worlds
+
+
+@pytest.mark.parametrize(
+    ("begin", "last"),
+    [
+        (chats.open_chats, usage.FILE),
+        (pipelines.open_pipelines, waiting.FILE),
+        (pipelines.open_pipelines, presets.FILE),
+        (opening.open_runs, usage.FILE),
+        (opening.open_runs, checkpoints.FILE),
+    ],
+)
+def test_nothing_stays_open_where_a_later_file_can_not_be_opened(
+    tmp_path: Path, begin: Callable[[Hub], object], last: str
+) -> None:
+    vault = Vault(name="home", path=worlds.fill(tmp_path / "home", {"A.md": "# A\n"}).resolve())
+    settings = Settings(
+        choice=vault,
+        vaults=(vault,),
+        state_dir=tmp_path / "state",
+        embeddings=Embeddings(kind="none"),
+        config_file=tmp_path / "config.toml",
+    )
+    with app.open_hub(settings) as hub:
+        folder = hub.open().folder
+        with closing(sqlite3.connect(folder / last)) as database:
+            database.execute("PRAGMA user_version = 99")
+        before = held(folder)
+
+        with pytest.raises(StorageError, match="newer version"):
+            _ = begin(hub)
+
+        assert held(folder) == before
+
+
+def held(folder: Path) -> set[str]:
+    """List the files that SQLite keeps beside those that are open."""
+    return {one.name for one in folder.iterdir() if one.name.endswith(("-wal", "-shm"))}
