@@ -107,7 +107,28 @@ def test_the_passage_may_lie_inside_a_long_line() -> None:
     with pytest.raises(NotFound) as caught:
         replaced(raw, "the price was 50 euro in all", "x")
 
-    assert "has '4' where you gave '5'" in caught.value.hint
+    assert "has '40' where you gave '50'" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("squeks", ", which has 'squeaks' where you gave 'squeks'."),
+        ("Febuary", ", which has 'February' where you gave 'Febuary'."),
+        ("appel", ", which has 'apple' where you gave 'appel'."),
+        ("tree pe in", ", which has 'tree' where you gave 'tree pe'."),
+        ("pe Prune the", ", which has 'Prune' where you gave 'pe'."),
+        ("Prune apple tree", ", which has 'Prune the' where you gave 'Prune'."),
+        ("The gates squeak", ", which has 'gate' where you gave 'gates'."),
+        ("word " * 100 + "not", ", which has 'now' where you gave 'not'."),
+    ],
+)
+def test_the_first_words_that_differ_are_told_whole(asked: str, told: str) -> None:
+    raw = b"Prune the apple tree in February.\n\nThe gate squeaks.\n\n" + b"word " * 100 + b"now\n"
+    with pytest.raises(NotFound) as caught:
+        replaced(raw, asked, "x")
+
+    assert caught.value.hint.endswith(told)
 
 
 def test_where_nothing_is_like_it_no_passage_is_made_up() -> None:

@@ -78,7 +78,7 @@ def test_a_new_note_from_the_standard_input_has_its_exact_bytes(vault: Path) -> 
         (["edit", "Garden.md", "--at", "end", "-"], "Garden.md"),
         (["section", "Garden.md", "Garden", "-"], "Garden.md"),
     ],
-    ids=lambda one: one[0] if isinstance(one, list) else "",
+    ids=["new", "edit", "section"],
 )
 def test_the_byte_order_mark_of_what_is_piped_doesnt_come_into_a_note(
     vault: Path, args: Sequence[str], path: str

@@ -97,7 +97,8 @@ def _missing(snapshot: Snapshot, old: str) -> NotFound:
     if passage is None:
         return NotFound(message, hint="Read the note, and copy the text from there.", code="text_not_found")
     where = f"line {passage.first}" if passage.first == passage.last else f"lines {passage.first}-{passage.last}"
-    hint = f"Most like it is {where}, which has {passage.note_part!r} where you gave {passage.asked_part!r}."
+    told = f", which has {passage.note_part!r} where you gave {passage.asked_part!r}"
+    hint = f"Most like it is {where}{told if passage.note_part and passage.asked_part else ''}."
     nearest = {"start_line": passage.first, "end_line": passage.last, "text": passage.text}
     return NotFound(message, hint=hint, code="text_not_found", details={"nearest": nearest})
 

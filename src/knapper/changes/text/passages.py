@@ -14,6 +14,8 @@ _LEAST_RATIO: Final = 55
 _LONGEST_ASKED: Final = 4_000
 _SHOWN: Final = 400
 _SHOWN_DIFFERENCE: Final = 80
+_LONGEST_WORD: Final = 20
+"""Characters that are shown beside a difference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +29,9 @@ class Passage:
     ratio: float
     """0 to 100."""
     asked_part: str
-    """Where the two first differ: the text asked for; empty where the note has more."""
+    """The words in which the two first differ: those asked for. Empty where the note has more, or none were found."""
     note_part: str
+    """Those of the note; empty where it has fewer."""
 
 
 def nearest(snapshot: Snapshot, asked: str) -> Passage | None:
@@ -59,7 +62,9 @@ def _compared(asked: str, rows: list[str], first: int) -> Passage:
     text = "\n".join(rows)
     shown, ratio = text, fuzz.ratio(asked, text)
     if len(text) > len(asked) and (part := fuzz.partial_ratio_alignment(asked, text)) and part.score > ratio:
-        shown, ratio = text[part.dest_start : part.dest_end], part.score
+        shown, ratio = text[_word_start(text, part.dest_start) : _word_end(text, part.dest_end)], part.score
+    if len(asked.split()) == 1:
+        shown = max(shown.split(), key=lambda word: fuzz.ratio(asked, word), default="")
     asked_part, note_part = _difference(asked, shown)
     return Passage(
         first=first,
@@ -72,7 +77,32 @@ def _compared(asked: str, rows: list[str], first: int) -> Passage:
 
 
 def _difference(asked: str, found: str) -> tuple[str, str]:
-    for tag, a, b, c, d in SequenceMatcher(None, asked[:_SHOWN], found[:_SHOWN], autojunk=False).get_opcodes():
-        if tag != "equal":
-            return asked[a:b][:_SHOWN_DIFFERENCE], found[c:d][:_SHOWN_DIFFERENCE]
-    return "", ""
+    """Give whole words of both where they first differ; where one has none there, the word before, too."""
+    pairs = enumerate(zip(asked, found, strict=False))
+    same = next((at for at, (one, other) in pairs if one != other), min(len(asked), len(found)))
+    rest = (asked[same : same + _SHOWN], found[same : same + _SHOWN])
+    if not any(rest):
+        return "", ""
+    _, _, end, _, found_end = SequenceMatcher(None, *rest, autojunk=False).get_opcodes()[0]
+    ends = (_word_end(asked, same + end), _word_end(found, same + found_end))
+    start = _word_start(asked, same)
+    if not (asked[start : ends[0]].strip() and found[start : ends[1]].strip()):
+        start = _word_start(asked, len(asked[:start].rstrip()))
+    asked_part, note_part = (text[start:stop].strip() for text, stop in zip((asked, found), ends, strict=True))
+    return asked_part[:_SHOWN_DIFFERENCE], note_part[:_SHOWN_DIFFERENCE]
+
+
+def _word_start(text: str, at: int) -> int:
+    """Go back to where the word before a place begins; some scripts have no spaces, so not too far."""
+    least = max(0, at - _LONGEST_WORD)
+    while at > least and text[at - 1].isalnum():
+        at -= 1
+    return at
+
+
+def _word_end(text: str, at: int) -> int:
+    """Go on to the end of the word that a place is in, or begins."""
+    most = min(len(text), at + _LONGEST_WORD)
+    while at < most and text[at].isalnum() and (at == 0 or text[at - 1].isalnum()):
+        at += 1
+    return at
