@@ -14,6 +14,7 @@ from knapper.agents.run.finding import Finding
 from knapper.agents.run.records import Limits, Order
 from knapper.agents.run.wording import Wording
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError, StorageError
+from knapper.tools.context import Context
 from tests.agents.run_world import Brain, Make, Part
 
 THREE = {"T": [Part("alpha"), Part("beta"), Part("gamma")]}
@@ -311,6 +312,23 @@ def test_a_run_that_goes_on_is_refused_to_another(make: Make) -> None:
     asyncio.run(both())
 
     assert world.runs.show(run.id).run.state == "complete"
+
+
+@pytest.mark.parametrize("replay", ["", runs.STALE, "root"])
+def test_a_run_stays_what_it_was_where_its_vaults_can_not_be_opened_any_more(make: Make, replay: str) -> None:
+    world = make()
+    done = world.run("alpha")
+
+    def gone(_: str) -> Context:
+        raise SetupError("the vault is gone", hint="bring it back")
+
+    engine = replace(world.engine, context_of=gone)
+    with pytest.raises(SetupError, match="gone"):
+        _ = asyncio.run(runs.carry_out(engine, done.id, world.events.append, replay=replay))
+
+    shown = world.runs.show(done.id)
+    assert (shown.run, shown.nodes) == (done, world.engine.store.nodes(done.id))
+    assert shown.run.state == "complete"
 
 
 def test_orders_that_can_not_be_carried_out_are_refused(make: Make) -> None:

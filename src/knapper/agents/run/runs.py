@@ -164,12 +164,14 @@ async def carry_out(
             _ = _find(engine.store.nodes(run.id), replay)
         order = replace(run.order, limits=limits or run.order.limits)
         resumed = run.state != "pending"
-        run = engine.store.save(replace(run, state="running", order=order, model=engine.name))
-        engine.store.ask_to_cancel(run.id, wanted=False)
+        run = replace(run, state="running", order=order, model=engine.name)
         tree = Tree(engine.store, run, engine.store.nodes(run.id), tell)
         anew = _forget(engine, run, tree, replay)
+        execution = Execution(engine, run, tree, anew)  # first: where a vault is gone, the run stays what it was
+        run = engine.store.save(run)
+        engine.store.ask_to_cancel(run.id, wanted=False)
         tell(RunStarted(run=run.brief(), resumed=resumed))
-        return await _watched(Execution(engine, run, tree, anew))
+        return await _watched(execution)
 
 
 def settle(engine: Engine, run_id: str) -> None:
