@@ -50,6 +50,8 @@ class Screen:
     def tell(self, event: PipelineEvent) -> None:
         """Show an event."""
         match event:
+            case Progress(phase="scout", state="ended"):  # `Selected` has told it, with the notes
+                pass
             case Progress():
                 self._note(f"{event.phase}: {event.text}")
             case ToolCall():
@@ -178,7 +180,8 @@ def _end(said: Options, hub: Hub, screen: Screen, *, finished: bool) -> ExitCode
     if said.as_json:
         output.write_json({"success": True, **{name: told[name] for name in told if name not in {"type", "error"}}})
         return ExitCode.OK if finished else ExitCode.INTERRUPTED
-    output.write(said, outcome.answer)
+    if outcome.answer:
+        output.write(said, outcome.answer)
     for line in shown.ending(told):
         output.note(said, output.plain(line))
     if finished:

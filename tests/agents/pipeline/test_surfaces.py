@@ -69,6 +69,26 @@ def test_without_a_note_the_scout_switches_itself_on(vault: opened.Opener, capsy
     assert vault.root.is_dir()
 
 
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (SELECT, ["chosen: 1 note (done)", "  Garden.md: chosen while exploring"]),
+        (Reply(parts=["None."]), ["chosen: nothing (exploring)"]),
+    ],
+    ids=["a note", "nothing"],
+)
+def test_what_the_scout_chose_is_told_once(
+    vault: opened.Opener, capsys: pytest.CaptureFixture[str], reply: Reply, told: list[str]
+) -> None:
+    with protocol.serving(reply) as server:
+        code = ask(server, "colour?", "--scout", "--no-task")
+
+    out, err = capsys.readouterr()
+    assert (code, [line for line in err.splitlines() if "chosen" in line or line.startswith("  Garden")]) == (0, told)
+    assert not out.startswith("\n")
+    assert vault.root.is_dir()
+
+
 @pytest.mark.parametrize("option", ["--note", "--add"])
 def test_a_note_that_is_not_there_is_told_before_anything_is_asked_or_kept(
     vault: opened.Opener, capsys: pytest.CaptureFixture[str], option: str

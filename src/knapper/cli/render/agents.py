@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
+from knapper.cli.render.amounts import count
 from knapper.vault.outline import JSONValue
 
 Row = Mapping[str, JSONValue]
@@ -12,14 +13,14 @@ _MOST = 30
 def selection(scout: Row) -> list[str]:
     """Show what was chosen, with the reason for each note."""
     notes = _rows(scout, "selected_notes")
-    lines = [f"chosen: {len(notes)} notes ({scout['confidence']})"]
+    lines = [f"chosen: {count(len(notes), 'note') if notes else 'nothing'} ({scout['confidence']})"]
     return lines + [f"  {one['path']}: {one.get('reason') or one['why']}" for one in notes[:_MOST]]
 
 
 def context(found: Row) -> list[str]:
     """Show how much a task is done with."""
     notes = _rows(found, "notes")
-    lines = [f"context: {len(notes)} notes, about {found['tokens']} tokens"]
+    lines = [f"context: {count(len(notes), 'note')}, about {found['tokens']} tokens"]
     return lines + [f"  {one['path']}: {one['why']}" for one in notes[:_MOST]]
 
 
