@@ -12,11 +12,13 @@ from knapper.index.stems import Stemmer
 MAX_TERMS = 24
 MAX_REPEATS = 3
 """A word said more often than this in a query counts no more."""
-CHUNK_POSTINGS = 10_000
+CHUNK_POSTINGS = 7_000
 """Rows that a query may make the engine score, about 0.7 microseconds each.
 
-An absolute number, so that a small vault is searched for every word and a large one in bounded time."""
-NAME_POSTINGS = 5_000
+An absolute number, so that a small vault is searched for every word and a large one in bounded time. Of 10,000, 7,000,
+5,000 and 3,000 this ranked no worse than the first on the half of the judged queries that chooses, among 52,000 other
+chunks, and takes a third less time; ``docs/benchmarks.md`` has the figures."""
+NAME_POSTINGS = 3_000
 _LARGE = 1_000
 """A count that takes long enough to be remembered, and that a few more notes hardly change."""
 _KEPT_GENERATIONS = 64
