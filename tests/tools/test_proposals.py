@@ -52,6 +52,26 @@ def test_a_list_tells_what_waits_and_why(vault: Opener) -> None:
     assert row["items"] == {"open": 2}
 
 
+def test_a_list_knows_what_somebody_saved_meanwhile(vault: Opener) -> None:
+    name = propose(vault)
+    before = vault.text("Garden.md")
+
+    with vault.open() as context:
+        _ = (vault.root / "Garden.md").write_text("all new\n", encoding="utf-8")
+        stale: dict[str, Any] = proposals.list_proposals(context)
+        waiting = proposals.list_proposals(context, "open")
+        _ = (vault.root / "Garden.md").write_text(before.replace("One.", "Uno."), encoding="utf-8")
+        half: dict[str, Any] = proposals.list_proposals(context)
+        _ = (vault.root / "Garden.md").write_text(before, encoding="utf-8")
+        again: dict[str, Any] = proposals.list_proposals(context)
+
+    row = stale["results"][0]
+    assert (row["id"], row["status"], row["items"]) == (name, "stale", {"stale": 2})
+    assert waiting["total"] == 0
+    assert half["results"][0]["items"] == {"open": 1, "stale": 1}
+    assert again["results"][0]["status"] == "open"
+
+
 def test_a_list_is_of_a_status_and_a_path(vault: Opener) -> None:
     propose(vault)
 

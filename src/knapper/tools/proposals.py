@@ -1,5 +1,6 @@
 """List, show, accept and reject what waits for a person's word."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, get_args
 
@@ -9,7 +10,7 @@ from knapper.changes.review import proposals
 from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale, Status, Summary
 from knapper.changes.writer import Asked
-from knapper.errors import BadInput
+from knapper.errors import BadInput, KnapError
 from knapper.tools import answers, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer, proposed
@@ -17,6 +18,8 @@ from knapper.tools.shapes.written import Written
 from knapper.vault.outline import JSONValue
 
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+_QUICK_FILES: Final = 50
+"""A proposal about more is listed as it was when it was last shown."""
 
 
 def list_proposals(
@@ -42,8 +45,19 @@ def list_proposals(
         raise BadInput(f"there is no status '{status}'", hint=f"one of: {', '.join(STATUSES)}")
     wanted = Wanted(status=chosen, path=path, visible=context.view.visible)
     found = context.writer.proposals.find(wanted, limit=limit, offset=offset)
+    if _looked(context, found.proposals):
+        found = context.writer.proposals.find(wanted, limit=limit, offset=offset)
     taken_back = reversals.find(_journal(context), [change for one in found.proposals for change in one.changes])
     return answers.stretch([_summary(one, taken_back) for one in found.proposals], found.total, limit, offset)
+
+
+def _looked(context: Context, listed: Sequence[Summary]) -> bool:
+    """Fit those that wait to the files as they are now; tells whether there were any."""
+    waiting = [one for one in listed if one.status in {"open", "stale"} and one.files <= _QUICK_FILES]
+    for one in waiting:
+        with contextlib.suppress(KnapError):  # decided meanwhile, or a block was edited by hand: showing it says so
+            _ = context.reviewer.refit(one.id)
+    return bool(waiting)
 
 
 def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, proposed.Proposal]:
