@@ -16,6 +16,8 @@ Schema = Mapping[str, JSONValue]
 _CONTROL: Final = re.compile(r"^(?:\s*<\|[^|<>\n]{0,40}\|>)+|(?:<\|[^|<>\n]{0,40}\|>\s*|</s>\s*|\[/?TOOL_CALLS\]\s*)+$")
 _WRAPPERS: Final = ("arguments", "parameters", "args", "input", "kwargs")
 _NOTHING: Final = frozenset({"none", "null", "undefined"})
+_TEXTS: Final = frozenset({"answer", "content", "full_response", "task", "value"})
+"""Parameters that hold what somebody says, of whom *none* may be the very word."""
 _TRUE: Final = frozenset({"true", "yes", "1"})
 _FALSE: Final = frozenset({"false", "no", "0"})
 _SPACES: Final = re.compile("[\u00a0\u2007\u202f]")
@@ -53,7 +55,7 @@ def fit(given: Arguments, schema: Schema) -> Arguments:
     fitted: Arguments = {}
     for name, value in given.items():
         wanted = _mapping(known.get(name))
-        if name not in needed and wanted and _says_nothing(value, wanted, schema):
+        if name not in needed and wanted and _says_nothing(name, value, wanted, schema):
             continue
         fitted[name] = _value(value, wanted, schema)
     return fitted
@@ -101,11 +103,11 @@ def _unwrapped(given: Arguments, known: Mapping[str, JSONValue]) -> Arguments:
     return read(value)
 
 
-def _says_nothing(value: JSONValue, wanted: Schema, whole: Schema) -> bool:
+def _says_nothing(name: str, value: JSONValue, wanted: Schema, whole: Schema) -> bool:
     kinds = _kinds(wanted, whole)
     if value is None:
         return "null" not in kinds
-    return isinstance(value, str) and value.strip().lower() in _NOTHING
+    return isinstance(value, str) and name not in _TEXTS and value.strip().lower() in _NOTHING
 
 
 def _value(value: JSONValue, wanted: Schema, whole: Schema) -> JSONValue:
