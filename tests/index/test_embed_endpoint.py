@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from knapper.errors import SetupError
-from knapper.index.embed import EmbedderAway, EmbedderError, EmbedSettings
+from knapper.index.embed import EmbedderAway, EmbedderError, EmbedderStopped, EmbedSettings
 from knapper.index.embedders.endpoint import Endpoint
 from tests.net.servers import Answerer, Payload, Reply, Server, serving
 
@@ -159,6 +159,33 @@ def test_the_server_says_how_long_to_wait() -> None:
         it.endpoint.passages(["a"])
 
     assert it.waited == [7.0]
+
+
+def test_a_wait_ends_when_the_program_stops() -> None:
+    stop = threading.Event()
+
+    def busy(payload: Payload) -> Reply:
+        del payload
+        stop.set()
+        return Reply(status=429, headers={"Retry-After": "30"})
+
+    with asking(busy) as it, pytest.raises(EmbedderStopped):
+        it.endpoint.passages(["a"], stop=stop)
+
+    assert (len(it.server.requests), it.waited) == (1, [])
+
+
+def test_no_further_request_is_sent_once_the_program_stops() -> None:
+    stop = threading.Event()
+
+    def last(payload: Payload) -> Reply:
+        stop.set()
+        return embeddings(payload)
+
+    with asking(last) as it, pytest.raises(EmbedderStopped):
+        it.endpoint.passages(["a"] * 9, stop=stop)
+
+    assert len(it.server.requests) == 1
 
 
 def test_a_date_to_wait_for_may_have_passed() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from knapper.errors import ConflictError, StorageError
 from knapper.index import refresh, turn, watch
-from knapper.index.embed import Embedder, EmbedderError
+from knapper.index.embed import Embedder, EmbedderError, EmbedderStopped
 from knapper.index.engine import Engine
 from knapper.index.refresh import Outcome, Phase
 from knapper.index.search import Question
@@ -423,3 +423,23 @@ def test_who_searches_side_by_side_after_a_save_finds_it(tmp_path: Path) -> None
                 thread.join()
 
     assert found == [(0, [f"new{n}.md"]) for n in range(8) for _ in range(4)]
+
+
+def test_an_embedding_that_is_stopped_while_it_waits_keeps_what_is_done(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"A.md": "alpha\n"})
+    stop = threading.Event()
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder(error=EmbedderStopped("ended"))) as engine:
+        engine.refresh()
+
+        assert engine.embed(stop=stop) == 0
+        assert engine.status().pending == 1
+
+
+def test_closing_an_index_closes_its_embedder(tmp_path: Path) -> None:
+    used, unused = worlds.WordEmbedder(), worlds.WordEmbedder()
+    with worlds.engine(tmp_path / "v", tmp_path / "s", used) as engine:
+        assert engine.model == "words"
+    with worlds.engine(tmp_path / "v", tmp_path / "s", unused):
+        pass
+
+    assert (used.is_closed, unused.is_closed) == (True, False)

@@ -1,6 +1,7 @@
 """Make small vaults, and indexes over them whose embedder is a plain fake."""
 
 import re
+import threading
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,8 +24,10 @@ class WordEmbedder:
         self.instant = True
         self.error = error
         self.asked: list[str] = []
+        self.is_closed = False
 
-    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
+        del stop
         if self.error:
             raise self.error
         self.asked.extend(texts)
@@ -34,6 +37,9 @@ class WordEmbedder:
         if self.error:
             raise self.error
         return self._vector(text)
+
+    def close(self) -> None:
+        self.is_closed = True
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         vector = np.zeros(self.dimensions, np.float32)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from knapper.errors import SetupError
 
 if TYPE_CHECKING:
+    import threading
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -26,6 +28,12 @@ class EmbedderAway(EmbedderError):
     """Say that the embedder doesn't answer now, and may answer later."""
 
     code = "embedder_away"
+
+
+class EmbedderStopped(EmbedderError):
+    """Say that the embedding was ended, as was asked for."""
+
+    code = "stopping"
 
 
 class Embedder(Protocol):
@@ -49,12 +57,21 @@ class Embedder(Protocol):
         """Tell whether some hundred passages take no longer than a search may."""
         ...
 
-    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts that will be searched, as rows of a matrix of n by ``dimensions``."""
+    def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
+        """Embed texts that will be searched, as rows of a matrix of n by ``dimensions``.
+
+        Args:
+            texts: What is embedded.
+            stop: Ends waits for a server, by `EmbedderStopped`.
+        """
         ...
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Embed a question."""
+        ...
+
+    def close(self) -> None:
+        """Give up what is held open; nothing is embedded afterwards."""
         ...
 
 

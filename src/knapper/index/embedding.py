@@ -2,7 +2,7 @@
 
 import threading
 
-from knapper.index.embed import Embedder
+from knapper.index.embed import Embedder, EmbedderStopped
 from knapper.index.refresh import Progress
 from knapper.index.store import Store
 
@@ -22,7 +22,7 @@ def embed_pending(
         store: The index.
         embedder: Makes the vectors.
         progress: Hears of each batch.
-        stop: Ends the work after the running batch.
+        stop: Ends the work after the running batch, or with it where a server is waited for.
 
     Returns:
         How many chunks got a vector.
@@ -38,7 +38,10 @@ def embed_pending(
         batch = store.pending(embedder.model_id, after=after, limit=_BATCH)
         if not batch:
             break
-        vectors = embedder.passages([embed_text(row.title, row.path, row.text) for row in batch])
+        try:
+            vectors = embedder.passages([embed_text(row.title, row.path, row.text) for row in batch], stop=stop)
+        except EmbedderStopped:
+            break
         store.add_vectors(embedder.model_id, [row.id for row in batch], vectors)
         after = batch[-1].id
         done += len(batch)

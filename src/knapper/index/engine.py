@@ -166,8 +166,11 @@ class Engine:
             return status.of(self.store, connection, model=self.model, allowed=allowed, policy=wanted.policy)
 
     def close(self) -> None:
-        """Close the index."""
+        """Close the index, and its embedder."""
         self._looks.close()
+        with self._lock:
+            if self._embedder is not None:
+                self._embedder.close()
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -47,13 +47,13 @@ def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome],
         first = next(changes, None)  # the watcher runs from here on: nothing falls between it and the comparison
         outcome = engine.refresh()
         turn.beat(engine.folder)  # not before: who sees it trusts the index without looking at the vault
-        _tell(engine, outcome, on_change)
+        _tell(engine, outcome, on_change, stop)
         waiting: set[Path] = set()
         while first is not None:
             turn.beat(engine.folder)
             new = {Path(path) for _, path in first}
             waiting |= new
-            if waiting and _take(engine, waiting, on_change):
+            if waiting and _take(engine, waiting, on_change, stop):
                 # what was put into a new folder before the system watched it tells nobody: such are looked at twice
                 waiting = {path for path in new if path.is_dir()}
             first = next(changes, None)
@@ -61,21 +61,21 @@ def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome],
         turn.stop_beating(engine.folder)
 
 
-def _tell(engine: Engine, outcome: Outcome, on_change: Callable[[Outcome], None]) -> None:
+def _tell(engine: Engine, outcome: Outcome, on_change: Callable[[Outcome], None], stop: threading.Event) -> None:
     on_change(outcome)
-    engine.embed()
+    engine.embed(stop=stop)
 
 
-def _take(engine: Engine, touched: set[Path], on_change: Callable[[Outcome], None]) -> bool:
+def _take(engine: Engine, touched: set[Path], on_change: Callable[[Outcome], None], stop: threading.Event) -> bool:
     """Take in some files; False where another process writes right now, so that they have to wait."""
     try:
         if any(engine.view.root / rules in touched for rules in _RULES):
             engine.read_rules()
-            _tell(engine, engine.refresh(), on_change)
+            _tell(engine, engine.refresh(), on_change, stop)
             return True
         outcome = engine.refresh_paths(touched)
     except ConflictError:
         return False
     if outcome.indexed or outcome.removed:
-        _tell(engine, outcome, on_change)
+        _tell(engine, outcome, on_change, stop)
     return True

@@ -3,13 +3,13 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index.embed import EmbedderAway, EmbedderError, EmbedSettings
+from knapper.index.embed import EmbedderAway, EmbedderError, EmbedderStopped, EmbedSettings
 from knapper.index.embedders import answers, prefixes
 from knapper.index.embedders.forms import clean, normalise
 from knapper.net.client import Answer, Client, Unreachable
@@ -29,6 +29,8 @@ class _Patience:
     """Before each further try."""
     longest_wait_s: float
     """A server that asks for more than this is given up."""
+    stop: threading.Event | None = None
+    """Ends the waits."""
 
 
 class _TooMuchError(EmbedderError):
@@ -81,21 +83,27 @@ class Endpoint:
             self._ask(["dimensions"], self._quick)
         return self._dimensions
 
-    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
         """Embed texts that will be searched, as rows.
 
         A text that is too long for the model is embedded by its beginning.
 
+        Args:
+            texts: What is embedded.
+            stop: No further request is sent once it is set, and none is waited with.
+
         Raises:
+            EmbedderStopped: *stop* was set.
             EmbedderAway: The server can't be reached, or is overloaded.
             EmbedderError: The server refuses, or its answer can't be used.
         """
         wanted = [place for place, text in enumerate(texts) if text.strip()]
         found: list[NDArray[np.float32]] = []
+        patience = replace(self._patient, stop=stop)
         for at in range(0, len(wanted), self._settings.batch):
             batch = [self._prefixes.passage + texts[place] for place in wanted[at : at + self._settings.batch]]
             with self._turn:
-                found.append(self._fit(batch, self._patient))
+                found.append(self._fit(batch, patience))
         rows = np.zeros((len(texts), self.dimensions), np.float32)
         if found:
             rows[wanted] = np.concatenate(found)
@@ -153,13 +161,22 @@ class Endpoint:
     def _send(self, payload: object, patience: _Patience) -> Answer:
         """Send a request, again and again while its failure may pass."""
         for wait_s in patience.waits_s:
+            self._wait(0, patience.stop)
             try:
                 return self._post(payload, patience.timeout_s)
             except _BusyError as error:
                 if error.asked_s > patience.longest_wait_s:
                     raise
-                self._pause(max(wait_s, error.asked_s))
+                self._wait(max(wait_s, error.asked_s), patience.stop)
         return self._post(payload, patience.timeout_s)
+
+    def _wait(self, seconds: float, stop: threading.Event | None) -> None:
+        if stop is None and seconds:
+            self._pause(seconds)
+        elif stop is not None and stop.wait(seconds):
+            raise EmbedderStopped(
+                "the embedding was ended", hint="what is done is kept; the next run goes on from there"
+            )
 
     def _post(self, payload: object, timeout_s: float) -> Answer:
         try:

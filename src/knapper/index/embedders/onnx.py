@@ -71,12 +71,13 @@ class Onnx:
         """Count a vector's numbers; loads the model."""
         return int(self._embed(["dimensions"]).shape[1])
 
-    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts that will be searched, as rows.
+    def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
+        """Embed texts that will be searched, as rows; nothing is waited for that *stop* could end.
 
         Raises:
             EmbedderError: The extra isn't installed, or the model can't be loaded or run.
         """
+        del stop
         wanted = [place for place, text in enumerate(texts) if text.strip()]
         if not wanted:
             return np.zeros((len(texts), self.dimensions), np.float32)
@@ -94,6 +95,9 @@ class Onnx:
         if not text.strip():
             return np.zeros(self.dimensions, np.float32)
         return normalise(self._embed([self._prefixes.query + text]))[0]
+
+    def close(self) -> None:
+        """Do nothing: no connection is held."""
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = self._model

@@ -68,12 +68,13 @@ class Static:
         """Count a vector's numbers."""
         return int(self._table.shape[1])
 
-    def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts that will be searched, as rows.
+    def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
+        """Embed texts that will be searched, as rows; nothing is waited for that *stop* could end.
 
         Raises:
             EmbedderError: A file of the model is missing or damaged.
         """
+        del stop
         rows = np.zeros((len(texts), self.dimensions), np.float32)
         for at in range(0, len(texts), _SLAB):
             slab = [clean(text) for text in texts[at : at + _SLAB]]
@@ -91,6 +92,9 @@ class Static:
         encoding = self._tokenizer.encode(clean(text), add_special_tokens=False)
         self._pool([np.asarray(encoding.ids, np.intp)], row)
         return normalise(row)[0]
+
+    def close(self) -> None:
+        """Do nothing: no connection is held."""
 
     def _pool(self, tokens: Sequence[NDArray[np.intp]], out: NDArray[np.float32]) -> None:
         """Add up the rows of each text's tokens; only rows that are used become float32."""
