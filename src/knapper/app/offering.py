@@ -10,7 +10,7 @@ from knapper.agents import offers
 from knapper.agents.offers import Offered
 from knapper.agents.pipeline.events import Outcome, PipelineEvent, Progress
 from knapper.agents.presets import AgentToggles
-from knapper.app import choices, pipelines, resuming
+from knapper.app import choices, pipelines, presets, resuming
 from knapper.app.acting import CLIENT
 from knapper.app.choices import Choice
 from knapper.changes.writer import Asked
@@ -82,7 +82,10 @@ def _acting(hub: Hub, context: Context, opened: Pipelines, run_id: str) -> tuple
 def _request(opened: Pipelines, asked: Offered, context: Context) -> Request:
     """Make a request of what a client says, beside what is usual as far as the client may see and do that."""
     said = asked.choices
-    usual = choices.seen(opened.usual(said.get("preset", "")), context.view)
+    preset = said.get("preset", "")
+    is_own = bool(preset) or context.writer.grants.is_person  # the switches that are kept are persons'
+    before = opened.usual(preset) if is_own else presets.configured(opened.hub.settings)
+    usual = choices.seen(before, context.view)
     if asked.kind == "scout":
         chosen = replace(usual, toggles=AgentToggles(scout=True, task=False), added=())
         return opened.request(asked.task, chosen, current=asked.note)

@@ -241,6 +241,20 @@ def test_a_preset_gives_a_client_what_it_may_see_and_do(vault: opened.Opener) ->
     assert "Inserting text is forbidden" in json.dumps(server.asked[0]["messages"])
 
 
+@pytest.mark.parametrize(("client", "looks"), [("mcp", False), ("cli", True)])
+def test_only_persons_go_on_from_the_switches_as_a_person_left_them(
+    vault: opened.Opener, client: str, looks: bool
+) -> None:
+    replies = (SELECT, ANSWER) if looks else (ANSWER,)
+    with protocol.serving(*replies) as server, app.open_hub(settings(vault, server)) as hub:
+        with pipelines.open_pipelines(hub) as own:
+            own.presets.set_toggles(AgentToggles(scout=True))
+        told = call(hub, client, "ask_vault", {"task": "colour?", "note": "Garden.md"})
+
+    assert told["answer"].startswith("Green.")
+    assert ("scout" in told["pipeline"]) == looks
+
+
 @pytest.mark.parametrize("kept_from", ["agent", "mcp"])
 def test_what_is_hidden_from_the_agents_or_their_client_goes_to_no_model(vault: opened.Opener, kept_from: str) -> None:
     hiding = Client(grants=grants.usual(kept_from), hidden=("Plants.md",))
