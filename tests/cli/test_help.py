@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -27,6 +28,15 @@ def load(row: Row) -> click.Command:
     found = import_module(row.module).command
     assert isinstance(found, click.Command)
     return found
+
+
+def _groups() -> Iterator[tuple[str, ...]]:
+    waiting = [((row.name,), load(row)) for row in COMMANDS]
+    while waiting:
+        words, found = waiting.pop()
+        if isinstance(found, click.Group):
+            yield words
+            waiting += [((*words, name), one) for name, one in found.commands.items()]
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,6 +74,19 @@ def test_a_command_has_help_with_examples_and_takes_the_shared_options(
     assert [
         name for name in ("--vault", "--config", "--env-file", "--json", "--quiet", "--no-color") if name not in shown
     ] == []
+
+
+@pytest.mark.parametrize("words", sorted(_groups()), ids=" ".join)
+def test_a_list_of_subcommands_says_whole_sentences(
+    words: Sequence[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code = main.run([*words, "--help"])
+    listed = capsys.readouterr().out.partition("\nCommands:\n")[2].partition("\n\n")[0]
+
+    assert code == 0
+    assert [line for line in listed.splitlines() if line.endswith("...")] == []
+    assert listed
 
 
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)

@@ -62,10 +62,10 @@ def command() -> None:
 @options.shared
 @click.pass_obj
 def agent(said: Options, **own: Unpack[Given]) -> ExitCode:
-    """Try a model on tasks over a small made-up vault, and look at the vault afterwards.
+    """Try a model on tasks over a small made-up vault.
 
-    Your own notes are neither read nor changed. A task passes where the right lines changed and nothing else, links and
-    properties are whole, and what is out of scope was left alone.
+    The vault is looked at afterwards. Your own notes are neither read nor changed. A task passes where the right lines
+    changed and nothing else, links and properties are whole, and what is out of scope was left alone.
     """
     from knapper.agents.suite import trials  # noqa: PLC0415 - 2 s that `knap bench --help` needn't cost
 

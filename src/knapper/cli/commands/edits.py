@@ -192,7 +192,10 @@ def review(said: Options, proposal: str) -> ExitCode:
 @options.shared
 @click.pass_obj
 def draw(said: Options, proposal: str, *, dry_run: bool) -> ExitCode:
-    """Show what waits of a proposal inside its notes, as blocks tagged #ai_edit."""
+    """Show what waits of a proposal inside its notes.
+
+    Each place becomes a block with the tag #ai_edit.
+    """
     with _vault(said, dry_run=dry_run) as context:
         answer = pending.draw_proposal(context, proposal)
     return writing.tell(said, answer)

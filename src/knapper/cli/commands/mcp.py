@@ -99,7 +99,10 @@ def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
 @options.shared
 @click.pass_obj
 def install(said: Options, client: str, **own: Unpack[Install]) -> ExitCode:
-    """Enter this server into a client's settings; what was there is kept beside them."""
+    """Enter this server into a client's settings.
+
+    What was there is kept beside them.
+    """
     from knapper.server.mcp import clients, installing  # noqa: PLC0415 - serving needn't pay for it
 
     machine = installing.machine()

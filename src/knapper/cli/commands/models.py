@@ -68,7 +68,10 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.shared
 @click.pass_obj
 def key(said: Options, provider: str, *, remove: bool) -> ExitCode:
-    """Store the key of a provider, or of a server at an address, in the system's keyring."""
+    """Store a key in the system's keyring.
+
+    It is that of a provider, or of a server at an address.
+    """
     if provider not in _KEYED and not provider.startswith(("http://", "https://")):
         raise BadInput(
             f"'{provider}' is no provider", hint=f"give {', '.join(_KEYED)}, or an address like http://host/v1"

@@ -98,7 +98,10 @@ def show(said: Options, name: str) -> ExitCode:
 @options.shared
 @click.pass_obj
 def save(said: Options, name: str, **own: Unpack[Saved]) -> ExitCode:
-    """Keep the present choice under a name; one of that name is replaced."""
+    """Keep the present choice under a name.
+
+    A preset of that name is replaced.
+    """
     with _open(said) as opened:
         is_known = _is_known(opened, name)
         chosen = _choice(own).applied(opened.usual(own["preset"]))

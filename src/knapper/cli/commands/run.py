@@ -107,7 +107,10 @@ def listed(said: Options, number: int) -> ExitCode:
 @options.shared
 @click.pass_obj
 def strategies(said: Options) -> ExitCode:
-    """List the strategies; your own are files in the folder `strategies` beside the configuration file."""
+    """List the strategies.
+
+    Your own are files in the folder `strategies` beside the configuration file.
+    """
     return _work().strategies(said)
 
 
@@ -143,7 +146,10 @@ def trace_node(said: Options, run_id: str, node_id: str) -> ExitCode:
 @options.shared
 @click.pass_obj
 def save(said: Options, run_id: str, path: str, *, yes: bool) -> ExitCode:
-    """Propose a run's answer as a note (PATH ends in .md), or with its parts' answers in a folder."""
+    """Propose a run's answer as a note or a folder.
+
+    It is a note where PATH ends in .md, else a folder that holds its parts' answers, too.
+    """
     return _work().save(said, run_id, path, yes=yes)
 
 
@@ -152,7 +158,10 @@ def save(said: Options, run_id: str, path: str, *, yes: bool) -> ExitCode:
 @options.shared
 @click.pass_obj
 def cancel(said: Options, run_id: str) -> ExitCode:
-    """End a run that goes on, in whichever process; what is done is kept."""
+    """End a run that goes on, in whichever process.
+
+    What is done is kept.
+    """
     return _work().cancel(said, run_id)
 
 

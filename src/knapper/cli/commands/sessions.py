@@ -98,7 +98,10 @@ def fork(said: Options, session: str, upto: int | None) -> ExitCode:
 @options.shared
 @click.pass_obj
 def clear(said: Options, session: str) -> ExitCode:
-    """Let a conversation begin anew; its past isn't sent to a model again."""
+    """Let a conversation begin anew.
+
+    Its past isn't sent to a model again.
+    """
     with _store(said) as store:
         return _told(said, store.clear(session).as_dict())
 
@@ -108,7 +111,10 @@ def clear(said: Options, session: str) -> ExitCode:
 @options.shared
 @click.pass_obj
 def delete(said: Options, session: str) -> ExitCode:
-    """Delete a conversation; what it changed in notes stays, and can be undone."""
+    """Delete a conversation.
+
+    What it changed in notes stays, and can be undone.
+    """
     with _store(said) as store:
         store.delete(session)
     return output.result(said, {"id": session, "deleted": True}, f"{session} deleted")

@@ -39,9 +39,9 @@ def command(ctx: click.Context) -> ExitCode | None:
 @options.shared
 @click.pass_obj
 def rotate(said: Options) -> ExitCode:
-    """Make new tokens, for programs and for the page, in the place of the old ones.
+    """Make new tokens in the place of the old ones.
 
-    A server that runs takes them when it is started again.
+    There is one for programs and one for the page. A server that runs takes them when it is started again.
     """
     found = settings.read(said)
     for name in ("api", "page"):
@@ -62,7 +62,10 @@ def rotate(said: Options) -> ExitCode:
 @options.shared
 @click.pass_obj
 def page(said: Options, port: int | None) -> ExitCode:
-    """Make an address that signs one browser in to the page, once, within an hour."""
+    """Make an address that signs a browser in to the page.
+
+    It does so once, within an hour.
+    """
     from knapper.server.http.page import seats  # noqa: PLC0415 - what serves is heavy, and the other commands need it not
 
     found = settings.read(said)
@@ -80,7 +83,10 @@ def page(said: Options, port: int | None) -> ExitCode:
 @options.shared
 @click.pass_obj
 def new(said: Options) -> ExitCode:
-    """Make a token that is kept nowhere, and the line that lets a client of the configuration use it."""
+    """Make a token that is kept nowhere.
+
+    With it comes the line that lets a client of the configuration use it.
+    """
     token = tokens.make()
     line = f'token_hash = "{tokens.hash_of(token)}"'
     output.note(said, f"for the client: the token below. For [clients.NAME] in the configuration:\n  {line}")
