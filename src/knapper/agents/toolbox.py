@@ -10,7 +10,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from knapper.agents import halves, repair, toolset
+from knapper.agents import halves, repair, workbench
 from knapper.agents.events import Event, ToolResult
 from knapper.agents.repair import Arguments
 from knapper.agents.results import Results
@@ -166,4 +166,4 @@ def _continue(box: Box, call_id: str, arguments: Arguments) -> str:
 
 def _result(call_id: str, name: str, answer: Answer) -> ToolResult:
     success = answer.get("success") is not False
-    return ToolResult(id=call_id, name=name, success=success, summary=toolset.summary(answer), answer=answer)
+    return ToolResult(id=call_id, name=name, success=success, summary=workbench.summary(answer), answer=answer)

@@ -1,22 +1,20 @@
 """Offer the table's tools to a model: calls are repaired, checked, run in threads, and answered within limits."""
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import anyio.to_thread
-from anyio import CapacityLimiter
 from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from knapper.agents import halves, repair, untrusted
-from knapper.agents.events import Event, Proposal, Question, ToolResult
-from knapper.agents.results import Results, Shown
+from knapper.agents import halves, repair, workbench
+from knapper.agents.events import Proposal, Question, ToolResult
+from knapper.agents.results import Shown
 from knapper.agents.synthetic import ASK_USER, DEFINITIONS, GET_CONTINUATION
+from knapper.agents.workbench import Workbench
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.tools import calls, proposals, schema
 from knapper.tools.context import Context
@@ -35,47 +33,6 @@ _REPEATED: Final = (
 )
 _ASKED: Final = "The question is put to the person; their next message answers it. End your turn now."
 _RETRIES: Final = 50
-_THREADS: Final = 4
-"""Tools of one turn that run at once."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Workbench:
-    """Hold what the tools of one turn share."""
-
-    rows: Mapping[str, Row]
-    context: Context
-    results: Results
-    listed: set[str]
-    """Names of the table's tools that the model is shown; those that it finds are added."""
-    brief: bool = False
-    """Show only the parameters that a model can't do without."""
-    told: list[Event] = field(default_factory=list[Event])
-    """What happened that isn't streamed yet."""
-    answers: dict[str, Mapping[str, JSONValue]] = field(default_factory=dict[str, Mapping[str, JSONValue]])
-    """All that the tools answered, by the calls' ids."""
-    used: list[JSONValue] = field(default_factory=list[JSONValue])
-    proposals: list[str] = field(default_factory=list[str])
-    changes: list[str] = field(default_factory=list[str])
-    question: Question | None = None
-    """What the person is asked; the turn ends with it."""
-    threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_THREADS))
-    """The turn's own, so that slow tools of one turn keep no other one waiting."""
-    writing: set["asyncio.Task[str]"] = field(default_factory=set["asyncio.Task[str]"])
-    """Calls that may change something; one that has begun is brought to its end, even where the turn is cancelled."""
-    _last: str = ""
-
-    async def settle(self) -> None:
-        """Wait until no call changes anything any more."""
-        if self.writing:
-            _ = await asyncio.wait(self.writing)
-
-    def repeats(self, name: str, arguments: Mapping[str, JSONValue]) -> bool:
-        """Tell whether a call is the one before it once more."""
-        this = json.dumps([name, arguments], sort_keys=True, ensure_ascii=False)
-        repeated = this == self._last
-        self._last = this
-        return repeated
 
 
 def offered(rows: Sequence[Row], *, may_write: bool = True) -> dict[str, Row]:
@@ -228,30 +185,18 @@ def _result(call_id: str, name: str, answer: dict[str, JSONValue], shown: Shown)
         id=call_id,
         name=name,
         success=answer.get("success") is not False,
-        summary=summary(answer),
+        summary=workbench.summary(answer),
         answer=answer,
         chars=shown.chars,
         truncated=shown.truncated,
     )
 
 
-def summary(answer: Mapping[str, JSONValue]) -> str:
-    """Say in a line for a person what a tool answered."""
-    if answer.get("success") is False:
-        return str(answer.get("error", "it failed"))
-    results = answer.get("results")
-    if isinstance(results, list):
-        total = answer.get("total", len(results))
-        return f"{total} result{'' if total == 1 else 's'}"
-    told = [str(answer[name]) for name in ("status", "path", "message") if answer.get(name)]
-    return ": ".join(told[:2]) or "done"
-
-
 def _used(name: str, answer: Mapping[str, JSONValue], seconds: float) -> JSONValue:
     return {
         "name": name,
         "success": answer.get("success") is not False,
-        "summary": summary(answer),
+        "summary": workbench.summary(answer),
         "duration_ms": round(seconds * 1_000),
     }
 
@@ -288,17 +233,3 @@ def _found(answer: Mapping[str, JSONValue]) -> set[str]:
     results = answer.get("results")
     rows = results if isinstance(results, list) else []
     return {str(row["name"]) for row in rows if isinstance(row, dict) and "name" in row}
-
-
-def fresh(rows: Mapping[str, Row], context: Context, *, max_chars: int, essential: bool = False) -> Workbench:
-    """Begin a bench.
-
-    Args:
-        rows: The tools that may be called.
-        context: The vault, as the agent sees it.
-        max_chars: How much of a result the model is given at once.
-        essential: Show the essential ones only, until others are found.
-    """
-    listed = {name for name, row in rows.items() if row.profile == "essential" or not essential}
-    results = Results(mark=untrusted.new_mark(), max_chars=max_chars)
-    return Workbench(rows=rows, context=context, results=results, listed=listed, brief=essential)

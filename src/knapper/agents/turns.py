@@ -18,12 +18,25 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import citations, compaction, defusing, deltas, failures, halves, mending, prompting, toolset, usage
+from knapper.agents import (
+    citations,
+    compaction,
+    defusing,
+    deltas,
+    failures,
+    halves,
+    mending,
+    prompting,
+    toolset,
+    usage,
+    workbench,
+)
 from knapper.agents.chat import Chat, Message, Tell
 from knapper.agents.citations import Checked
 from knapper.agents.events import Done, Error, Event, State, Text, ToolCall, ToolResult
 from knapper.agents.mending import Mender
-from knapper.agents.toolset import TableTools, Workbench
+from knapper.agents.toolset import TableTools
+from knapper.agents.workbench import Workbench
 from knapper.errors import KnapError
 from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
@@ -47,7 +60,7 @@ class Turn:
         self._context = context
         self._message = message
         rows = toolset.offered(chat.rows, may_write=chat.may_write)
-        self._bench = toolset.fresh(rows, context, max_chars=chat.result_chars, essential=chat.essential)
+        self._bench = workbench.fresh(rows, context, max_chars=chat.result_chars, essential=chat.essential)
         self._usage = RunUsage()
         self._limits = UsageLimits(request_limit=usage.MAX_REQUESTS)
         self._run: AgentRun[Workbench, str] | None = None
