@@ -72,6 +72,15 @@ def test_the_exit_code_tells_how_it_ended(
     assert {"result", "stdout", "error", "wall_s", "peak_mb", "calls"} <= set(told)
 
 
+@pytest.mark.parametrize(("text", "code"), [("__result__ = 1", 0), ("1/0", 1)])
+def test_a_tool_that_answers_that_it_failed_ends_with_1(
+    vault: Path, capsys: pytest.CaptureFixture[str], text: str, code: int
+) -> None:
+    ended = main.run(["-v", str(vault), "tool", "run_script", json.dumps({"code": text})])
+
+    assert (ended, json.loads(capsys.readouterr().out)["success"]) == (code, code == 0)
+
+
 def test_what_a_script_left_as_a_proposal_is_told_however_it_ended(
     vault: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -44,7 +44,7 @@ def command(said: Options, name: str, arguments: str, **own: Unpack[Said]) -> Ex
     with open_hub(settings.read(said), only=bool(said.vault)) as hub:
         answer = hub.table.call(name, given, lambda vault: hub.context(client=own["client"], vault=vault))
     output.write_json(answer)
-    return ExitCode.OK
+    return ExitCode.NOTHING if answer.get("success") is False else ExitCode.OK
 
 
 def _arguments(text: str) -> dict[str, object]:
