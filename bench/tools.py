@@ -30,7 +30,7 @@ from knapper.vault.policy import Policy
 SUMMARY = "Time the tools that read, in process."
 _GOAL = Goal(limit=10)
 _WARM_UP = 3
-_NOTES = 40
+_NOTES = 200
 """Notes that tools about one note are asked about, in turn."""
 
 _SORTS = ("status", "rating", "aliases", "-status", "-rating", "-aliases")
@@ -70,7 +70,7 @@ _CALLS: dict[str, Call] = {
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--notes", type=int, default=10_000)
-    parser.add_argument("--runs", type=int, default=40, help="calls of each tool")
+    parser.add_argument("--runs", type=int, default=200, help="calls of each tool, each about another note")
     parser.add_argument("--hidden", default="", help="a folder that the client may not see, such as de/")
 
 

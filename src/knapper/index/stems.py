@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from knapper.index.segment import TOKENIZER
 
 _KEPT = 20_000
-"""Texts whose stems are remembered: names of notes and words of questions, which come again and again."""
-_SHORT = 200
-"""Characters of a text that is remembered."""
+"""Words whose stems are remembered: those of notes' names and of questions, which come again and again."""
+_SHORT = 100
+"""Characters of a word that is remembered."""
 
 
 class Stemmer:
-    """Ask SQLite's own tokenizer, by way of a table in memory; a short text takes about 0.05 ms."""
+    """Ask SQLite's own tokenizer, by way of a table in memory; a word takes about 0.01 ms."""
 
     def __init__(self) -> None:
         """Make the table."""
@@ -24,14 +24,21 @@ class Stemmer:
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(texts, instance)")
 
     def stems(self, texts: Sequence[str]) -> list[Sequence[str]]:
-        """Give each text's stems in order: ``["Running notes"]`` gives ``[("run", "note")]``."""
+        """Give each text's stems in order: ``["Running notes"]`` gives ``[("run", "note")]``.
+
+        Words between spaces are stemmed each by itself, so that of a new text mostly all are known.
+        """
+        words = [text.split() for text in texts]
         with self._lock:
-            anew = list(dict.fromkeys(text for text in texts if text not in self._known))
-            found = dict(zip(anew, self._tokenized(anew), strict=True)) if anew else {}
-            told = [found[text] if text in found else self._known[text] for text in texts]
-            if len(self._known) + len(found) > _KEPT:
+            anew = list({word for held in words for word in held if word not in self._known})
+            if anew:
+                self._known.update(zip(anew, self._tokenized(anew), strict=True))
+            told: list[Sequence[str]] = [tuple(stem for word in held for stem in self._known[word]) for held in words]
+            if len(self._known) > _KEPT:
                 self._known.clear()
-            self._known.update((text, stems) for text, stems in found.items() if len(text) <= _SHORT)
+            for word in anew:
+                if len(word) > _SHORT:
+                    self._known.pop(word, None)
         return told
 
     def close(self) -> None:
