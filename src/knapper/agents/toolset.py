@@ -206,10 +206,18 @@ def _note_writes(bench: Workbench, answer: Mapping[str, JSONValue]) -> None:
     status = answer.get("status")
     if status == "applied" and answer.get("change_id"):
         bench.changes.append(str(answer["change_id"]))
-    if status == "proposed" and answer.get("proposal_id"):
-        proposal = str(answer["proposal_id"])
+    for proposal in _left(answer, bench.context.vault):
         bench.proposals.append(proposal)
         bench.told.append(Proposal(proposal=proposals.show_proposal(bench.context, proposal)))
+
+
+def _left(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
+    """Name the proposals in a vault that a call has left: its own, or those of the script that it ran."""
+    if answer.get("status") == "proposed" and answer.get("proposal_id"):
+        return [str(answer["proposal_id"])]
+    rows = answer.get("proposals")
+    named = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return [str(row["id"]) for row in named if row.get("vault") == vault and "id" in row]
 
 
 def _meant(bench: Workbench, arguments: repair.Arguments) -> tuple[str, repair.Arguments]:
