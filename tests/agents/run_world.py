@@ -74,10 +74,9 @@ class Brain:
         return [kind for kind, asked in self.asked if asked == task]
 
     async def _reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        prompt = _prompt(messages)
-        kind, task = what(info.instructions or "", prompt)
+        kind, task = meant(messages, info)
         self.asked.append((kind, task))
-        self.prompts[kind, task] = prompt
+        self.prompts[kind, task] = _prompt(messages)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
@@ -98,6 +97,11 @@ class Brain:
             replies = self.scripts[task]
             return replies[min(self.kinds(task).count("script"), len(replies)) - 1]
         return self.answers.get(f"{kind} {task}", self.answers.get(task, f"{kind} of {task}."))
+
+
+def meant(messages: Sequence[ModelMessage], info: AgentInfo) -> tuple[str, str]:
+    """Tell what a request asks for: its kind, and its task."""
+    return what(info.instructions or "", _prompt(messages))
 
 
 def what(instructions: str, prompt: str) -> tuple[str, str]:

@@ -41,7 +41,7 @@ class Gated(Brain):
 
     async def _held(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         said = await self._reply(messages, info)
-        kind, task = self.asked[-1]
+        kind, task = run_world.meant(messages, info)
         while f"{kind} {task}" in self.held:  # noqa: ASYNC110 - a test lets it go on from another thread
             await asyncio.sleep(0.01)
         return said
