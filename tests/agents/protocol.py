@@ -1,5 +1,6 @@
 """A server on loopback that speaks OpenAI's protocol, as a test tells it to."""
 
+import contextlib
 import json
 import threading
 import time
@@ -22,7 +23,7 @@ class Reply:
     raw: Sequence[str] | None = None
     """Lines of the stream in place of well-formed ones."""
     hang_s: float = 0
-    """How long nothing comes after the first part."""
+    """How long nothing comes after the first part; for who asks for the whole, at all."""
     cut: bool = False
     """Whether the connection ends without an end of the stream."""
 
@@ -99,7 +100,10 @@ class Handler(BaseHTTPRequestHandler):
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
             whole = {**chunk({}), "object": "chat.completion", "choices": [choice], "usage": usage}
-            self._send(200, json.dumps(whole).encode(), {})
+            if reply.hang_s:
+                self.told.over.wait(reply.hang_s)
+            with contextlib.suppress(OSError):  # whoever asked may have gone meanwhile
+                self._send(200, json.dumps(whole).encode(), {})
         else:
             self._stream(reply)
 
