@@ -70,6 +70,11 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def reading(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command that only reads take ``--dry-run`` as those do that write: it is one in any case."""
+    return click.option("--dry-run", is_flag=True, expose_value=False, help="Changes nothing; nor would it.")(command)
+
+
 def number(default: int, most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the option that says how many results it gives at most."""
     return click.option(

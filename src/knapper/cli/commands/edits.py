@@ -74,6 +74,7 @@ def command(ctx: click.Context) -> ExitCode | None:
 @click.option("--all", "every", is_flag=True, help="Those that were decided or expired, too.")
 @click.option("--path", default="", metavar="PATH", help="Only about this note or folder.")
 @options.number(20, answers.MOST)
+@options.reading
 @options.shared
 @click.pass_obj
 def listed(said: Options, path: str, number: int, *, every: bool) -> ExitCode:
@@ -87,6 +88,7 @@ def listed(said: Options, path: str, number: int, *, every: bool) -> ExitCode:
     epilog=options.examples(("knap edits show 1m81003qv-wahm1gf6", "by file and hunk, with the digest to accept it")),
 )
 @click.argument("proposal", metavar="ID")
+@options.reading
 @options.shared
 @click.pass_obj
 def show(said: Options, proposal: str) -> ExitCode:

@@ -33,6 +33,7 @@ def command() -> None:
 )
 @click.argument("note")
 @options.number(_NUMBER, answers.MOST)
+@options.reading
 @options.shared
 @click.pass_obj
 def incoming(said: Options, note: str, number: int) -> ExitCode:
@@ -51,6 +52,7 @@ def incoming(said: Options, note: str, number: int) -> ExitCode:
 )
 @click.argument("path")
 @options.number(_NUMBER, answers.MOST)
+@options.reading
 @options.shared
 @click.pass_obj
 def outgoing(said: Options, path: str, number: int) -> ExitCode:
@@ -67,6 +69,7 @@ def outgoing(said: Options, path: str, number: int) -> ExitCode:
 )
 @click.argument("path", default="")
 @options.number(_NUMBER, answers.MOST)
+@options.reading
 @options.shared
 @click.pass_obj
 def broken(said: Options, path: str, number: int) -> ExitCode:
@@ -85,6 +88,7 @@ def broken(said: Options, path: str, number: int) -> ExitCode:
     epilog=options.examples(("knap links orphans", "linked by none, and linking to none")),
 )
 @options.number(_NUMBER, answers.MOST)
+@options.reading
 @options.shared
 @click.pass_obj
 def orphans(said: Options, number: int) -> ExitCode:

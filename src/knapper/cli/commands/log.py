@@ -36,6 +36,7 @@ class Said(TypedDict):
 @click.option("--run", default="", metavar="ID", help="Only what this run changed.")
 @click.option("--proposal", default="", metavar="ID", help="Only what accepting this proposal changed.")
 @click.option("--since", default="", metavar="TIME", help="Only from then on: 2026-01-31, or 2h.")
+@options.reading
 @options.shared
 @click.pass_obj
 def command(said: Options, path: str, **own: Unpack[Said]) -> ExitCode:

@@ -40,6 +40,7 @@ class Said(TypedDict):
 @click.option("-s", "--section", default="", metavar="HEADING", help="Only what this heading owns.")
 @click.option("-l", "--lines", default="", metavar="A-B", help="Only these lines; A- for all from A on.")
 @click.option("-n", "--numbers", is_flag=True, help="Begin each line with its number.")
+@options.reading
 @options.shared
 @click.pass_obj
 def command(said: Options, path: str, **own: Unpack[Said]) -> ExitCode:

@@ -39,6 +39,7 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @click.argument("prefix", default="")
 @options.number(answers.MOST, answers.MOST)
+@options.reading
 @options.shared
 @click.pass_obj
 def listed(said: Options, prefix: str, number: int) -> ExitCode:
