@@ -1,20 +1,25 @@
 """Slow calls hold nobody up, and the server ends in good order."""
 
+import asyncio
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import httpx2
 import pytest
 
 from knapper.server.connections import Connection
 from knapper.server.stopping import Stop
-from knapper.server.threads import Threads
+from knapper.server.threads import Kind, Threads
 from tests.server import live
 from tests.server.live import Live
+
+T = TypeVar("T")
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -70,13 +75,30 @@ def test_calls_that_take_long_hold_up_no_writing(tmp_path: Path) -> None:
     assert (written, found) == (200, {200})
 
 
+class Heard(Threads):
+    """Tell when a call was given up."""
+
+    def __init__(self, size: int, *, waiting: int) -> None:
+        super().__init__(size, waiting=waiting)
+        self.given_up = threading.Semaphore(0)
+
+    async def run(self, kind: Kind, work: Callable[[], T]) -> T:
+        try:
+            return await super().run(kind, work)
+        except asyncio.CancelledError:
+            self.given_up.release()
+            raise
+
+
 def test_what_waits_for_its_turn_is_left_when_its_client_has_gone(tmp_path: Path) -> None:
-    with live.serving(tmp_path, threads=Threads(1, waiting=10)) as server, ThreadPoolExecutor(3) as pool:
+    threads = Heard(1, waiting=10)
+    with live.serving(tmp_path, threads=threads) as server, ThreadPoolExecutor(3) as pool:
         first = calls(server, pool, 1)
         server.door.until_waiting(1)
         for _ in range(9):
             with server.client(timeout_s=0.3) as client, pytest.raises(httpx2.ReadTimeout):
                 _ = client.post("/tools/wait")
+            assert threads.given_up.acquire(timeout=30)
         second = calls(server, pool, 1)
         server.door.opened.set()
         found = [first[0].result(), second[0].result()]
