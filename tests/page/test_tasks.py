@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
 from knapper.agents.pipeline import frozen
 from knapper.agents.pipeline.frozen import Frozen
@@ -166,6 +166,27 @@ def test_a_question_is_found_waiting_after_a_reload_and_answered_in_ones_own_wor
 
         assert "The person answers: neither of them" in model.prompts("scout")
         expect(task.get_by_role("button", name=WATERING)).to_be_visible()
+
+
+def test_an_answer_that_comes_late_lists_no_question_again(tmp_path: Path, tab: Page) -> None:
+    late: list[tuple[Route, APIResponse]] = []
+    model = cast(scout=[[ASK], [scripts.select("Garden.md")]])
+    with sites.serving(tmp_path, model.open) as site:
+        task = exploring(site, tab, "Water it")
+        expect(tab.locator("#questions .entry")).to_have_count(1)
+        with tab.expect_request("**/ask/waiting*"):
+            tab.route("**/ask/waiting*", lambda route: late.append((route, route.fetch())), times=1)
+            tab.evaluate("['offline', 'online'].forEach((name) => dispatchEvent(new Event(name)))")
+        task.get_by_role("button", name="The left one").click()
+        answered(tab)
+        expect(tab.locator("#questions .entry")).to_have_count(0)
+        held, answer = late[0]
+        with tab.expect_event("requestfinished"):
+            held.fulfill(response=answer)
+        tab.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+        expect(tab.locator("#questions-section")).not_to_be_visible()
+        assert len(answer.json()["results"]) == 1
 
 
 def test_a_question_is_listed_and_opens_where_it_was_asked(tmp_path: Path, tab: Page) -> None:

@@ -1,6 +1,7 @@
 /** List the tasks that wait for a person's answer, whoever began them, and wherever. */
 
 import { byId, count, el, fill } from "../dom.js";
+import { Latest } from "../latest.js";
 
 export class Waiting {
   /**
@@ -13,20 +14,17 @@ export class Waiting {
     this.section = byId("questions-section");
     this.list = byId("questions");
     this.all = [];
+    this.latest = new Latest();
   }
 
-  /** Look which there are, and list them; gives them. */
+  /** Look which there are, and list them; gives them, or what is listed where they can't be had. */
   async load() {
-    try {
-      this.all = (await this.api.get("/ask/waiting")).results;
-      this.#draw();
-    } catch {
-      // What is listed stays; the banner tells where the server can't be reached.
-    }
-    return this.all;
+    const answer = await this.latest.of(this.api.get("/ask/waiting"), { use: ({ results }) => this.#draw(results) });
+    return answer?.results ?? this.all;
   }
 
-  #draw() {
+  #draw(all) {
+    this.all = all;
     this.section.hidden = !this.all.length;
     fill(byId("questions-count"), this.all.length ? String(this.all.length) : "");
     byId("questions-count").setAttribute("aria-label", `, ${count(this.all.length, "question")} waiting`);

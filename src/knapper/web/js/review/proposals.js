@@ -1,6 +1,7 @@
 /** The list of changes that wait for a person's word, and of what became of earlier ones. */
 
 import { byId, count, el, fill } from "../dom.js";
+import { Latest } from "../latest.js";
 
 const OPEN = new Set(["open", "stale"]);
 
@@ -15,17 +16,16 @@ export class Proposals {
     this.does = does;
     this.list = byId("proposals");
     this.waiting = byId("waiting-count");
+    this.latest = new Latest();
     this.all = byId("proposals-all");
     this.all.addEventListener("change", () => this.load());
   }
 
-  async load() {
-    try {
-      const answer = await this.api.get("/proposals", { limit: 100 });
-      this.#draw(answer.results);
-    } catch (error) {
-      if (!error.isOffline) fill(this.list, el("li", { class: "quiet" }, error.message));
-    }
+  load() {
+    return this.latest.of(this.api.get("/proposals", { limit: 100 }), {
+      use: ({ results }) => this.#draw(results),
+      fail: (error) => error.isOffline || fill(this.list, el("li", { class: "quiet" }, error.message)),
+    });
   }
 
   #draw(all) {

@@ -1,6 +1,7 @@
 /** The list of runs: how each stands, its task, and when it was begun. */
 
 import { byId, el, fill } from "../dom.js";
+import { Latest } from "../latest.js";
 import { asksYou, isGoing, moment, runState } from "./words.js";
 
 const PAGE = 20;
@@ -18,21 +19,24 @@ export class RunList {
     this.list = byId("runs");
     this.limit = PAGE;
     this.timer = 0;
+    this.latest = new Latest();
     byId("new-run").addEventListener("click", () => does.begin());
   }
 
-  async load() {
+  load() {
     clearTimeout(this.timer);
-    try {
-      const { results, total } = await this.api.get("/runs", { limit: this.limit });
-      this.#draw(results, total);
-      this.does.known(results);
-      this.#after(results.some(isGoing) ? SOON_MS : LATER_MS);
-    } catch (error) {
-      this.list.closest("section").hidden = error.status === 404; // a server that has no runs
-      if (error.status !== 404) this.#after(LATER_MS);
-      if (!error.isOffline) fill(this.list, el("li", { class: "quiet" }, error.message));
-    }
+    return this.latest.of(this.api.get("/runs", { limit: this.limit }), {
+      use: ({ results, total }) => {
+        this.#draw(results, total);
+        this.does.known(results);
+        this.#after(results.some(isGoing) ? SOON_MS : LATER_MS);
+      },
+      fail: (error) => {
+        this.list.closest("section").hidden = error.status === 404; // a server that has no runs
+        if (error.status !== 404) this.#after(LATER_MS);
+        if (!error.isOffline) fill(this.list, el("li", { class: "quiet" }, error.message));
+      },
+    });
   }
 
   #after(ms) {

@@ -1,6 +1,7 @@
 /** The list of conversations: begin, go on, rename, copy, delete. */
 
 import { byId, count, el, fill, sign } from "../dom.js";
+import { Latest } from "../latest.js";
 import { askText, confirm } from "./dialogs.js";
 
 const PAGE = 50;
@@ -17,7 +18,7 @@ export class Sessions {
     this.does = does;
     this.list = byId("sessions");
     this.limit = PAGE;
-    this.asked = 0;
+    this.latest = new Latest();
     byId("new").addEventListener("click", () => {
       conversation.clear();
       this.does.shown();
@@ -25,15 +26,11 @@ export class Sessions {
     });
   }
 
-  async load() {
-    const number = ++this.asked;
-    try {
-      const answer = await this.api.get("/sessions", { limit: this.limit });
-      if (number !== this.asked) return; // a later answer is there, or comes
-      this.#draw(answer.results, answer.total);
-    } catch (error) {
-      if (!error.isOffline) fill(this.list, el("li", { class: "quiet" }, error.message));
-    }
+  load() {
+    return this.latest.of(this.api.get("/sessions", { limit: this.limit }), {
+      use: ({ results, total }) => this.#draw(results, total),
+      fail: (error) => error.isOffline || fill(this.list, el("li", { class: "quiet" }, error.message)),
+    });
   }
 
   #draw(sessions, total) {
