@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from knapper.index import database
 from knapper.index.store import Store
 from knapper.vault import links, paths
 from knapper.vault.paths import NotePath
@@ -58,13 +59,12 @@ class Connections:
         """Ask *store*."""
         self._store = store
         self._lock = threading.Lock()
-        self._known: tuple[tuple[str, ...], Ends] | None = None
+        self._known: tuple[tuple[str, int], Ends] | None = None
 
     def get(self) -> Ends:
         """Give the ends as the index has them now."""
         with self._store.database.snapshot() as connection:
-            state = connection.execute("SELECT value FROM meta WHERE key IN ('uid', 'generation') ORDER BY key")
-            key = tuple(str(value) for (value,) in state)
+            key = database.state_of(connection)
             with self._lock:  # so that several who ask at once wait for one answer
                 if self._known is None or self._known[0] != key:
                     self._known = key, _work_out(connection)

@@ -193,6 +193,12 @@ class Database:
                 connection.execute("ROLLBACK")
 
 
+def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
+    """Give what stands for the state that a connection sees: the index's own id, and the transactions written to it."""
+    rows = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation')"))
+    return str(rows["uid"]), int(rows["generation"])
+
+
 def failure(error: Exception) -> StorageError | None:
     """Say what is wrong with a file of the program's state; None where the error is no file's fault."""
     if _code(error) not in _OF_DISK:

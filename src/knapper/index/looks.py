@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import schema, typos
+from knapper.index import database, schema, typos
 from knapper.index.allowed import Allowed
 from knapper.index.filters import Filter
 from knapper.index.keyword import Keywords
@@ -22,19 +22,20 @@ from knapper.index.vectors import Vectors
 from knapper.vault.paths import NotePath
 
 _MANY = 10_000
-"""Vectors whose multiplication takes longer than handing it to another thread."""
+"""Vectors of a vault so large that ranking takes longer than handing it to another thread."""
 
 
 class SqliteLooks:
     """Keep word counts, filters' answers and one model's vectors between looks; any thread may look."""
 
-    def __init__(self, store: Store) -> None:
-        """Look at *store*."""
+    def __init__(self, store: Store, *, many: int = _MANY) -> None:
+        """Look at *store*; from so *many* vectors on, threads rank beside the one that asks."""
         self._store = store
+        self._many = many
         self._keywords = Keywords()
         self._vectors = Vectors("")
         self.allowed = Allowed()
-        self._beside = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="vectors")
+        self._beside = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="ranking")
 
     @contextmanager
     def look(self, model: str) -> Generator["SqliteLook"]:
@@ -49,6 +50,7 @@ class SqliteLooks:
                 meanings=self._vectors,
                 allowed=self.allowed,
                 beside=self._beside,
+                many=self._many,
             )
 
     def close(self) -> None:
@@ -67,22 +69,33 @@ class SqliteLook:
     meanings: Vectors
     allowed: Allowed
     beside: Executor
+    many: int
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
         """Rank by FTS5's BM25."""
         allowed, logs = self._mask(where), where.include_log
         return self.words.chunks(self.connection, query, limit=limit, allowed=allowed, include_log=logs)
 
-    def names(self, query: Query, where: Filter) -> dict[int, float]:
-        """Rank titles, aliases and headings."""
-        return self.words.names(self.connection, query, allowed=self._mask(where))
+    def names(self, query: Query, where: Filter) -> Callable[[], dict[int, float]]:
+        """Rank titles, aliases and headings; those of a large vault in a thread with a connection of its own."""
+        allowed = self._mask(where)
+        here = partial(self.words.names, self.connection, query, allowed=allowed)
+        if len(self.meanings) < self.many:
+            return here
+        ahead = self.beside.submit(self._names_beside, database.state_of(self.connection), query, allowed)
+
+        def found() -> dict[int, float]:
+            names = ahead.result()
+            return here() if names is None else names
+
+        return found
 
     def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], dict[int, float]]:
         """Multiply all vectors in memory; many of them in a thread, beside what SQLite does."""
         self.meanings.sync(self.connection)
         without = () if where.include_log else self._logged()
         rank = partial(self.meanings.rank, vector, limit=limit, allowed=self._mask(where), without=without)
-        return rank if len(self.meanings) < _MANY else self.beside.submit(rank).result
+        return rank if len(self.meanings) < self.many else self.beside.submit(rank).result
 
     def within(self, scores: Mapping[int, float], where: Filter) -> dict[int, float]:
         """Ask for the files that pass by now."""
@@ -143,6 +156,15 @@ class SqliteLook:
     def rows(self, ids: Sequence[int]) -> list[Row]:
         """Read them from the store."""
         return self.store.rows(ids)
+
+    def _names_beside(
+        self, state: tuple[str, int], query: Query, allowed: NDArray[np.bool_] | None
+    ) -> dict[int, float] | None:
+        """Rank them in this thread; None where its connection sees another state by now."""
+        with self.store.database.snapshot() as connection:
+            if database.state_of(connection) != state:
+                return None
+            return self.words.names(connection, query, allowed=allowed)
 
     def _logged(self) -> list[int]:
         return [int(i) for (i,) in self.connection.execute(schema.LOGGED)]

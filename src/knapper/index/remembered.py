@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from knapper.index import database
+
 _Value = TypeVar("_Value")
 
 
@@ -16,12 +18,11 @@ class Remembered(Generic[_Value]):
         """Keep *most* answers."""
         self._most = most
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str, str], _Value] = OrderedDict()
+        self._known: OrderedDict[tuple[str, int, str], _Value] = OrderedDict()
 
     def get(self, connection: sqlite3.Connection, name: str, make: Callable[[], _Value]) -> _Value:
         """Give what is remembered under a name for the state that a connection sees, or make it."""
-        state = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation')"))
-        key = (str(state["uid"]), str(state["generation"]), name)
+        key = (*database.state_of(connection), name)
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from knapper.index import database
 from knapper.index.segment import Query, Term
 from knapper.index.stems import Stemmer
 
@@ -59,10 +60,9 @@ class Counts:
 
     def of(self, connection: sqlite3.Connection, expressions: Sequence[str]) -> tuple[Mapping[str, int], int]:
         """Give the count of each expression, and of all rows."""
-        state = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation')"))
-        generation = int(state["generation"])
-        if state["uid"] != self._uid or len(self._known) > _KEPT_COUNTS:
-            self._uid, self._known, self._total = str(state["uid"]), {}, (0, -1)
+        uid, generation = database.state_of(connection)
+        if uid != self._uid or len(self._known) > _KEPT_COUNTS:
+            self._uid, self._known, self._total = uid, {}, (0, -1)
         if self._total[1] != generation:
             self._total = (_count(connection, "SELECT COUNT(*) FROM chunks"), generation)
         counts: dict[str, int] = {}
