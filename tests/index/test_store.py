@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from knapper.errors import StorageError
 from knapper.index import embedding
 from knapper.index.engine import Engine
+from knapper.index.search import Question
+from knapper.index.store import Store
 from tests.index import worlds
 
 WORDS = ("FTS", "chunk_words", "title_words", "name_grams")
@@ -163,15 +165,36 @@ def test_a_model_that_changes_leaves_words_searchable_and_its_chunks_pending(tmp
         assert (pending, done, engine.status().pending) == (1, 1, 0)
 
 
-def test_tidying_keeps_all_and_lets_readers_catch_up(tmp_path: Path) -> None:
+def test_a_reader_that_is_behind_what_is_remembered_loads_all_vectors_again(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {f"{n}.md": f"number{n} text\n" for n in range(5)})
-    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+    asked = Question(text="number1", mode="semantic")
+    embedder = worlds.WordEmbedder()
+    with (
+        worlds.engine(root, tmp_path / "s", embedder) as engine,
+        worlds.engine(root, tmp_path / "s", embedder) as other,
+    ):
         engine.refresh()
         engine.embed()
-        engine.store.tidy()
+        before = [hit.row.note for hit in other.search(asked).hits]
+        worlds.fill(root, {"1.md": "changed\n"})
+        engine.refresh()
+        engine.store.forget(keep=0)
+        held = engine.store.database.reader().execute("SELECT COUNT(*) FROM removed").fetchone()
+        after = [hit.row.note for hit in other.search(asked).hits]
 
         check(engine)
-        assert engine.status().pending == 0
+    assert ("1.md" in before, "1.md" in after, held) == (True, False, (0,))
+
+
+def test_removed_chunks_are_not_remembered_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Store.forget, "__kwdefaults__", {"keep": 3})
+    with worlds.engine(tmp_path / "v", tmp_path / "s") as engine:
+        for number in range(9):
+            worlds.fill(engine.view.root, {"a.md": f"{number}\n" * (number + 1)})
+            engine.refresh()
+        held = engine.store.database.reader().execute("SELECT COUNT(*) FROM removed").fetchone()[0]
+
+    assert 0 < held < 8
 
 
 NAMES = st.sampled_from(["a.md", "b.md", "sub/a.md", "Ünïcode 🦊.md", "c.canvas", "pic.png"])

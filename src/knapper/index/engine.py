@@ -273,6 +273,7 @@ class Engine:
             with self.store.batch():
                 if done:
                     self.store.set_meta("complete", "1")
+                self.store.forget()
                 self.store.set_meta("built", dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
         if whole and not self._knows_rules:
             self.store.set_meta(_RULES, self.view.ignore.fingerprint)

@@ -204,14 +204,12 @@ class Store:
         with self.database.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    def tidy(self) -> None:
-        """Merge the word index's segments and forget what no reader asks for any more."""
+    def forget(self, *, keep: int = REMEMBERED_GENERATIONS) -> None:
+        """Forget which chunks were removed longer ago than *keep* generations."""
         with self.database.transaction() as connection:
-            oldest = generation_of(connection) - REMEMBERED_GENERATIONS
+            oldest = max(generation_of(connection) - keep, 0)
             connection.execute("DELETE FROM removed WHERE generation < ?", (oldest,))
-            connection.execute("INSERT OR REPLACE INTO meta VALUES ('removed_since', ?)", (max(oldest, 0),))
-            for table in ("chunk_words", "title_words", "name_grams", "property_grams"):
-                connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('removed_since', ?)", (oldest,))
 
 
 def generation_of(connection: sqlite3.Connection) -> int:
