@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import database, schema, typos
+from knapper.index import schema, typos
 from knapper.index.allowed import Allowed
 from knapper.index.filters import Filter
 from knapper.index.keyword import Keywords
@@ -76,19 +76,9 @@ class SqliteLook:
         allowed, logs = self._mask(where), where.include_log
         return self.words.chunks(self.connection, query, limit=limit, allowed=allowed, include_log=logs)
 
-    def names(self, query: Query, where: Filter) -> Callable[[], dict[int, float]]:
-        """Rank titles, aliases and headings; those of a large vault in a thread with a connection of its own."""
-        allowed = self._mask(where)
-        here = partial(self.words.names, self.connection, query, allowed=allowed)
-        if len(self.meanings) < self.many:
-            return here
-        ahead = self.beside.submit(self._names_beside, database.state_of(self.connection), query, allowed)
-
-        def found() -> dict[int, float]:
-            names = ahead.result()
-            return here() if names is None else names
-
-        return found
+    def names(self, query: Query, where: Filter) -> dict[int, float]:
+        """Rank titles, aliases and headings."""
+        return self.words.names(self.connection, query, allowed=self._mask(where))
 
     def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], dict[int, float]]:
         """Multiply all vectors in memory; many of them in a thread, beside what SQLite does."""
@@ -156,15 +146,6 @@ class SqliteLook:
     def rows(self, ids: Sequence[int]) -> list[Row]:
         """Read them from the store."""
         return self.store.rows(ids)
-
-    def _names_beside(
-        self, state: tuple[str, int], query: Query, allowed: NDArray[np.bool_] | None
-    ) -> dict[int, float] | None:
-        """Rank them in this thread; None where its connection sees another state by now."""
-        with self.store.database.snapshot() as connection:
-            if database.state_of(connection) != state:
-                return None
-            return self.words.names(connection, query, allowed=allowed)
 
     def _logged(self) -> list[int]:
         return [int(i) for (i,) in self.connection.execute(schema.LOGGED)]

@@ -28,12 +28,8 @@ class Look(Protocol):
         """Give the best chunks by the query's words, best first."""
         ...
 
-    def names(self, query: Query, where: Filter) -> Callable[[], dict[int, float]]:
-        """Begin to score notes by how much of a title, alias or heading the query says, while others are asked.
-
-        Returns:
-            Waits for the scores, 0 to 1, and gives them by note.
-        """
+    def names(self, query: Query, where: Filter) -> dict[int, float]:
+        """Score notes by how much of a title, alias or heading the query says, 0 to 1."""
         ...
 
     def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], dict[int, float]]:

@@ -212,9 +212,8 @@ def _rank(look: Look, question: Question, query: Query, vector: NDArray[np.float
     names: dict[int, float] = {}
     nearest = look.vector(vector, question.where, limit=_POOL) if vector is not None else dict[int, float]
     if question.mode != "semantic" or vector is None:
-        naming = look.names(query, question.where)
         keyword = look.keyword(query, question.where, limit=_POOL)
-        names = naming()
+        names = look.names(query, question.where)
     dense = nearest()
     if query.phrases or query.excluded:
         kept = look.passing(query, dense)
