@@ -59,15 +59,16 @@ class Vectors:
             allowed: By file id: whether its chunks may be found; None allows all.
             without: Chunks that may not.
         """
-        with self._lock:
+        with self._lock:  # only for the moment: what is multiplied doesn't change, but for ids of what is removed
             if not self._places:
                 return {}
-            ids = self._ids[: self._used]
-            scores = self._matrix[: self._used] @ query
-            scores[~_wanted(ids, allowed)] = -np.inf
-            scores[[self._places[chunk_id] for chunk_id in without if chunk_id in self._places]] = -np.inf
-            best = _largest(scores, limit)
-            return {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
+            ids, rows = self._ids[: self._used].copy(), self._matrix[: self._used]
+            hidden = [self._places[chunk_id] for chunk_id in without if chunk_id in self._places]
+        scores = rows @ query
+        scores[~_wanted(ids, allowed)] = -np.inf
+        scores[hidden] = -np.inf
+        best = _largest(scores, limit)
+        return {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
 
     def take(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Give the vectors of those chunks that have one: their ids, and a row for each."""
