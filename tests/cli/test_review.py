@@ -112,6 +112,19 @@ def test_what_was_decided_is_done(vault: Opener) -> None:
     assert [one["state"] for one in left["files"][0]["hunks"]] == ["accepted", "rejected", "open"]
 
 
+def test_a_dry_run_tells_what_the_answers_would_do(vault: Opener) -> None:
+    shown = propose(vault)
+    made, _ = answer(shown, "yen", new="zwei.\n")
+
+    with vault.open(asked=Asked(dry_run=True)) as context:
+        lines = decisions.carry_out(context, shown, made)
+        left: dict[str, Any] = proposals.show_proposal(context, shown["id"])
+
+    said = "\n".join(lines)
+    assert (vault.text("Garden.md"), left) == (NOTE, shown)
+    assert all(part in said for part in ("hunk 1.2 would get the text", "zwei.", "1.", "dry run", "2 accepted"))
+
+
 def test_a_move_is_asked_about_with_all_that_follows_it(vault: Opener) -> None:
     with vault.open(asked=Asked(propose=True)) as context:
         name = str(moves.move_file(context, "Garden.md", "Yard.md")["proposal_id"])

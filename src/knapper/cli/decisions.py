@@ -36,7 +36,7 @@ def carry_out(context: Context, shown: Row, made: Decisions) -> list[str]:
     """Do what was decided: edits of hunks, then what was accepted, then what was rejected.
 
     Args:
-        context: The vault.
+        context: The vault; where it asks for a dry run, nothing is done, and the lines tell what would be.
         shown: The proposal as the person saw it.
         made: What they said.
 
@@ -47,15 +47,20 @@ def carry_out(context: Context, shown: Row, made: Decisions) -> list[str]:
         ConflictError: The proposal isn't what was shown any more.
     """
     name, digest = str(shown["id"]), str(shown["digest"])
-    for hunk, text in made.edited.items():
-        digest = str(proposals.edit_proposal(context, name, digest, hunk, text)["digest"])
+    is_dry = context.asked is not None and context.asked.dry_run
     lines: list[str] = []
+    for hunk, text in made.edited.items():
+        if is_dry:
+            lines.append(f"hunk {hunk} would get the text that you wrote:\n{text}")
+        else:
+            digest = str(proposals.edit_proposal(context, name, digest, hunk, text)["digest"])
     if made.accepted:
         answer = proposals.accept_proposal(context, name, digest, *_named(made.accepted))
         lines.append(outcomes.text(answer))
     if made.rejected:
         files, hunks = _named(made.rejected)
-        proposals.reject_proposal(context, name, "", files, hunks)
+        answer = proposals.reject_proposal(context, name, "", files, hunks)
+        lines += [waiting.rejection(answer)] if is_dry else []
     counts = {"accepted": len(made.accepted), "rejected": len(made.rejected), "left waiting": made.skipped}
     lines.append(", ".join(f"{number} {what}" for what, number in counts.items() if number))
     return lines

@@ -162,13 +162,16 @@ def reject(said: Options, proposal: str, reason: str, **own: Unpack[Chosen]) -> 
     "review",
     context_settings=options.CONTEXT,
     epilog=options.examples(
-        ("knap edits review", "the newest that waits"), ("knap edits review 1m81003qv-wahm1gf6", "this one")
+        ("knap edits review", "the newest that waits"),
+        ("knap edits review 1m81003qv-wahm1gf6", "this one"),
+        ("knap edits review --dry-run", "what your answers would do"),
     ),
 )
 @click.argument("proposal", default="", metavar="[ID]")
+@_DRY_RUN
 @options.shared
 @click.pass_obj
-def review(said: Options, proposal: str) -> ExitCode:
+def review(said: Options, proposal: str, *, dry_run: bool) -> ExitCode:
     """Go through a proposal, part by part, by single keys.
 
     Nothing is done before the end; Ctrl-C leaves everything as it was.
@@ -176,7 +179,7 @@ def review(said: Options, proposal: str) -> ExitCode:
     if said.as_json or not asking.is_possible():
         hint = "use `knap edits show`, then `accept` or `reject` with --file or --hunk"
         raise BadInput("a review needs a terminal", hint=hint, code="no_terminal")
-    with session.vault(said) as context:
+    with _vault(said, dry_run=dry_run) as context:
         name = proposal or _newest(context)
         if not name:
             output.note(said, "nothing waits")
