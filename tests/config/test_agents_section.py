@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.scout.records import TOOLS, UPDATE_SELECTION
+from knapper.agents.scout.names import TOOLS, UPDATE_SELECTION
 from knapper.app import pipelines, presets
 from knapper.config import load
 from knapper.config.sections.agents import Agents

@@ -13,7 +13,8 @@ from knapper.agents.pipeline.orchestrator import OrchestratorSettings
 from knapper.agents.pipeline.pipeline import Agents
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.research.records import ResearchSettings
-from knapper.agents.scout.records import UPDATE_SELECTION, ScoutSettings
+from knapper.agents.scout.names import UPDATE_SELECTION
+from knapper.agents.scout.records import ScoutSettings
 from knapper.app import chats
 from knapper.app.acting import CLIENT
 from knapper.app.chats import Chats

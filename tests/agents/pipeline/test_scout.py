@@ -11,7 +11,7 @@ from knapper.agents.pipeline import frozen
 from knapper.agents.pipeline.pipeline import Going, Run
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.presets import AgentToggles
-from knapper.agents.scout import records
+from knapper.agents.scout import names
 from knapper.agents.scout.records import ScoutSettings
 from knapper.agents.synthetic import GET_CONTINUATION
 from knapper.errors import BadInput
@@ -40,19 +40,19 @@ def test_it_has_the_twelve_tools_of_the_document(vault: opened.Opener) -> None:
     _ = runs.do(vault, cast, toggles=ALONE)
 
     offered = {tool.name for tool in cast.infos["scout"][0].function_tools}
-    assert len(records.TOOLS) == 12
-    assert offered == {*records.TOOLS, GET_CONTINUATION}
+    assert len(names.TOOLS) == 12
+    assert offered == {*names.TOOLS, GET_CONTINUATION}
 
 
-@pytest.mark.parametrize("name", records.TOOLS)
+@pytest.mark.parametrize("name", names.TOOLS)
 def test_each_tool_can_be_switched_off_but_the_selection(vault: opened.Opener, name: str) -> None:
     cast = Cast({"scout": [["nothing"]]})
-    settings = ScoutSettings(tools=frozenset(records.TOOLS) - {name})
+    settings = ScoutSettings(tools=frozenset(names.TOOLS) - {name})
 
     _ = runs.do(vault, cast, toggles=ALONE, agents_scout=settings)
 
     offered = {tool.name for tool in cast.infos["scout"][0].function_tools}
-    assert (name in offered) is (name == records.UPDATE_SELECTION)
+    assert (name in offered) is (name == names.UPDATE_SELECTION)
 
 
 def test_the_settings_have_the_documented_ranges_and_defaults() -> None:

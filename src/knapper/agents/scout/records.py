@@ -4,28 +4,12 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from knapper.agents.contexts.records import NoteSelectionMetadata
+from knapper.agents.scout import names
 from knapper.errors import BadInput
 from knapper.vault.outline import JSONValue
 
 Confidence = Literal["exploring", "confident", "done"]
 CONFIDENCES: Final[tuple[Confidence, ...]] = get_args(Confidence)
-UPDATE_SELECTION: Final = "update_selection"
-ASK_USER: Final = "ask_user"
-TOOLS: Final = (
-    UPDATE_SELECTION,
-    "list_notes",
-    "search_keyword",
-    "search_semantic",
-    "search_task_relevant",
-    "fetch_note",
-    "get_links",
-    "get_links_recursive",
-    "view_all_notes",
-    "explore_vault",
-    "list_all_tags",
-    ASK_USER,
-)
-"""The agent's tools; all but the first can be switched off."""
 ROUNDS: Final = (2, 10)
 NOTES: Final = (3, 50)
 KEYWORDS: Final = (3, 20)
@@ -47,7 +31,7 @@ class ScoutSettings:
     """That are chosen at most, 3 to 50."""
     keyword_limit: int = 10
     """Results of a search by words at most, 3 to 20."""
-    tools: frozenset[str] = frozenset(TOOLS)
+    tools: frozenset[str] = frozenset(names.TOOLS)
     """Those that are switched on."""
     show_tags: bool = False
     """Tell the model all tags of the vault at the beginning."""
@@ -58,8 +42,8 @@ class ScoutSettings:
         check("rounds", self.rounds, ROUNDS)
         check("notes", self.notes, NOTES)
         check("keyword_limit", self.keyword_limit, KEYWORDS)
-        if unknown := sorted(self.tools - set(TOOLS)):
-            raise BadInput(f"the scout has no tool '{unknown[0]}'", hint=f"it has {', '.join(TOOLS)}")
+        if unknown := sorted(self.tools - set(names.TOOLS)):
+            raise BadInput(f"the scout has no tool '{unknown[0]}'", hint=f"it has {', '.join(names.TOOLS)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,8 @@ from knapper.agents.events import Event
 from knapper.agents.repair import Arguments
 from knapper.agents.rounds import Progress, Work
 from knapper.agents.scout.exploration import Exploration
-from knapper.agents.scout.records import ASK_USER, TOOLS, UPDATE_SELECTION, Ended, ScoutResult, ScoutSettings
+from knapper.agents.scout.names import ASK_USER, TOOLS, UPDATE_SELECTION
+from knapper.agents.scout.records import Ended, ScoutResult, ScoutSettings
 from knapper.agents.synthetic import DEFINITIONS
 from knapper.agents.toolbox import Tool
 from knapper.errors import KnapError

@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-from knapper.agents.scout.records import ASK_USER, UPDATE_SELECTION
+from knapper.agents.scout.names import ASK_USER, UPDATE_SELECTION
 from knapper.agents.suite.tasks import Edit, Task
 from knapper.vault.outline import JSONValue
 

@@ -3,23 +3,11 @@
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
+from knapper.agents.scout import names
 from knapper.config.setting import Setting, Values, count, text, texts
 
 Editable = Literal["current", "linked", "context"]
 _ON_OFF: Final = ("off", "on")
-_TOOLS: Final = (
-    "list_notes",
-    "search_keyword",
-    "search_semantic",
-    "search_task_relevant",
-    "fetch_note",
-    "get_links",
-    "get_links_recursive",
-    "view_all_notes",
-    "explore_vault",
-    "list_all_tags",
-    "ask_user",
-)
 _CAN: Final = ("add", "delete", "create", "navigate")
 
 SETTINGS = (
@@ -127,7 +115,7 @@ SETTINGS = (
         most=20,
     ),
     Setting(name="scout.model", doc="The scout's model; empty for model.name."),
-    Setting(name="scout.tools", doc="The scout's tools.", kind="texts", default=_TOOLS, choices=_TOOLS),
+    Setting(name="scout.tools", doc="The scout's tools.", kind="texts", default=names.CHOICES, choices=names.CHOICES),
     Setting(
         name="scout.show_tags",
         doc="Whether the scout is shown all tags of the vault at the beginning.",
@@ -161,7 +149,7 @@ class Scout:
     notes: int = 20
     keyword_limit: int = 10
     model: str = ""
-    tools: tuple[str, ...] = _TOOLS
+    tools: tuple[str, ...] = names.CHOICES
     show_tags: bool = False
     timeout_s: int = 300
 
