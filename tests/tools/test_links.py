@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from knapper.config import Client
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.tools import links, moves, tags
+from knapper.vault import grants
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -126,6 +128,17 @@ def test_hidden_files_show_through_nowhere(partly: Opener) -> None:
         assert [row["tag"] for row in tags.list_tags(context)["results"]] == ["home", "Home/Yard"]  # type: ignore[union-attr, call-overload, index]
         with pytest.raises(NotFound):
             links.find_outlinks(context, "Secret/Diary.md")
+
+
+@pytest.mark.parametrize("name", ["Diary", "Secret/Diary", "Nothing"])
+def test_a_link_to_a_hidden_note_is_listed_as_one_to_a_note_that_is_not_there(vault: Opener, name: str) -> None:
+    (vault.root / "Ask.md").write_text("[[Diary]] [[Secret/Diary]] [[Nothing]]\n", encoding="utf-8")
+
+    with vault.open(Client(grants=grants.usual("guest"), hidden=("Secret/",))) as context:
+        found: dict[str, Any] = links.find_backlinks(context, name)
+
+    assert (found["results"], found["exists"]) == (["Ask.md"], False)
+    assert [(row["target"], row["leads_to"]) for row in found["links"]] == [(name, None)]
 
 
 def test_tags_are_counted_by_note(vault: Opener) -> None:

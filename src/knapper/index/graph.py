@@ -97,11 +97,11 @@ class Graph:
             rows = _rows(connection, f"l.rowid IN ({_ENDS} UNION {own})", (*keys, target))
             return [edge for edge in self._edges(rows, lookup) if edge.path == target]
 
-    def wanting(self, key: str) -> list[Edge]:
-        """Give the links that want a file of a folded name, which no file has; by source and place."""
+    def wanting(self, key: str, sees: Callable[[NotePath], bool]) -> list[Edge]:
+        """Give the links that want a file of a folded name, and lead to none that is seen; by source and place."""
         with self._store.database.snapshot() as connection:
             rows = _rows(connection, "l.target_key = ? AND l.kind != 'external'", (key,))
-            return [edge for edge in self._edges(rows) if edge.path is None]
+            return [edge for edge in self._edges(rows) if edge.path is None or not sees(edge.path)]
 
     def edges(self, rowids: Sequence[int]) -> list[Edge]:
         """Give links by their row, in the order asked; those that are gone are left out."""

@@ -45,7 +45,7 @@ def find_backlinks(
     look = context.index.graph.remembering()
     edges = [edge for target in targets for edge in context.index.graph.incoming(target, look)]
     if not targets:
-        wanted = context.index.graph.wanting(links.key(name.rpartition("/")[2]))
+        wanted = context.index.graph.wanting(links.key(name.rpartition("/")[2]), context.sees)
         edges = [edge for edge in wanted if links.key(edge.target) == name]
     shown = {source: context.sees(source) for source in {edge.source for edge in edges}}
     seen = [edge for edge in edges if edge.source != edge.path and shown[edge.source]]
