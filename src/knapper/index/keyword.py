@@ -3,13 +3,14 @@
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knapper.index import schema, terms
+from knapper.index.remembered import Remembered
 from knapper.index.segment import Query
 from knapper.index.stems import Stemmer
 from knapper.index.terms import Counts
@@ -19,6 +20,10 @@ _CHUNK_COLUMNS = "3.0, 2.0, 1.0"
 _NAME_COLUMNS = "1.0, 1.0, 0.3"
 """Weights of title, aliases and headings."""
 _NAME_POOL = 100
+_KEPT_NAMES = 10_000
+"""Files whose names' stems are remembered, about 0.5 kB each."""
+_Names = Sequence[Sequence[str]]
+"""The stems of each of a file's names."""
 
 
 class Keywords:
@@ -29,6 +34,7 @@ class Keywords:
         self._stemmer = Stemmer()
         self._chunk_counts = Counts("chunk_words")
         self._name_counts = Counts("title_words")
+        self._names = Remembered[dict[int, _Names]](1)
 
     def close(self) -> None:
         """Close what reduces words to stems."""
@@ -103,14 +109,25 @@ class Keywords:
 
     def _shares(self, connection: sqlite3.Connection, query: Query, files: Sequence[int]) -> dict[int, float]:
         """Give, by file, the largest share of a title or alias that the query says."""
-        names = _names(connection, files)
-        said, *stems = self._stemmer.stems([query.plain, *(name for _, name in names)])
-        known = frozenset(said)
-        shares: defaultdict[int, float] = defaultdict(float)
-        for (file, _), parts in zip(names, stems, strict=True):
-            if parts:
-                shares[file] = max(shares[file], sum(map(known.__contains__, parts)) / len(parts))
-        return shares
+        said = frozenset(self._stemmer.stems([query.plain])[0]).__contains__
+        named = self._named(connection, files)
+        return {
+            file: max((sum(map(said, parts)) / len(parts) for parts in named.get(file, ())), default=0.0)
+            for file in files
+        }
+
+    def _named(self, connection: sqlite3.Connection, files: Sequence[int]) -> Mapping[int, _Names]:
+        """Give the stems of each file's names, as far as possible from memory."""
+        known = self._names.get(connection, "", dict)
+        found = {file: known[file] for file in files if file in known}
+        names = _names(connection, [file for file in files if file not in found]) if len(found) < len(files) else []
+        anew: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
+        for (file, _), stems in zip(names, self._stemmer.stems([name for _, name in names]), strict=True):
+            anew[file].extend([stems] if stems else [])
+        if len(known) > _KEPT_NAMES:
+            known.clear()
+        known.update(anew)
+        return {**found, **anew}
 
 
 def _scores(
