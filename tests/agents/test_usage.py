@@ -1,12 +1,19 @@
 """What models cost is counted, and held to the owner's limits."""
 
+import asyncio
 import datetime as dt
+import warnings
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.usage import RunUsage
 
 from knapper.agents import usage
+from knapper.agents.chat import Message
+from knapper.agents.events import Event
+from knapper.agents.turns import Turn
 from knapper.agents.usage import Limits, Spent
 from knapper.errors import RefusedError
 from tests.agents import scripted
@@ -100,8 +107,57 @@ def test_a_turn_stops_where_its_limit_is(tmp_path: Path) -> None:
     own.shut()
 
 
-def test_a_known_models_price_is_known() -> None:
-    from pydantic_ai.usage import RunUsage  # noqa: PLC0415
+def test_a_turn_is_held_to_what_another_one_has_left_of_the_day_meanwhile(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"A.md": "A\n"})
+    folder = tmp_path / "account"
+    folder.mkdir()
+    own = meter(folder, Limits(day_tokens=100_000))
+    model = Model([[scripted.Call("read_file", {"path": "A.md", "offset": number})] for number in range(9)])
 
+    def answered(event: Event) -> None:
+        if event.kind == "tool_result" and len(model.asked) == 2:
+            own.record("another", "m", spent(99_999))
+
+    with scripted.agent(vault) as context:
+        turn = Turn(scripted.chat(model, meter=own), context, Message(text="hello", run="run-1"))
+        asyncio.run(turn.run(answered))
+
+    assert turn.state == "limit"
+    assert len(model.asked) == 2
+    own.shut()
+
+
+@pytest.mark.parametrize("limits", [Limits(day_tokens=100), Limits(day_cents=5)])
+def test_turns_that_go_on_at_once_use_no_more_than_the_day_has(tmp_path: Path, limits: Limits) -> None:
+    own = meter(tmp_path, limits)
+    one, other = own.allow("one"), own.allow("other")
+    used = RunUsage(requests=1, input_tokens=60, cost=Decimal("0.03"))
+    one.check_before_request(used)
+
+    with pytest.raises(UsageLimitExceeded):
+        other.check_before_request(RunUsage(requests=1, input_tokens=50, cost=Decimal("0.02")))
+    used.input_tokens, used.cost = 100, Decimal("0.05")
+    with pytest.raises(RefusedError):
+        own.allow("third")
+
+    own.record("one", "m", Spent())
+    assert own.allow("third").request_limit == usage.MAX_REQUESTS
+    own.shut()
+
+
+def test_a_server_that_does_not_tell_what_was_used_is_no_warning_on_the_screen(tmp_path: Path) -> None:
+    own = meter(tmp_path, Limits(turn_tokens=100, day_cents=5))
+    unknown = RunUsage(requests=1, unmeasured_requests=1)
+    priceless = RunUsage(requests=1, input_tokens=50)
+
+    with warnings.catch_warnings(record=True) as told:
+        own.allow("a").check_tokens(unknown)
+        own.allow("a").check_cost(priceless)
+
+    assert told == []
+    own.shut()
+
+
+def test_a_known_models_price_is_known() -> None:
     assert usage.of(RunUsage(requests=1, input_tokens=5, cost=Decimal("0.1"))).as_dict()["cost_usd"] == 0.1
     assert usage.of(RunUsage(requests=1, input_tokens=5)).as_dict()["cost_usd"] is None

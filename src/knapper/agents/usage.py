@@ -1,5 +1,7 @@
 """Count what models cost, and hold that to the owner's limits: for a turn, for a run, for a day."""
 
+import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -7,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
+from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import events
@@ -44,6 +47,33 @@ class Limits:
     day_tokens: int = 0
     day_cents: int = 0
     """Of a US dollar; what a model costs is known for some models only."""
+
+
+@dataclass(repr=False, kw_only=True)
+class Allowance(UsageLimits):
+    """Hold a turn to what was left when it began, and before each request to what others have left of the day since.
+
+    Servers that don't tell what was used, and models without a known price, can't be held to it; that is no warning on
+    the person's screen.
+    """
+
+    meter: "Meter | None" = None
+    run: str = ""
+
+    def check_before_request(self, usage: RunUsage) -> None:
+        """Raise an error of pydantic-ai's where the next request would be one too many."""
+        super().check_before_request(usage)
+        if self.meter:
+            self.meter.check_day(self.run, usage)
+
+    def check_tokens(self, usage: RunUsage) -> None:
+        """Raise one where too many tokens are used."""
+        super().check_tokens(replace(usage, unmeasured_requests=0))
+
+    def check_cost(self, usage: RunUsage, *, warn_if_cost_unavailable: bool = True) -> None:
+        """Raise one where that cost too much."""
+        del warn_if_cost_unavailable
+        super().check_cost(usage, warn_if_cost_unavailable=False)
 
 
 def of(usage: RunUsage) -> Spent:
@@ -91,12 +121,21 @@ class Meter:
         """Wrap an open file; `open_meter` makes one."""
         self._ledger = own
         self._now = now
+        self._lock = threading.Lock()
+        self._going: list[tuple[str, weakref.ref[RunUsage]]] = []
+        """What turns of this process have used that go on; what isn't written down yet."""
         self.limits = limits
 
     def record(self, run: str, model: str, spent: Spent) -> None:
         """Write down what a turn used; a turn without a request isn't."""
-        if not spent.requests and not spent.tokens:
-            return
+        try:
+            if spent.requests or spent.tokens:
+                self._write(run, model, spent)
+        finally:
+            with self._lock:
+                self._going = [one for one in self._going if one[0] != run]
+
+    def _write(self, run: str, model: str, spent: Spent) -> None:
         now = self._now()
         values = {
             "at": now.isoformat(timespec="seconds"),
@@ -130,7 +169,7 @@ class Meter:
             RefusedError: A limit is reached already (code ``budget_spent``).
         """
         left = [self.limits.turn_tokens] if self.limits.turn_tokens else []
-        today = self.today()
+        today = self.today() + self._on_the_way()
         if self.limits.run_tokens:
             left.append(_left("model.run_tokens", self.limits.run_tokens, self.of_run(run).tokens))
         if self.limits.day_tokens:
@@ -140,11 +179,42 @@ class Meter:
             spent = today.cost_usd or Decimal()
             cost = Decimal(self.limits.day_cents) / 100 - spent
             _ = _left("model.day_cents", self.limits.day_cents, int(spent * 100))
-        return UsageLimits(request_limit=MAX_REQUESTS, total_tokens_limit=min(left) if left else None, cost_limit=cost)
+        return Allowance(
+            request_limit=MAX_REQUESTS,
+            total_tokens_limit=min(left) if left else None,
+            cost_limit=cost,
+            meter=self if self.limits.day_tokens or self.limits.day_cents else None,
+            run=run,
+        )
+
+    def check_day(self, run: str, usage: RunUsage) -> None:
+        """See that the day's limits leave something for a turn's next request, with all that go on at once.
+
+        Args:
+            run: The turn's run.
+            usage: What the turn counts in; it is looked at until the turn is recorded.
+
+        Raises:
+            UsageLimitExceeded: They don't.
+        """
+        with self._lock:
+            self._going = [one for one in self._going if one[1]() is not None]
+            if all(one() is not usage for _, one in self._going):
+                self._going.append((run, weakref.ref(usage)))
+        spent = self.today() + self._on_the_way()
+        if 0 < self.limits.day_tokens <= spent.tokens:
+            raise UsageLimitExceeded(f"the day's {self.limits.day_tokens} tokens are used")
+        if 0 < self.limits.day_cents <= (spent.cost_usd or 0) * 100:
+            raise UsageLimitExceeded(f"the day's {self.limits.day_cents} cents are used")
 
     def shut(self) -> None:
         """Close the file."""
         self._ledger.shut()
+
+    def _on_the_way(self) -> Spent:
+        with self._lock:
+            going = [usage for _, one in self._going if (usage := one()) is not None]
+        return sum(map(of, going), Spent())
 
     def _sum(self, where: str, value: str) -> Spent:
         with self._ledger.reading() as database:
