@@ -18,6 +18,8 @@ class Served:
     address: str = ""
     asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     wait_s: float = 0
+    held_from: int = 0
+    """The request from which on none is answered, counted in what was asked; 0 for none."""
     over: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -38,7 +40,8 @@ class Handler(BaseHTTPRequestHandler):
         prompt = next(str(one["content"]) for one in messages if one["role"] == "user")
         kind, task = what(str(messages[0]["content"]), prompt)
         self.served.asked.append((kind, task))
-        self.served.over.wait(self.served.wait_s)
+        is_held = 0 < self.served.held_from <= len(self.served.asked)
+        self.served.over.wait(600 if is_held else self.served.wait_s)
         message = {"role": "assistant", "content": self.served.brain.said(kind, task)}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -55,9 +58,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(brain: Brain, *, wait_s: float = 0) -> Generator[Served]:
+def serving(brain: Brain, *, wait_s: float = 0, held_from: int = 0) -> Generator[Served]:
     """Serve a brain."""
-    served = Served(brain=brain, wait_s=wait_s)
+    served = Served(brain=brain, wait_s=wait_s, held_from=held_from)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Own", (Handler,), {"served": served}))
     server.daemon_threads = True
     served.address = f"http://127.0.0.1:{server.server_address[1]}"

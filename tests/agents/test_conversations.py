@@ -200,7 +200,7 @@ def test_a_failed_turn_is_kept_and_the_session_goes_on(talks: Conversations) -> 
         from knapper.agents.models import Patience  # noqa: PLC0415
 
         wanted = [names.parse(f"tiny@{server.base_url}")]
-        chat = scripted.chat(models.open_model(wanted, lambda _: "", Patience(retries=0, timeout_s=2)))
+        chat = scripted.chat(models.open_model(wanted, lambda _: "", Patience(retries=0)))
         first = say(talks, chat, session, "one")
         second = say(talks, chat, session, "two")
 

@@ -1,5 +1,6 @@
 """Runs in Code Mode over HTTP: what is hidden from a client is hidden from its scripts, and no cache gives it."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def test_what_is_hidden_from_the_client_is_hidden_from_its_scripts_and_no_cache_
         page = world.as_(client, world.tokens["page"])
         theirs = page("POST", "/runs", json={"task": TASK}).json()["id"]
         while page("GET", f"/runs/{theirs}").json()["is_live"]:
-            pass
+            time.sleep(0.02)
         seen = str(brain.prompts["answer", TASK]) + str(page("GET", f"/runs/{theirs}/nodes/root").json())
         brain.prompts.clear()
         mine = done(client, TASK)
@@ -83,7 +84,7 @@ def test_a_question_of_code_mode_is_answered_over_http(tmp_path: Path, word: str
     with running.asking(tmp_path, brain, found=found, who="page") as (page, _):
         run_id = running.begun(page)
         while not (waiting := page.get(f"/runs/{run_id}").json()["checkpoints"]):
-            pass
+            time.sleep(0.02)
         point = waiting[0]
         kept = page.post(f"/runs/{run_id}/checkpoints/{point['id']}", json={"answer": word})
         _ = heard(page, run_id)

@@ -1,8 +1,10 @@
 """Run the server in a thread of the test, with a tool that waits."""
 
 import contextlib
+import json
+import socket
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -86,6 +88,28 @@ class Live:
         """Stop the server, and wait until it has."""
         self.stop.tell()
         self.thread.join()
+
+
+def connected(address: str) -> socket.socket:
+    """Connect with a server, and ask nothing yet."""
+    host, port = address.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+@contextlib.contextmanager
+def asked(address: str, token: str, path: str, said: Mapping[str, object] | None = None) -> Generator[None]:
+    """Post something, and go away without an answer when the block ends, however long that takes."""
+    body = json.dumps(said or {}).encode()
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"Host: {address.removeprefix('http://')}",
+        f"Authorization: Bearer {token}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    ]
+    with connected(address) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+        yield
 
 
 @contextlib.contextmanager

@@ -46,7 +46,11 @@ def test_a_length_that_is_no_length_is_refused(tmp_path: Path, length: str) -> N
     assert found.status_code in {400, 413}
 
 
-def test_whoever_sends_far_too_much_before_reading_reads_why_it_is_refused(tmp_path: Path) -> None:
+@pytest.mark.timeout(60)
+def test_whoever_sends_far_too_much_before_reading_reads_why_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("knapper.server.bodies._LINGER_S", 30)  # however slowly a busy machine takes it in
     size = 60_000_000
     with live.serving(tmp_path) as server:
         address = urlsplit(server.address)
@@ -57,7 +61,7 @@ def test_whoever_sends_far_too_much_before_reading_reads_why_it_is_refused(tmp_p
             "Content-Type: application/json",
             f"Content-Length: {size}",
         ]
-        with socket.create_connection((address.hostname, address.port), timeout=20) as client:
+        with socket.create_connection((address.hostname, address.port), timeout=30) as client:
             client.sendall("\r\n".join([*lines, "", ""]).encode() + b" " * size)
             answer = client.makefile("rb").read()
 

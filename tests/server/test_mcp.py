@@ -331,7 +331,8 @@ def test_long_work_tells_how_far_it_is(tmp_path: Path) -> None:
 
     async def transcribe(asking: Any) -> None:  # noqa: ANN401
         _ = await asking.call_tool("transcribe_audio", {"path": "Talk.md"}, progress_handler=hear, raise_on_error=False)
-        await asyncio.sleep(0.1)
+        while not heard:  # noqa: ASYNC110 - it may be told after the answer
+            await asyncio.sleep(0.01)
 
     ask(vault, transcribe)
 

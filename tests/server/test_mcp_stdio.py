@@ -29,6 +29,7 @@ from knapper.tools.shapes import Answer
 from knapper.tools.tables import Table
 
 base = Path(sys.argv[1])
+stdio._FINISH_S = float(sys.argv[3])
 
 class Waited(TypedDict):
     success: bool
@@ -56,11 +57,13 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 
 
 @contextlib.contextmanager
-def started(base: Path, seconds: float) -> Generator["subprocess.Popen[bytes]"]:
-    """Start a server with a tool that takes a while, and greet it."""
+def started(base: Path, seconds: float, finish_s: float = 60) -> Generator["subprocess.Popen[bytes]"]:
+    """Start a server with a tool that takes a while, and that is waited for so long at the end; and greet it."""
     _ = opened.vault(base, {"Rain.md": "# Rain\n"})
     server = subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(base), str(seconds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", SLOW, str(base), str(seconds), str(finish_s)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     send(server, 1, "initialize", HELLO)
     assert server.stdout is not None
@@ -81,7 +84,7 @@ def send(server: "subprocess.Popen[bytes]", number: int, method: str, params: di
 
 def call_and_wait_until_it_begins(server: "subprocess.Popen[bytes]", base: Path) -> None:
     send(server, 2, "tools/call", {"name": "wait", "arguments": {}})
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not (base / "began").exists():
         assert time.monotonic() < until
         time.sleep(0.02)
@@ -90,16 +93,16 @@ def call_and_wait_until_it_begins(server: "subprocess.Popen[bytes]", base: Path)
 def test_a_call_that_runs_comes_to_its_end_when_the_client_has_gone(tmp_path: Path) -> None:
     with started(tmp_path, 1.5) as server:
         call_and_wait_until_it_begins(server, tmp_path)
-        _ = server.communicate(timeout=20)
+        _ = server.communicate(timeout=60)
 
     assert server.returncode == 0
     assert (tmp_path / "ended").stat().st_mtime_ns <= (tmp_path / "closed").stat().st_mtime_ns
 
 
 def test_a_call_that_never_ends_doesnt_keep_the_process(tmp_path: Path) -> None:
-    with started(tmp_path, 600) as server:
+    with started(tmp_path, 600, 1) as server:
         call_and_wait_until_it_begins(server, tmp_path)
-        _ = server.communicate(timeout=20)
+        _ = server.communicate(timeout=60)
 
     assert server.returncode == 0
 
@@ -110,7 +113,7 @@ def test_a_signal_ends_it_though_the_client_is_still_there(tmp_path: Path, name:
     with started(tmp_path, 1.5) as server:
         call_and_wait_until_it_begins(server, tmp_path)
         server.send_signal(getattr(signal, name))
-        code = server.wait(20)
+        code = server.wait(60)
 
     assert code == 0
     assert (tmp_path / "ended").exists()

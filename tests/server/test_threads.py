@@ -77,7 +77,8 @@ async def called(threads: Threads, count: int, work: Callable[[], int]) -> list[
     return sorted(await asyncio.gather(*(threads.run("read", work) for _ in range(count))))
 
 
-def test_calls_that_compute_go_on_as_many_at_once_as_the_machine_computes_well() -> None:
+def test_calls_that_compute_go_on_as_many_at_once_as_the_machine_computes_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("knapper.server.threads._LONG_S", 60)  # none waits for something, however busy the machine is
     threads, counting = Threads(8, at_once=2), Counting()
 
     found = asyncio.run(called(threads, 60, lambda: counting(lambda: sum(range(2_000)))))
@@ -161,6 +162,22 @@ def test_who_gave_up_waiting_leaves_room_for_others() -> None:
     threads.close()
 
     assert found == 7
+
+
+def test_what_has_begun_comes_to_its_end_though_its_thread_has_not_taken_it_up() -> None:
+    async def work() -> list[int]:
+        found: list[int] = []
+        for number in range(100):
+            threads = Threads(1)
+            _ = await threads.run("read", lambda: 0)
+            await asyncio.sleep(0.001)  # its thread waits for work by now, most likely
+            going = asyncio.create_task(threads.run("read", lambda number=number: number))
+            await asyncio.sleep(0)
+            threads.close()
+            found.append(await asyncio.wait_for(going, 5))
+        return found
+
+    assert asyncio.run(work()) == list(range(100))
 
 
 def test_a_server_that_ends_begins_nothing_more() -> None:

@@ -120,7 +120,7 @@ class _Pool:
             self._is_closed = True
             while self._waiting:
                 _ = self._waiting.popleft().future.cancel()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False)  # what was given to it has begun, and comes to its end
 
     def running(self) -> list[Future[object]]:
         """List what runs."""

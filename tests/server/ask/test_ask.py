@@ -173,7 +173,7 @@ def test_a_question_can_be_answered_again_where_the_model_failed(tmp_path: Path)
         run_id = client.post("/ask", json={**TASK, "scout": True}).json()["run_id"]
     with protocol.serving(Reply(status=401)) as server:
         wanted = [names.parse(f"tiny@{server.base_url}")]
-        patience = Patience(retries=0, timeout_s=2)
+        patience = Patience(retries=0)
         with chats.asking(tmp_path, lambda: models.open_model(wanted, lambda _: "", patience)) as client:
             failed = client.post("/ask", json={"run_id": run_id, "answer": "North"})
     with chats.asking(tmp_path, tasks.answering().open) as client:
@@ -270,7 +270,7 @@ def test_without_a_model_the_owner_is_told_what_to_set(tmp_path: Path) -> None:
 def test_a_model_that_fails_is_an_error_beside_what_there_is(tmp_path: Path) -> None:
     with protocol.serving(Reply(status=401)) as server:
         wanted = [names.parse(f"tiny@{server.base_url}")]
-        patience = Patience(retries=0, timeout_s=2)
+        patience = Patience(retries=0)
         with chats.asking(tmp_path, lambda: models.open_model(wanted, lambda _: "", patience)) as client:
             failed = client.post("/ask", json=TASK)
 

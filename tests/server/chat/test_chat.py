@@ -161,7 +161,7 @@ def test_a_model_that_fails_is_an_error_with_its_session(tmp_path: Path) -> None
 
     with protocol.serving(Reply(status=401), Reply(parts=["Better."])) as server:
         wanted = [names.parse(f"tiny@{server.base_url}")]
-        patience = Patience(retries=0, timeout_s=2)
+        patience = Patience(retries=0)
         with chats.asking(tmp_path, lambda: models.open_model(wanted, lambda _: "", patience)) as client:
             failed = client.post("/chat", json={"message": "hi"})
             better = client.post(f"/sessions/{failed.json()['session_id']}/chat", json={"message": "again"})

@@ -1,6 +1,7 @@
 """Whose runs are whose, what a run sees of what is hidden from its client, and how much it may take."""
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def test_a_client_whose_rules_can_not_be_joined_any_more_hides_its_runs_and_nobo
         page = world.as_(client, world.tokens["page"])
         theirs = page("POST", "/runs", json={"task": "person"}).json()["id"]
         while page("GET", f"/runs/{theirs}").json()["is_live"]:
-            pass
+            time.sleep(0.02)
     vault = replace(world.settings.vault, read=("*.md",))
     torn = replace(
         world.settings, choice=vault, clients=(agent, Client(grants=grants.usual("http"), read=("Beta.md",)))
@@ -98,7 +99,7 @@ def test_a_run_sees_no_more_than_the_client_that_began_it(tmp_path: Path) -> Non
         theirs = page("POST", "/runs", json={"task": "The secret of alpha?"}).json()["id"]
         _ = [one for one in heard(client, mine) if one.name == "run_done"]
         while page("GET", f"/runs/{theirs}").json()["is_live"]:
-            pass
+            time.sleep(0.02)
         seen = str(page("GET", f"/runs/{theirs}/nodes/root").json()["retrieval"]["sources"])
 
     assert "Private/Diary" not in hidden

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -43,9 +44,10 @@ def test_a_lost_connection_does_not_end_the_run_and_goes_on_where_it_was(tmp_pat
             lines = chats.events(stream.iter_lines())
             first = [next(lines) for _ in range(4)]
         assert gate.reached.wait(30)
-        gate_open = threading.Timer(0.2, gate.opened.set)
-        gate_open.start()
-        rest = heard(client, run_id, first[-1].id)
+        headers = {"last-event-id": str(first[-1].id)}
+        with client.stream("GET", f"/runs/{run_id}/events", headers=headers) as stream:
+            gate.opened.set()  # not before it is heard: a run that has ended is told from its beginning
+            rest = list(chats.events(stream.iter_lines()))
 
     assert rest[0].id == first[-1].id + 1
     assert "start" not in [one.name for one in rest]
@@ -172,7 +174,7 @@ def test_each_question_is_answered_by_itself_and_skip_leaves_a_node_out(tmp_path
     with running.serving(tmp_path, brain, retrieve=running.poor) as server, server.client("page") as page:
         run_id = begun(page)
         while len(waiting := page.get(f"/runs/{run_id}").json()["checkpoints"]) < 2:
-            pass
+            time.sleep(0.02)
         for point, word in zip(waiting, ("skip", "go on"), strict=True):
             _ = page.post(f"/runs/{run_id}/checkpoints/{point['id']}", json={"answer": word})
         end = heard(page, run_id)[-1]
@@ -228,3 +230,4 @@ def until(client: httpx2.Client, run_id: str, task: str, state: str, brain: Brai
         nodes = client.get(f"/runs/{run_id}").json()["nodes"]
         if any((one["title"], one["state"]) == (task, state) for one in nodes) and ("answer", task) in brain.asked:
             return
+        time.sleep(0.02)

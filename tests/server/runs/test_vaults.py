@@ -1,5 +1,6 @@
 """Runs over HTTP that look through other vaults, and who sees them."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +72,7 @@ def test_the_list_tells_which_runs_ask_a_person_something(tmp_path: Path) -> Non
     with running.asking(tmp_path, Brain(), retrieve=running.poor, who="page") as (client, _):
         made = client.post("/runs", json={"task": "T", "depth": 1}).json()["id"]
         while not (points := client.get(f"/runs/{made}").json()["checkpoints"]):
-            pass
+            time.sleep(0.02)
         asking = client.get("/runs").json()["results"]
         _ = client.post(f"/runs/{made}/checkpoints/{points[0]['id']}", json={"answer": "go on"})
         _ = running.heard(client, made)
