@@ -183,7 +183,9 @@ def test_a_question_to_the_person_ends_the_turn(vault: opened.Opener) -> None:
 class Gauge:
     """Count how many calls run at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int) -> None:
+        self.met = threading.Barrier(at_once)
+        """Where as many calls as may run at once wait for each other."""
         self.lock = threading.Lock()
         self.now = 0
         self.most = 0
@@ -207,7 +209,8 @@ class Gauge:
             self.now += 1
             self.most = max(self.most, self.now)
             self.order.append(name)
-        time.sleep(0.15)
+        self.met.wait(60)
+        time.sleep(0.05)
         with self.lock:
             self.now -= 1
         return {"success": True}
@@ -215,7 +218,7 @@ class Gauge:
 
 @pytest.mark.parametrize(("tool", "most"), [("look", 3), ("change", 1)])
 def test_reads_run_side_by_side_and_writes_one_after_another(vault: opened.Opener, tool: str, most: int) -> None:
-    gauge = Gauge()
+    gauge = Gauge(most)
     model = Model([[Call(tool, {"name": "a"}), Call(tool, {"name": "b"}), Call(tool, {"name": "c"})], ["Done."]])
 
     with scripted.agent(vault) as context:
@@ -266,13 +269,13 @@ def test_a_change_that_goes_on_where_a_turn_is_cancelled_is_waited_for_and_told(
     def write_slowly(context: Context, path: str) -> Answer:
         """Write a note, slowly."""
         begun.set()
-        assert let.wait(5)
+        assert let.wait(60)
         _ = (context.view.root / path).write_text("x", encoding="utf-8")
         return {"success": True, "status": "applied", "change_id": "c1", "path": path}
 
     async def cancelled(turn: Turn, told: list[Event]) -> None:
         task = asyncio.create_task(turn.run(told.append))
-        assert await asyncio.to_thread(begun.wait, 5)
+        assert await asyncio.to_thread(begun.wait, 60)
         _ = task.cancel()
         await asyncio.sleep(0.05)
         let.set()

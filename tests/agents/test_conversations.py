@@ -210,6 +210,7 @@ def test_a_failed_turn_is_kept_and_the_session_goes_on(talks: Conversations) -> 
 
 
 def test_two_messages_to_one_session_are_answered_one_after_the_other(talks: Conversations) -> None:
+    talks = replace(talks, wait_s=60)
     session = talks.route(None).id
     model = Model([["One."], ["Two."]])
     chat = scripted.chat(model)
@@ -229,8 +230,9 @@ def test_a_session_that_stays_busy_refuses(talks: Conversations) -> None:
     session = talks.route(None).id
 
     async def clash(chat: Chat) -> None:
-        first = asyncio.create_task(talks.reply(chat, session, Said(text="slow"), lambda _: None))
-        await asyncio.sleep(0.3)
+        answers = asyncio.Event()
+        first = asyncio.create_task(talks.reply(chat, session, Said(text="slow"), lambda _: answers.set()))
+        await answers.wait()
         try:
             with pytest.raises(ConflictError) as told:
                 await talks.reply(chat, session, Said(text="quick"), lambda _: None)

@@ -26,8 +26,10 @@ def test_what_it_raises_is_raised_here() -> None:
 
 def test_cancelling_waits_for_what_the_work_still_has_to_keep() -> None:
     kept: list[str] = []
+    begun = threading.Event()
 
     async def work() -> None:
+        begun.set()
         try:
             await asyncio.sleep(60)
         finally:
@@ -36,7 +38,7 @@ def test_cancelling_waits_for_what_the_work_still_has_to_keep() -> None:
 
     async def cancelled() -> bool:
         task = asyncio.create_task(threads.carry_out(work, "run"))
-        await asyncio.sleep(0.05)
+        assert await asyncio.to_thread(begun.wait, 60)
         _ = task.cancel()
         _ = await asyncio.wait({task})
         return task.cancelled()
@@ -49,7 +51,7 @@ def test_work_that_blocks_holds_up_nobody_here() -> None:
     door = threading.Event()
 
     async def work() -> bool:
-        return door.wait(10)  # it blocks its own loop
+        return door.wait(60)  # it blocks its own loop
 
     async def both() -> bool:
         task = asyncio.create_task(threads.carry_out(work, "run"))
@@ -64,6 +66,6 @@ def test_many_may_wait_in_threads_of_one_run_at_once() -> None:
     met = threading.Barrier(40)
 
     async def work() -> int:
-        return len(await asyncio.gather(*(asyncio.to_thread(met.wait, 20) for _ in range(40))))
+        return len(await asyncio.gather(*(asyncio.to_thread(met.wait, 60) for _ in range(40))))
 
     assert asyncio.run(threads.carry_out(work, "run")) == 40

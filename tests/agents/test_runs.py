@@ -9,8 +9,10 @@ import pytest
 
 from knapper.agents.events import Usage
 from knapper.agents.run import runs, strategies
+from knapper.agents.run.engine import Need
 from knapper.agents.run.events import NodeChanged, RunDone, RunStarted
 from knapper.agents.run.finding import Finding
+from knapper.agents.run.nodes import Found
 from knapper.agents.run.records import Limits, Order
 from knapper.agents.run.wording import Wording
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError, StorageError
@@ -299,14 +301,23 @@ def test_a_note_can_not_order_anything(make: Make) -> None:
 
 
 def test_a_run_that_goes_on_is_refused_to_another(make: Make) -> None:
-    world = make(Brain(wait_s={"alpha": 0.2}))
+    world = make()
     run = world.begin("alpha")
 
     async def both() -> None:
-        first = asyncio.create_task(runs.carry_out(world.engine, run.id, world.events.append))
-        await asyncio.sleep(0.05)
+        begun, may_go_on = asyncio.Event(), asyncio.Event()
+
+        async def find(need: Need) -> Found:
+            begun.set()
+            await may_go_on.wait()
+            return await world.finder(need)
+
+        engine = replace(world.engine, retrieve=find)
+        first = asyncio.create_task(runs.carry_out(engine, run.id, world.events.append))
+        await begun.wait()
         with pytest.raises(ConflictError, match="goes on already"):
             _ = await runs.carry_out(world.engine, run.id, world.events.append)
+        may_go_on.set()
         _ = await first
 
     asyncio.run(both())
