@@ -10,7 +10,17 @@ import click
 from knapper import app
 from knapper.agents.contexts import unified
 from knapper.agents.events import ToolCall
-from knapper.agents.pipeline.events import Debug, Gathered, Navigate, Notice, Outcome, PipelineEvent, Progress, Selected
+from knapper.agents.pipeline.events import (
+    Debug,
+    Gathered,
+    Navigate,
+    Notice,
+    Outcome,
+    PipelineEvent,
+    Progress,
+    Selected,
+    Sources,
+)
 from knapper.agents.pipeline.pipeline import Tell
 from knapper.agents.pipeline.requests import Request
 from knapper.app import pipelines, resuming
@@ -46,9 +56,12 @@ class Screen:
     said: Options
     outcome: Outcome | None = None
     opened: list[str] = field(default_factory=list[str])
+    found: bool = False
+    """Something came of it: the task was worked on, or there are notes or pages for it."""
 
     def tell(self, event: PipelineEvent) -> None:
         """Show an event."""
+        self.found = self.found or _finds(event)
         match event:
             case Progress(phase="scout", state="ended"):  # `Selected` has told it, with the notes
                 pass
@@ -179,14 +192,33 @@ def _end(said: Options, hub: Hub, screen: Screen, *, finished: bool) -> ExitCode
     told = outcome.as_dict()
     if said.as_json:
         output.write_json({"success": True, **{name: told[name] for name in told if name not in {"type", "error"}}})
-        return ExitCode.OK if finished else ExitCode.INTERRUPTED
+        return _code(screen, outcome, finished=finished)
     if outcome.answer:
         output.write(said, outcome.answer)
     for line in shown.ending(told):
         output.note(said, output.plain(line))
     if finished:
         _review(said, hub, outcome.proposals)
-    return ExitCode.OK if finished else ExitCode.INTERRUPTED
+    return _code(screen, outcome, finished=finished)
+
+
+def _code(screen: Screen, outcome: Outcome, *, finished: bool) -> ExitCode:
+    if not finished:
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK if screen.found or outcome.state == "asked" else ExitCode.NOTHING
+
+
+def _finds(event: PipelineEvent) -> bool:
+    """Tell whether an event shows that a run comes to something."""
+    match event:
+        case Progress():
+            return event.phase == "task"
+        case Selected():
+            return bool(event.scout["selected_notes"])
+        case Sources():
+            return bool(event.web["sources"] or event.web["findings"])
+        case _:
+            return False
 
 
 def _review(said: Options, hub: Hub, proposals: list[JSONValue]) -> None:

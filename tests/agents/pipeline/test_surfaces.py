@@ -12,6 +12,7 @@ from knapper import app
 from knapper.agents.presets import AgentToggles, Preset
 from knapper.app import pipelines, presets
 from knapper.cli import main
+from knapper.cli.codes import ExitCode
 from knapper.config import Client, Model, Settings
 from knapper.errors import NotFound, SetupError
 from knapper.vault import grants
@@ -70,21 +71,24 @@ def test_without_a_note_the_scout_switches_itself_on(vault: opened.Opener, capsy
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "ending", "told"),
     [
-        (SELECT, ["chosen: 1 note (done)", "  Garden.md: chosen while exploring"]),
-        (Reply(parts=["None."]), ["chosen: nothing (exploring)"]),
+        (SELECT, ExitCode.OK, ["chosen: 1 note (done)", "  Garden.md: chosen while exploring"]),
+        (Reply(parts=["None."]), ExitCode.NOTHING, ["chosen: nothing (exploring)"]),
     ],
     ids=["a note", "nothing"],
 )
 def test_what_the_scout_chose_is_told_once(
-    vault: opened.Opener, capsys: pytest.CaptureFixture[str], reply: Reply, told: list[str]
+    vault: opened.Opener, capsys: pytest.CaptureFixture[str], reply: Reply, ending: ExitCode, told: list[str]
 ) -> None:
     with protocol.serving(reply) as server:
         code = ask(server, "colour?", "--scout", "--no-task")
 
     out, err = capsys.readouterr()
-    assert (code, [line for line in err.splitlines() if "chosen" in line or line.startswith("  Garden")]) == (0, told)
+    assert (code, [line for line in err.splitlines() if "chosen" in line or line.startswith("  Garden")]) == (
+        ending,
+        told,
+    )
     assert not out.startswith("\n")
     assert vault.root.is_dir()
 
