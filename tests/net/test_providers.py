@@ -1,6 +1,7 @@
 """Each provider's API, as its documentation shows it, on loopback."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +79,7 @@ each = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def search(kind: Kind, *replies: Reply, count: int = 8, pauses: list[float] | None = None) -> tuple[Any, Any]:
     with serving(*replies) as server:
         heard = pauses if pauses is not None else []
-        account = Account(provider="x", base_url=server.url, api_key=KEY, timeout_s=3, pause=heard.append)
+        account = Account(provider="x", base_url=server.url, api_key=KEY, timeout_s=60, pause=heard.append)
         provider = kind.make(account)
         try:
             return provider.search("knots & ropes", count), server.requests
@@ -232,10 +233,10 @@ DUCK_HIT = (
 )
 
 
-def duck(monkeypatch: pytest.MonkeyPatch, answer: Reply) -> list[WebHit]:
+def duck(monkeypatch: pytest.MonkeyPatch, answer: Reply, timeout_s: float = 60) -> list[WebHit]:
     with serving(answer) as server:
         monkeypatch.setattr(ENGINES["text"]["duckduckgo"], "search_url", server.url)
-        return DuckDuckGo(timeout_s=2).search("knots & ropes", 5)
+        return DuckDuckGo(timeout_s=timeout_s).search("knots & ropes", 5)
 
 
 def test_duckduckgo_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,13 +257,26 @@ def test_duckduckgos_blocks_look_like_no_results(monkeypatch: pytest.MonkeyPatch
 def test_duckduckgo_out_of_reach_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ENGINES["text"]["duckduckgo"], "search_url", "http://127.0.0.1:9/")
     with pytest.raises(SearchFailed) as raised:
-        DuckDuckGo(timeout_s=2).search("knots", 5)
+        DuckDuckGo(timeout_s=60).search("knots", 5)
 
     assert "127.0.0.1" not in str(raised.value.as_dict())
 
 
 def test_duckduckgo_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KnapError) as raised:
-        duck(monkeypatch, Reply(body=b"<html>", hang=True))
+        duck(monkeypatch, Reply(body=b"<html>", hang=True), timeout_s=1)
 
     assert raised.value.code in {"timeout", "search_failed"}
+
+
+def test_duckduckgo_that_the_library_gave_up_waiting_for_is_not_said_to_know_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def slow(*_: object, **__: object) -> None:
+        time.sleep(2.5)  # the library waits twice for as long as it is told, and then says that there are no results
+
+    monkeypatch.setattr(ENGINES["text"]["duckduckgo"], "search", slow)
+    with pytest.raises(SearchFailed) as raised:
+        DuckDuckGo(timeout_s=1).search("knots", 5)
+
+    assert raised.value.code == "timeout"

@@ -3,6 +3,7 @@
 A captcha, a block and a search without results look alike from here.
 """
 
+import time
 from typing import Final
 
 from ddgs.ddgs import DDGS
@@ -34,17 +35,24 @@ class DuckDuckGo:
         Raises:
             SearchFailed: DuckDuckGo can't be reached, or not in time.
         """
+        start = time.monotonic()
         try:
             found = DDGS(timeout=self._timeout_s).text(query, region="wt-wt", max_results=count, backend="duckduckgo")
         except TimeoutException as error:
-            raise SearchFailed("DuckDuckGo doesn't answer in time", hint=_HINT, code="timeout") from error
+            raise self._late() from error
         except DDGSException as error:
             if _EMPTY in str(error):
+                if time.monotonic() - start >= self._timeout_s:  # the library says the same where it gave up waiting
+                    raise self._late() from error
                 return []
             raise SearchFailed("DuckDuckGo can't be reached", hint=_HINT) from error
         return hits.collect(
             ((str(row.get("title", "")), str(row.get("href", "")), str(row.get("body", ""))) for row in found), count
         )
+
+    @staticmethod
+    def _late() -> SearchFailed:
+        return SearchFailed("DuckDuckGo doesn't answer in time", hint=_HINT, code="timeout")
 
     def close(self) -> None:
         """Do nothing: nothing stays open."""
