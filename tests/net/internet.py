@@ -100,7 +100,7 @@ class Internet:
                 self._answer(secured, address, port, "".join(names))
 
     def _answer(self, sock: socket.socket, address: str, port: int, server_name: str) -> None:
-        sock.settimeout(5)
+        sock.settimeout(60)
         head = b""
         while b"\r\n\r\n" not in head:
             more = sock.recv(65_536)
@@ -125,4 +125,4 @@ def internet() -> Generator[Internet]:
     finally:
         net.closing.set()
         for thread in net.threads:
-            thread.join(5)
+            thread.join(60)

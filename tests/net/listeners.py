@@ -1,5 +1,6 @@
 """What servers of tests on loopback share."""
 
+import socket
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -22,6 +23,14 @@ class Listener(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients that hang up are part of the tests."""
+
+
+@contextmanager
+def nobody() -> Generator[str]:
+    """Give an address at which nobody listens; it is kept, so that nobody else takes it meanwhile."""
+    with socket.socket() as kept:
+        kept.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{kept.getsockname()[1]}"
 
 
 class Quiet(BaseHTTPRequestHandler):

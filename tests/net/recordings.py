@@ -54,7 +54,7 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
         reply = server.replies[min(len(server.uploads), len(server.replies) - 1)]
         server.uploads.append(_parsed(self))
         if reply.hang:
-            server.stopping.wait(5)
+            server.stopping.wait()
             return
         body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
         self.send_response(reply.status)

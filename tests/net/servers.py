@@ -55,7 +55,7 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
         self.wfile.write(reply.body[:1])
         if reply.hang:
             self.wfile.flush()
-            server.stopping.wait(5)
+            server.stopping.wait()
         self.wfile.write(reply.body[1:])
 
     def do_GET(self) -> None:

@@ -38,7 +38,7 @@ def audio(name: str = "call.m4a", content: bytes = SOUND) -> Audio:
     return Audio.of(name, io.BytesIO(content))
 
 
-ACCESS = Access(form="server", base_url="", model="whisper-1", timeout_s=5.0)
+ACCESS = Access(form="server", base_url="", model="whisper-1", timeout_s=60.0)
 
 
 def endpoint(url: str, access: Access = ACCESS) -> Endpoint:
