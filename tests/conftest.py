@@ -15,6 +15,9 @@ hypothesis.settings.load_profile("knapper")  # the same cases each time; `--hypo
 
 SLOW_TIMEOUT_S = 120
 PROPERTY_TIMEOUT_S = 90
+BUSY = 4
+"""How much longer a test may take beside others, on a machine that may be slow and shared: only hangs end there."""
+BUSY_TIMEOUT_S = 240
 OTHERS_SETTINGS = (
     *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"),
     *("API_PORT", "FIREWORKS_API_KEY", "FIREWORKS_MODEL", "INDEX_INTERVAL", "LLM_MODEL", "VAULT_PATH", "WHISPER_MODEL"),
@@ -23,14 +26,23 @@ OTHERS_SETTINGS = (
 
 
 @pytest.hookimpl(trylast=True)  # Hypothesis marks its own before
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    is_beside_others = hasattr(config, "workerinput")
     for item in items:
-        if item.get_closest_marker("timeout"):
-            continue
-        if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
-        elif item.get_closest_marker("hypothesis"):  # a hundred cases in one test, on a machine that may be busy
-            item.add_marker(pytest.mark.timeout(PROPERTY_TIMEOUT_S))
+        limit_s = _limit_s(item)
+        if is_beside_others:
+            limit_s = max(limit_s, min(limit_s * BUSY, BUSY_TIMEOUT_S))
+        item.add_marker(pytest.mark.timeout(limit_s), append=False)
+
+
+def _limit_s(item: pytest.Item) -> float:
+    if said := item.get_closest_marker("timeout"):
+        return float(said.args[0])
+    if item.get_closest_marker("slow"):
+        return SLOW_TIMEOUT_S
+    if item.get_closest_marker("hypothesis"):  # a hundred cases in one test
+        return PROPERTY_TIMEOUT_S
+    return float(item.config.getoption("timeout") or item.config.getini("timeout"))
 
 
 @pytest.fixture(autouse=True)
