@@ -176,6 +176,29 @@ def test_a_wait_ends_when_the_program_stops() -> None:
     assert (len(it.server.requests), it.waited) == (1, [])
 
 
+def test_a_request_that_is_under_way_is_left_to_itself_when_the_program_stops() -> None:
+    stop, over = threading.Event(), threading.Event()
+
+    def hang(payload: Payload) -> Reply:
+        stop.set()
+        over.wait()
+        return embeddings(payload)
+
+    with asking(hang) as it:
+        try:
+            with pytest.raises(EmbedderStopped):
+                it.endpoint.passages(["a"], stop=stop)
+        finally:
+            over.set()
+
+    assert len(it.server.requests) == 1
+
+
+def test_errors_are_told_as_they_are_where_a_program_may_stop() -> None:
+    with asking(Reply(status=401)) as it, pytest.raises(EmbedderError, match="API key"):
+        it.endpoint.passages(["a"], stop=threading.Event())
+
+
 def test_no_further_request_is_sent_once_the_program_stops() -> None:
     stop = threading.Event()
 

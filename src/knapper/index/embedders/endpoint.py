@@ -1,14 +1,17 @@
 """Embed with a server that speaks OpenAI's protocol: Ollama, LM Studio, or a hosted one."""
 
+import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knapper.errors import KnapError
 from knapper.index.embed import EmbedderAway, EmbedderError, EmbedderStopped, EmbedSettings
 from knapper.index.embedders import answers, prefixes
 from knapper.index.embedders.forms import clean, normalise
@@ -20,6 +23,8 @@ _TOO_MUCH = frozenset({400, 413, 422})
 """Statuses that servers give to a batch or a text that is too long for them."""
 _SHORTEST_CUT = 200
 """Characters; a shorter text isn't too long for any model."""
+_GLANCE_S = 0.1
+"""How often is looked whether a request is still wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +95,7 @@ class Endpoint:
 
         Args:
             texts: What is embedded.
-            stop: No further request is sent once it is set, and none is waited with.
+            stop: No further request is sent once it is set, and none is waited for.
 
         Raises:
             EmbedderStopped: *stop* was set.
@@ -163,20 +168,23 @@ class Endpoint:
         for wait_s in patience.waits_s:
             self._wait(0, patience.stop)
             try:
-                return self._post(payload, patience.timeout_s)
+                return self._try(payload, patience)
             except _BusyError as error:
                 if error.asked_s > patience.longest_wait_s:
                     raise
                 self._wait(max(wait_s, error.asked_s), patience.stop)
-        return self._post(payload, patience.timeout_s)
+        return self._try(payload, patience)
 
     def _wait(self, seconds: float, stop: threading.Event | None) -> None:
         if stop is None and seconds:
             self._pause(seconds)
         elif stop is not None and stop.wait(seconds):
-            raise EmbedderStopped(
-                "the embedding was ended", hint="what is done is kept; the next run goes on from there"
-            )
+            raise _stopped()
+
+    def _try(self, payload: object, patience: _Patience) -> Answer:
+        if patience.stop is None:
+            return self._post(payload, patience.timeout_s)
+        return _unless(patience.stop, lambda: self._post(payload, patience.timeout_s))
 
     def _post(self, payload: object, timeout_s: float) -> Answer:
         try:
@@ -217,6 +225,34 @@ class Endpoint:
             hint="check embeddings.model and embeddings.base_url; with Ollama: `ollama pull MODEL`",
             code="embedder_refused",
         )
+
+
+def _unless(stop: threading.Event, ask: Callable[[], Answer]) -> Answer:
+    """Wait for an answer until *stop* is set; a request that is under way then is left to itself.
+
+    Raises:
+        EmbedderStopped: It was set.
+    """
+    heard: queue.SimpleQueue[Answer | KnapError | RuntimeError] = queue.SimpleQueue()
+
+    def send() -> None:
+        try:
+            heard.put(ask())
+        except (KnapError, RuntimeError) as error:  # the latter where the client was closed meanwhile
+            heard.put(error)
+
+    threading.Thread(target=send, name="embeddings", daemon=True).start()
+    while not stop.is_set():
+        with suppress(queue.Empty):
+            found = heard.get(timeout=_GLANCE_S)
+            if isinstance(found, Answer):
+                return found
+            raise found
+    raise _stopped()
+
+
+def _stopped() -> EmbedderStopped:
+    return EmbedderStopped("the embedding was ended", hint="what is done is kept; the next run goes on from there")
 
 
 def _base(url: str) -> str:
