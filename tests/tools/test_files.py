@@ -278,3 +278,14 @@ def test_many_who_append_to_one_note_at_once_all_succeed(tmp_path: Path) -> None
 
     assert told == [["applied"] * 5] * 6
     assert sorted(vault.text("Log.md").splitlines()[1:]) == sorted(f"{n} {turn}" for n in range(6) for turn in range(5))
+
+
+def test_a_change_that_is_written_is_told_of_though_the_index_is_damaged(vault: Opener) -> None:
+    with vault.open() as context:
+        context.freshen()
+        for file in vault.state.rglob("index.db*"):
+            file.write_bytes(b"\xa5" * file.stat().st_size)
+        told = files.append_to_file(context, "Garden.md", "more")
+
+    assert told["status"] == "applied"
+    assert vault.text("Garden.md").endswith("more\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -12,7 +13,7 @@ from knapper.changes.drafting import Desk
 from knapper.changes.linking.pasts import Pasts
 from knapper.changes.review import proposals, taint
 from knapper.changes.writer import Writer
-from knapper.errors import ConflictError, NotFound
+from knapper.errors import ConflictError, NotFound, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -114,6 +115,9 @@ def _versions(state: State) -> Callable[[str], bytes | None]:
 
 
 def _follow(engine: Engine, paths: Sequence[Path]) -> None:
-    """Let the index follow a write; where another process writes it right now, the next look takes it in."""
-    with contextlib.suppress(ConflictError):
+    """Let the index follow a write, which is done whatever becomes of that.
+
+    Where another process writes the index right now, or it can't be written, the next look takes it in or says so.
+    """
+    with contextlib.suppress(ConflictError, StorageError, sqlite3.DatabaseError):
         _ = engine.refresh_paths(paths)

@@ -1,5 +1,6 @@
 """Open the index's SQLite file: one connection a thread to read, one to write."""
 
+import os
 import secrets
 import sqlite3
 import threading
@@ -44,22 +45,24 @@ class Database:
         self._guard = threading.Lock()
         self._write = threading.RLock()
         self._writing = False
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        with self._opening():
             self._prepare_or_replace()
-        except (OSError, sqlite3.Error) as error:
-            raise StorageError(
-                f"the index {path} can't be opened: {error}",
-                hint="check the folder's permissions and free space; the index can be deleted, it comes back",
-            ) from error
 
     def reader(self) -> sqlite3.Connection:
-        """Give this thread's connection."""
+        """Give this thread's connection; one to the new file where another process has replaced or removed it.
+
+        Raises:
+            StorageError: The new file can't be opened or made.
+        """
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._connect()
-            self._local.connection = connection
-        return connection
+            return self._connect()
+        if connection.in_transaction or self._is_ours():
+            return connection
+        self._forget(connection)
+        with self._opening():
+            self._prepare()
+        return self.reader()
 
     @contextmanager
     def snapshot(self) -> Generator[sqlite3.Connection]:
@@ -116,7 +119,8 @@ class Database:
         except StorageError as error:
             if _code(error.__cause__) in _OF_DISK - _DAMAGED:
                 raise
-            self._replace()  # damage has many faces: "vtable constructor failed" is one
+            with self._opening():
+                self._replace()  # damage has many faces: "vtable constructor failed" is one
 
     def size_bytes(self) -> int:
         """Give the size on disk, the log of recent writes included."""
@@ -141,7 +145,33 @@ class Database:
         """Close it."""
         self.close()
 
+    @contextmanager
+    def _opening(self) -> Generator[None]:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise StorageError(
+                f"the index {self.path} can't be opened: {error}",
+                hint="check the folder's permissions and free space; the index can be deleted, it comes back",
+            ) from error
+
+    def _is_ours(self) -> bool:
+        """Tell whether the file is still the one that this thread's connection has open."""
+        try:
+            return os.path.samestat(self.path.stat(), self._local.file)
+        except OSError:
+            return False
+
+    def _forget(self, connection: sqlite3.Connection) -> None:
+        """Close this thread's connection."""
+        with self._guard:
+            self._open = [one for one in self._open if one[1] is not connection]
+        del self._local.connection
+        connection.close()
+
     def _connect(self) -> sqlite3.Connection:
+        before = self.path.stat() if self.path.exists() else None  # who replaces it meanwhile is noticed the next time
         connection = sqlite3.connect(
             self.path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
         )
@@ -151,6 +181,7 @@ class Database:
         connection.execute("PRAGMA mmap_size = 67108864")  # counts as resident for each connection; more gains nothing
         with self._guard:
             self._open = [*self._without_ended(), (threading.current_thread(), connection)]
+        self._local.connection, self._local.file = connection, before or self.path.stat()
         return connection
 
     def _without_ended(self) -> list[tuple[threading.Thread, sqlite3.Connection]]:

@@ -53,7 +53,7 @@ def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome],
             turn.beat(engine.folder)
             new = {Path(path) for _, path in first}
             waiting |= new
-            if waiting and _take(engine, waiting, on_change, stop):
+            if (waiting or not engine.graph.is_complete) and _take(engine, waiting, on_change, stop):
                 # what was put into a new folder before the system watched it tells nobody: such are looked at twice
                 waiting = {path for path in new if path.is_dir()}
             first = next(changes, None)
@@ -69,7 +69,7 @@ def _tell(engine: Engine, outcome: Outcome, on_change: Callable[[Outcome], None]
 def _take(engine: Engine, touched: set[Path], on_change: Callable[[Outcome], None], stop: threading.Event) -> bool:
     """Take in some files; False where another process writes right now, so that they have to wait."""
     try:
-        if any(engine.view.root / rules in touched for rules in _RULES):
+        if not engine.graph.is_complete or any(engine.view.root / rules in touched for rules in _RULES):
             engine.read_rules()
             _tell(engine, engine.refresh(), on_change, stop)
             return True
