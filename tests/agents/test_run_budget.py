@@ -1,6 +1,9 @@
 """Runs: limits of tokens, cost and time, and the share of each that is kept for the answer."""
 
+import time
+from dataclasses import replace
 from decimal import Decimal
+from itertools import chain, repeat
 
 import pytest
 from hypothesis import given
@@ -121,9 +124,11 @@ def test_a_run_whose_tokens_end_at_once_still_ends(make: Make) -> None:
 
 
 def test_a_run_whose_time_ends_still_has_its_answer(make: Make) -> None:
-    world = make(Brain(plans={"T": [Part("alpha"), Part("beta")]}, wait_s={"beta": 30}))
+    world = make(Brain(plans={"T": [Part("alpha"), Part("beta")]}, wait_s={"beta": 60}))
+    gone = chain([0.0], repeat(70.0))  # most of it is gone at once: 5 s are left for the work, and 30 for the answer
+    world.engine = replace(world.engine, clock=lambda: time.monotonic() + next(gone))
 
-    run = world.run("T", Limits(seconds=4))
+    run = world.run("T", Limits(seconds=100))
 
     assert run.state == "partial"
     assert run.answer.startswith("join of T.")
@@ -132,15 +137,17 @@ def test_a_run_whose_time_ends_still_has_its_answer(make: Make) -> None:
 
 
 def test_an_answer_that_takes_too_long_is_put_together_without_a_model(make: Make) -> None:
-    world = make(Brain(plans={"T": [Part("alpha"), Part("beta")]}))
+    world, clock = make(Brain(plans={"T": [Part("alpha"), Part("beta")]})), Clock()
 
     def slow(kind: str, _: str) -> None:
         if kind == "answer":
-            world.brain.wait_s = {"T": 30}
+            world.brain.wait_s = {"T": 60}
+            clock.now += 49  # when both have answered, 2 s are left
 
     world.brain.before = slow
+    world.engine = replace(world.engine, clock=clock)
 
-    run = world.run("T", Limits(seconds=4))
+    run = world.run("T", Limits(seconds=100))
 
     assert run.state == "partial"
     assert "answer of alpha." in run.answer

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models.function import AgentInfo
 
 from knapper.agents.events import Usage
 from knapper.agents.run import runs, strategies
@@ -17,6 +19,7 @@ from knapper.agents.run.records import Limits, Order
 from knapper.agents.run.wording import Wording
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError, StorageError
 from knapper.tools.context import Context
+from tests.agents import run_world
 from tests.agents.run_world import Brain, Make, Part
 
 THREE = {"T": [Part("alpha"), Part("beta"), Part("gamma")]}
@@ -63,14 +66,27 @@ def test_the_model_chooses_the_strategy_where_none_is_named(make: Make) -> None:
     assert "Criteria" in world.brain.prompts["plan", "T"]
 
 
-def test_parts_are_done_side_by_side_up_to_the_limit(make: Make) -> None:
-    waits: dict[str, float] = dict.fromkeys(("alpha", "beta", "gamma"), 0.4)
-    together, apart = make(Brain(plans=THREE, wait_s=waits)), make(Brain(plans=THREE, wait_s=waits))
+@dataclass
+class Meeting(Brain):
+    """Answer no part before all three are asked about."""
 
-    _ = together.run("T")
+    met: int = 0
+
+    async def _reply(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.met += run_world.meant(messages, info)[0] == "answer"
+        while 0 < self.met < len(THREE["T"]):  # noqa: ASYNC110 - the others come here, too
+            await asyncio.sleep(0.01)
+        return await super()._reply(messages, info)
+
+
+def test_parts_are_done_side_by_side_up_to_the_limit(make: Make) -> None:
+    waits: dict[str, float] = dict.fromkeys(("alpha", "beta", "gamma"), 0.05)
+    together, apart = make(Meeting(plans=THREE)), make(Brain(plans=THREE, wait_s=waits))
+
+    ended = together.run("T", Limits(parallel=3))
     _ = apart.run("T", Limits(parallel=1))
 
-    assert together.brain.most_at_once == 3
+    assert ended.state == "complete"
     assert apart.brain.most_at_once == 1
 
 
