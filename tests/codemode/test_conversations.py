@@ -13,6 +13,9 @@ from knapper.vault.outline import JSONValue
 from tests.codemode import liars
 
 LIMITS = Limits(timeout_s=0.6, stdout_bytes=100_000, calls=20)
+SLOW_S = 40
+"""What a busy machine may take beyond the time of a script; a liar would take longer."""
+pytestmark = pytest.mark.timeout(60)
 
 
 def host(method: str, given: Mapping[str, JSONValue]) -> JSONValue:
@@ -29,7 +32,7 @@ def test_a_lie_ends_in_an_outcome_of_the_script_alone(name: str) -> None:
     talk = liar.run("1", host, LIMITS, Given())
     outcome = pool.outcome_of(talk, LIMITS, 0.0, 0.0)
 
-    assert time.monotonic() - start < LIMITS.timeout_s + GRACE_S + 5
+    assert time.monotonic() - start < LIMITS.timeout_s + GRACE_S + SLOW_S
     assert outcome.kind != "ok"
     assert outcome.result is None
     assert len(outcome.stdout) <= LIMITS.stdout_bytes + 100
