@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -40,6 +41,14 @@ def test_names_with_signs_and_letters_of_all_scripts_are_found(tmp_path: Path) -
     name = "Über #1 100% été? 日本.md"
     with apps.world(tmp_path, notes={name: "# Ü\n"}) as world, world.client() as client:
         found = client.get("/notes/%C3%9Cber%20%231%20100%25%20%C3%A9t%C3%A9%3F%20%E6%97%A5%E6%9C%AC.md")
+
+    assert found.json()["path"] == name
+
+
+@pytest.mark.parametrize("name", ["two\nlines.md", "In/two\nlines.md", "last\n"])
+def test_a_name_of_several_lines_is_found(tmp_path: Path, name: str) -> None:
+    with apps.world(tmp_path, notes={name: "# Ü\n"}) as world, world.client() as client:
+        found = client.get(f"/notes/{quote(name)}")
 
     assert found.json()["path"] == name
 

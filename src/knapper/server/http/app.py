@@ -1,5 +1,6 @@
 """Make the app: routes, and what stands before them."""
 
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -113,6 +114,9 @@ class _Api(FastAPI):
         """Add a route that shows a tool; it is described only when somebody asks for the document."""
         self._faces.append(face)
         self.add_api_route(face.path, endpoint, methods=[face.method], response_model=None, include_in_schema=False)
+        added = self.router.routes[-1]
+        if isinstance(added, Route):  # a note's name may hold a line's end, which the router's dot doesn't fit
+            added.path_regex = re.compile(added.path_regex.pattern, re.DOTALL)
 
     def openapi(self) -> dict[str, Any]:
         """Give the document, with what the tools say of themselves."""
