@@ -14,7 +14,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import deltas, halves, repair
+from knapper.agents import call_ids, deltas, halves, repair
 from knapper.agents.events import Event, ToolCall, ToolResult
 from knapper.agents.repair import Arguments, Schema
 from knapper.agents.synthetic import GET_CONTINUATION
@@ -72,6 +72,7 @@ async def carry_out(work: Work, progress: Progress, usage: RunUsage, tell: Calla
         toolsets=[BoxTools()],
         retries={"tools": _RETRIES, "output": 1},
     )
+    known = call_ids.of(work.history)
     async with agent.iter(
         work.prompt, message_history=list(work.history), deps=work.box, usage=usage, usage_limits=work.limits
     ) as run:
@@ -85,6 +86,7 @@ async def carry_out(work: Work, progress: Progress, usage: RunUsage, tell: Calla
                 if _is_over(node, work, progress):
                     return "rounds"
                 halves.mend(node.model_response)
+                call_ids.part(node.model_response, known)
                 await _call(node, run, work, tell)
     return "said"
 

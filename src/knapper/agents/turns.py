@@ -19,6 +19,7 @@ from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import (
+    call_ids,
     citations,
     compaction,
     defusing,
@@ -65,6 +66,7 @@ class Turn:
         self._limits = UsageLimits(request_limit=usage.MAX_REQUESTS)
         self._run: AgentRun[Workbench, str] | None = None
         self._said: list[str] = []
+        self._call_ids = call_ids.of(message.history)
         self._rounds = 0
         self._is_capped = False
         self._tell: Tell = _nobody
@@ -180,6 +182,7 @@ class Turn:
     async def _call(self, node: CallToolsNode[Workbench, str], run: AgentRun[Workbench, str]) -> bool:
         """Answer the model's calls; tells whether the turn ends here."""
         halves.mend(node.model_response)
+        call_ids.part(node.model_response, self._call_ids)
         if self._is_over(node):
             self.state, self._is_capped = "limit", True
             return True
