@@ -1,8 +1,11 @@
 import json
 import sys
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+import watchfiles
 
 from knapper.changes.disk import atomic
 from knapper.cli import main
@@ -23,6 +26,15 @@ NAMES = [
     "model",
     "index",
 ]
+
+
+PATIENCE_MS = "knapper.cli.checks.indexes._PATIENCE_MS"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a saved file to be noticed for as long as a busy machine needs."""
+    monkeypatch.setattr(PATIENCE_MS, 60_000)
 
 
 @pytest.fixture
@@ -49,6 +61,22 @@ def test_a_vault_that_is_indexed_passes_every_check(vault: Path, capsys: pytest.
     assert list(checks) == NAMES
     assert {name: check["text"] for name, check in checks.items() if check["state"] != "ok"} == {}
     assert not list((vault / "..").glob("watch-*"))
+
+
+def test_a_watcher_that_is_slow_to_start_still_notices(
+    vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = watchfiles.watch
+
+    def start_late(folder: Path, **_: object) -> Generator[object]:
+        time.sleep(0.6)
+        return start(folder, watch_filter=None, debounce=50, step=10, rust_timeout=8_000, yield_on_timeout=True)
+
+    monkeypatch.setattr(PATIENCE_MS, 300)
+    monkeypatch.setattr(watchfiles, "watch", start_late)
+    _, checks = doctor(capsys, "-v", str(vault))
+
+    assert checks["watch"]["state"] == "ok"
 
 
 def test_temp_files_that_a_power_cut_left_are_a_warning(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:

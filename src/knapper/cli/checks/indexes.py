@@ -4,7 +4,6 @@ import contextlib
 import sqlite3
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import watchfiles
@@ -89,10 +88,9 @@ def _seen(folder: Path) -> bool:
 
 
 def _save(folder: Path, stop: threading.Event) -> None:
-    """Save again and again: the watcher may start after the first time."""
-    deadline = time.monotonic() + _PATIENCE_MS / 1000
+    """Save again and again: the watcher may start late."""
     number = 0
-    while not stop.wait(0.05) and time.monotonic() < deadline:
+    while not stop.wait(0.05):
         number += 1
         with contextlib.suppress(OSError):  # a full disk is told by the check of the disk
             (folder / "note.md").write_text(str(number), encoding="utf-8")
