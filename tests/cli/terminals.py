@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 INTERRUPT = "\x03"
-AGAIN_S = 1.0
+AGAIN_S = 3.0
 """After this Ctrl-C is pressed again: a signal that comes just before a read begins doesn't end the read."""
+ECHO = b"^C"
 KNAP = [sys.executable, "-m", "knapper.cli"]
 
 
@@ -63,7 +64,7 @@ def run(args: Sequence[str], typed: Sequence[Key | Line], **more: str) -> Ended:
         printed = _Conversation(ours, termios).hold(typed)
     finally:
         os.close(ours)
-        code = process.wait(10)
+        code = process.wait(60)
     return Ended(printed=printed.replace("\r\n", "\n"), code=code)
 
 
@@ -97,7 +98,9 @@ class _Conversation:
         self._seen = len(self._printed)
 
     def _insist(self) -> None:
-        while True:
+        """Press until something is said to it: pressed once more, the program would be stopped while it ends."""
+        before = len(self._printed)
+        while not self._printed[before:].replace(ECHO, b"").strip():
             if not select.select([self._terminal], [], [], AGAIN_S)[0]:
                 os.write(self._terminal, INTERRUPT.encode())
             elif not self._read():
