@@ -1,7 +1,7 @@
 """Open a small vault for writing, as the program does."""
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from knapper.changes.review import proposals, taint
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.submissions import Submission
 from knapper.changes.writer import Asked, Writer
-from knapper.errors import NotFound
+from knapper.errors import ConflictError, NotFound
 from knapper.index.engine import Engine
 from knapper.vault import grants
 from knapper.vault.policy import Policy
@@ -59,7 +59,8 @@ def world(base: Path, notes: dict[str, str], *, client: str = "cli", policy: Pol
             return None
 
     def follow(paths: Sequence[Path]) -> None:
-        _ = index.refresh_paths(paths)
+        with suppress(ConflictError):  # another thread takes its changes in right now
+            _ = index.refresh_paths(paths)
 
     owner = View.open(root, Policy(client="owner"))
     with worlds.engine(root, base / "state" / "index") as index:

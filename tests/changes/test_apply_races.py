@@ -191,11 +191,11 @@ def test_a_file_that_a_program_is_still_writing_is_waited_for(tmp_path: Path) ->
         if (when, operation, path.name) == ("after", "swap", NOTE):
             exchanged.set()
 
-    state = opened(root, HookedDisk(hook=hook, wait_s=30.0))
+    state = opened(root, HookedDisk(hook=hook, wait_s=60.0))
     slow = (root / NOTE).open("r+b")
 
     def finish() -> None:
-        exchanged.wait(30)
+        exchanged.wait(60)
         time.sleep(0.1)
         with slow:
             slow.write(b"slow")

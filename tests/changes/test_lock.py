@@ -15,16 +15,16 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 def keep(folder: Path, held: Event, done: Event) -> None:
-    with lock.hold(folder, timeout_s=5):
+    with lock.hold(folder, timeout_s=60):
         held.set()
-        done.wait(30)
+        done.wait(120)
 
 
 def test_a_second_process_is_told_who_writes(tmp_path: Path) -> None:
     held, done = SPAWN.Event(), SPAWN.Event()
     holder = SPAWN.Process(target=keep, args=(tmp_path, held, done))
     holder.start()
-    assert held.wait(30)
+    assert held.wait(60)
 
     with pytest.raises(ConflictError) as caught, lock.hold(tmp_path, timeout_s=0.05):
         pass
@@ -43,7 +43,7 @@ def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
     held, done = SPAWN.Event(), SPAWN.Event()
     holder = SPAWN.Process(target=keep, args=(tmp_path, held, done))
     holder.start()
-    assert held.wait(30)
+    assert held.wait(60)
     assert holder.pid is not None
 
     os.kill(holder.pid, signal.SIGKILL)
@@ -59,7 +59,7 @@ def test_threads_of_one_process_wait_for_each_other(tmp_path: Path) -> None:
     def enter() -> None:
         nonlocal inside, most
         for _ in range(20):
-            with lock.hold(tmp_path, timeout_s=10):
+            with lock.hold(tmp_path, timeout_s=60):
                 inside += 1
                 most = max(most, inside)
                 inside -= 1

@@ -33,7 +33,7 @@ def accept_in_process(root: Path, proposal_id: str, number: int) -> None:
     state = opened(root)
     own = proposals.open_proposals(state.folder)
     own.reconcile(state.journal)
-    until = time.monotonic() + 40
+    until = time.monotonic() + 100
     while time.monotonic() < until:
         try:
             waiting.accept(state, own, own.show(proposal_id), hunks=[f"1.{number}"])

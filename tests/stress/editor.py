@@ -10,7 +10,7 @@ from pathlib import Path
 
 NOTES = ("a.md", "b.md")
 BURST = 3
-PATIENCE_S = 5.0
+PATIENCE_S = 60.0
 LONGEST_PAUSE_S = 0.004
 
 

@@ -43,10 +43,10 @@ def run(rounds: int, *, seed: int, top: Path) -> Report:
     Args:
         rounds: Saves of the editor.
         seed: Of its moments.
-        top: An empty folder for vault and state.
+        top: A folder to make for vault and state.
     """
     root, report = top / "vault", Report(rounds=rounds)
-    root.mkdir()
+    root.mkdir(parents=True)
     for name in editor.NOTES:
         (root / name).write_bytes(editor.text(0))
     state, _ = recover.open_state(root, top / "state")
