@@ -1,8 +1,9 @@
 """Messages to sessions: routed by the open note, answered one at a time, kept however they end."""
 
 import asyncio
+import sqlite3
 from collections.abc import Generator
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -178,6 +179,25 @@ def test_an_answer_is_kept_and_told_though_its_cost_cannot_be_written_down(
     assert scripted.done(events).answer == "Hello there."
     assert [event.kind for event in events][-2:] == ["error", "done"]
     assert [turn.outcome["answer"] for turn in talks.store.turns(session)] == ["Hello there."]
+    meter.shut()
+
+
+def test_what_an_answer_cost_is_written_down_though_it_cannot_be_kept(talks: Conversations, tmp_path: Path) -> None:
+    meter = open_meter(tmp_path, Limits(), lambda: NOW)
+    chat = scripted.chat(Model([["Hello there."]]), meter=meter)
+    session = talks.route(None).id
+    told: list[Event] = []
+
+    def tell(event: Event) -> None:
+        told.append(event)
+        if event.kind == "text":
+            with closing(sqlite3.connect(talks.folder / store.FILE)) as database:
+                database.execute("DROP TABLE turns")
+
+    _ = asyncio.run(talks.reply(chat, session, Said(text="hello"), tell))
+
+    assert [event.kind for event in told][-2:] == ["error", "done"]
+    assert meter.of_run(session).requests == 1
     meter.shut()
 
 

@@ -133,10 +133,12 @@ class Conversations:
             outcome=kept.done.as_dict(),
             messages=messages,
         )
-        with suppress(NotFound, ConflictError):  # deleted, or gone on elsewhere meanwhile
-            _ = self.store.append(kept.session_id, kept.last, exchange)
-        if chat.meter:
-            chat.meter.record(kept.session_id, chat.name, cost)
+        try:
+            with suppress(NotFound, ConflictError):  # deleted, or gone on elsewhere meanwhile
+                _ = self.store.append(kept.session_id, kept.last, exchange)
+        finally:  # also where the session can't be kept: that was used all the same
+            if chat.meter:
+                chat.meter.record(kept.session_id, chat.name, cost)
 
     async def _history(self, chat: Chat, session_id: str, last: int, spent: RunUsage) -> list[ModelMessage]:
         """Load what the session goes on from, and sum its beginning up where it is too long."""
