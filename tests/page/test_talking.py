@@ -1,12 +1,14 @@
 """Talking with the vault on the page: sending, watching the steps, opening what is cited, stopping, coming back."""
 
 import re
+import threading
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 from playwright.sync_api import Page, expect
 
+from knapper.agents.usage import Meter, Spent
 from tests.agents.scripted import Call, Model
 from tests.page import gates, sites
 from tests.page.gates import Gate
@@ -136,6 +138,45 @@ def test_a_question_of_the_model_is_answered_by_a_press(tmp_path: Path, tab: Pag
 
         expect(tab.locator(".answer").last).to_have_text("The left one it is.")
         expect(tab.locator(".question").last).to_contain_text("The left one")
+
+
+def test_a_question_is_answered_only_once_the_turn_has_ended(
+    tmp_path: Path, tab: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model([[Call("ask_user", {"question": "Which bed?", "options": ["The left one"]})], ["So it is."]])
+    may_end, record = threading.Event(), Meter.record
+
+    def late(meter: Meter, run: str, name: str, spent: Spent) -> None:
+        assert may_end.wait(60)
+        record(meter, run, name, spent)
+
+    monkeypatch.setattr(Meter, "record", late)
+    with sites.serving(tmp_path, model.open) as site:
+        site.enter(tab)
+        say(tab, "Water it")
+        choice = tab.get_by_role("button", name="The left one")
+        expect(choice).to_be_disabled()
+        may_end.set()
+        choice.click()
+
+        expect(tab.locator(".answer").last).to_have_text("So it is.")
+
+
+def test_the_last_event_is_the_end_though_the_connection_stays_open(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, Model([["Yes."]]).open) as site:
+        tab.goto(site.address)
+        ended = tab.evaluate(
+            """async () => {
+              const { Turn } = await import("/page/js/chat/stream.js");
+              const text = 'id: 1\\nevent: start\\ndata: {"turn_id": "t"}\\n\\nid: 2\\nevent: done\\ndata: {}\\n\\n';
+              const body = new ReadableStream({ start: (own) => own.enqueue(new TextEncoder().encode(text)) });
+              const turn = new Turn({ open: async () => ({ body }) }, () => {}, () => {});
+              const late = new Promise((resolve) => setTimeout(() => resolve("late"), 5_000));
+              return Promise.race([turn.send("/chat/stream", {}).then(() => "ended"), late]);
+            }"""
+        )
+
+    assert ended == "ended"
 
 
 def test_a_model_that_fails_is_told_and_can_be_asked_again(tmp_path: Path, tab: Page) -> None:

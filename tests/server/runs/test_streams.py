@@ -7,12 +7,15 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
 from knapper.agents.run import runs
-from knapper.agents.run.records import Order
+from knapper.agents.run.engine import Engine
+from knapper.agents.run.events import TellRun
+from knapper.agents.run.records import Order, Run
 from knapper.app import Hub
 from knapper.app.runs.opening import TaskRuns, open_runs
 from tests.agents.run_world import Brain, Part
@@ -63,6 +66,27 @@ def test_a_run_that_has_ended_is_told_again_above_what_was_heard(tmp_path: Path)
     assert (whole[0].id, whole[0].name, whole[-1].name) == (1, "start", "run_done")
     assert [one.id for one in late] == [one.id + 70 for one in whole]
     assert [one.data for one in late] == [one.data for one in whole]
+
+
+def test_who_hears_that_a_run_has_ended_can_go_on_with_it_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry_out = runs.carry_out
+
+    async def late(engine: Engine, run_id: str, tell: TellRun, **more: Any) -> Run:  # noqa: ANN401 - any of its arguments
+        """Take a while after the last word, as on a machine that is busy."""
+        run = await carry_out(engine, run_id, tell, **more)
+        await asyncio.sleep(0.5)
+        return run
+
+    monkeypatch.setattr(runs, "carry_out", late)
+    with running.serving(tmp_path, Brain()) as server, server.client() as client, server.client() as other:
+        run_id = begun(client)
+        with client.stream("GET", f"/runs/{run_id}/events") as stream:
+            _ = next(one for one in chats.events(stream.iter_lines()) if one.name == "run_done")
+            again = other.post(f"/runs/{run_id}/resume", json={"replay": "root"})
+
+    assert again.status_code == 202
 
 
 def test_a_run_that_is_cancelled_says_so_and_keeps_what_is_done(tmp_path: Path) -> None:

@@ -160,14 +160,17 @@ def busy(run_id: str) -> ConflictError:
 
 
 async def _carry_out(going: Going, tell: Tell) -> None:
+    """Carry a run out; its end is told when it can be gone on with, and not before."""
     from knapper.agents.run import runs  # noqa: PLC0415 - a server without runs needn't pay for models
     from knapper.app.runs import threads  # noqa: PLC0415 - the same
 
     loop, engine, run_id = asyncio.get_running_loop(), going.engine, going.run.id
+    ends: list[RunEvent] = []
 
     def told(event: RunEvent) -> None:
+        take = ends.append if event.kind == "run_done" else tell
         with contextlib.suppress(RuntimeError):  # the server has gone
-            _ = loop.call_soon_threadsafe(tell, event)
+            _ = loop.call_soon_threadsafe(take, event)
 
     def work() -> Coroutine[object, object, Run]:
         return runs.carry_out(engine, run_id, told, replay=going.replay, limits=going.limits)
@@ -177,6 +180,9 @@ async def _carry_out(going: Going, tell: Tell) -> None:
     except asyncio.CancelledError:
         await asyncio.to_thread(runs.settle, engine, run_id)
         raise
+    finally:
+        for event in ends:
+            tell(event)
 
 
 def _going_on(lives: Lives[RunDone] | None, run_id: str) -> Live[RunDone] | None:

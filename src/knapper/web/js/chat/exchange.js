@@ -120,9 +120,11 @@ export class Exchange {
     else this.extras.append(made);
   }
 
+  /** Show what the model asks; it can be answered once the turn has ended. */
   asks({ question, options = [] }) {
     this.asked = question;
-    const choices = options.map((option) => button(String(option), () => this.does.say(String(option))));
+    const own = { disabled: true };
+    const choices = options.map((option) => button(String(option), () => this.does.say(String(option)), own));
     this.extras.append(
       el("div", { class: "card asks" }, el("p", {}, el("strong", {}, question)), el("div", { class: "row" }, choices)),
     );
@@ -151,6 +153,7 @@ export class Exchange {
     this.waiting.hidden = true;
     this.connection.hidden = true;
     this.steps.end();
+    for (const choice of this.extras.querySelectorAll(".asks:not(.of-run) button")) choice.disabled = false;
     this.citations = done.citations ?? [];
     this.text = done.answer || this.text;
     if (this.asked === this.text) this.text = "";

@@ -81,11 +81,12 @@ export class Turn {
   async #read(response) {
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new Parser();
-    for (;;) {
+    while (!this.isDone) {
       const { value, done } = await reader.read();
       if (done) return;
       for (const event of parser.take(value)) this.#hear(event);
     }
+    reader.cancel().catch(() => {}); // the last event is the end, however long the server takes to close
   }
 
   #hear({ id, name, data }) {
