@@ -121,6 +121,23 @@ def test_what_isnt_text_is_no_resource(tmp_path: Path) -> None:
         ask(settings(tmp_path), resource("vault://v/notes/picture.png"))
 
 
+def test_a_damaged_index_is_told_by_the_status_and_completes_nothing(tmp_path: Path) -> None:
+    async def look(asking: Asking) -> tuple[str, list[str]]:
+        _ = await resource("vault://v/status")(asking)
+        for file in (tmp_path / "state").rglob("index.db*"):
+            file.write_bytes(b"\xa5" * file.stat().st_size)
+        with pytest.raises(MCPError) as told:
+            _ = await resource("vault://v/status")(asking)
+        notes = mcp_types.ResourceTemplateReference(type="ref/resource", uri="vault://{vault}/notes/{path*}")
+        completed = await asking.complete(notes, {"name": "path", "value": "M"})
+        return told.value.error.message, completed.values
+
+    message, completed = ask(settings(tmp_path), look)
+
+    assert message.startswith("a file of the program's state can't be read: ")
+    assert completed == []
+
+
 @pytest.mark.parametrize(
     "called",
     [

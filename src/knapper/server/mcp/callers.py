@@ -1,5 +1,6 @@
 """Do a request's work in a thread, on behalf of the client that sent it."""
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -7,6 +8,7 @@ from typing import TypeVar
 
 from knapper.app import Hub
 from knapper.errors import StorageError
+from knapper.index import database
 from knapper.server.threads import Kind, Threads
 from knapper.tools.context import Context
 from knapper.tools.tables import Open
@@ -41,7 +43,7 @@ class Desk:
         A cancelled request is left at once; a write that has begun is brought to its end.
 
         Raises:
-            StorageError: Too much waits already, or the system refuses.
+            StorageError: Too much waits already, the system refuses, or a file of the program's state is damaged.
             KnapError: As the work says.
         """
         try:
@@ -49,6 +51,11 @@ class Desk:
         except OSError as error:
             hint = "`knap doctor` checks folders, permissions and space"
             raise StorageError(f"the system refused: {error.strerror or type(error).__name__}", hint=hint) from error
+        except sqlite3.DatabaseError as error:
+            found = database.failure(error)
+            if found is None:
+                raise
+            raise found from error
 
     def _open(self, caller: Caller, vault: str) -> Context:
         context = self.hub.context(client=caller.client, vault=vault)
