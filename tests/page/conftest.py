@@ -8,7 +8,9 @@ from playwright.sync_api import Browser, BrowserContext, BrowserType, Error, Pag
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MISSING = "no Chromium is installed here, so the page isn't tested: apt-get install chromium, or any other Chromium"
-WAIT_MS = 20_000
+START_MS = 120_000
+WAIT_MS = 40_000
+"""For a machine that is busy: only what never comes takes as long."""
 
 
 @pytest.fixture(scope="module")
@@ -22,10 +24,10 @@ def _launched(kind: BrowserType) -> Browser:
     """Start the system's own Chromium, or else one that Playwright knows of."""
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     if program:
-        return kind.launch(executable_path=program, args=["--no-sandbox"])
+        return kind.launch(executable_path=program, args=["--no-sandbox"], timeout=START_MS)
     for channel in (None, "chrome"):
         try:
-            return kind.launch(channel=channel, args=["--no-sandbox"])
+            return kind.launch(channel=channel, args=["--no-sandbox"], timeout=START_MS)
         except Error:
             continue
     pytest.skip(MISSING)

@@ -107,7 +107,8 @@ def serving(
 
 
 def say(tab: Page, text: str) -> None:
-    """Write a message and send it, by the keyboard alone."""
+    """Write a message and send it, by the keyboard alone, once nothing is being answered any more."""
+    expect(tab.get_by_role("button", name="Send")).to_be_visible()
     tab.get_by_label("Message", exact=True).fill(text)
     tab.keyboard.press("Enter")
 

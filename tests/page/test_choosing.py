@@ -179,7 +179,8 @@ def test_the_switches_are_kept_between_visits(tmp_path: Path, tab: Page) -> None
         answered(tab)
         tab.reload()
         expect(scout).to_have_attribute("aria-pressed", "true")
-        scout.click()
+        with tab.expect_response("**/ask/switches"):
+            scout.click()
         expect(scout).to_have_attribute("aria-pressed", "false")
         say(tab, "Just talk")
         answered(tab)

@@ -18,6 +18,7 @@ from knapper.server.http.page.seats import CODE_S, SEAT_S, Seats
 from tests.agents.scripted import Model
 from tests.index import worlds
 from tests.page import sites
+from tests.page.conftest import WAIT_MS
 from tests.server import apps, servers
 from tests.server.apps import HOST, World
 
@@ -59,7 +60,7 @@ def test_the_address_signs_in_and_stays_in_no_history(tmp_path: Path, tab: Page)
         tab.reload()
         expect(tab.get_by_label("Message", exact=True)).to_be_visible()
 
-        assert tab.url == f"{site.address}/"
+        expect(tab).to_have_url(f"{site.address}/")
         assert cookie.get("httpOnly")
         assert cookie.get("sameSite") == "Strict"
         assert str(cookie.get("value")) not in tab.evaluate("document.cookie + JSON.stringify({...localStorage})")
@@ -247,7 +248,7 @@ def test_a_file_that_is_known_already_isnt_sent_again(tmp_path: Path) -> None:
         asking(world, run)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(150)
 def test_the_command_prints_an_address_that_signs_in(tmp_path: Path, own_home: Path, tab: Page) -> None:
     vault = worlds.fill(tmp_path / "vault", dict(apps.NOTES))
     with servers.serving(vault, home=own_home) as server:
@@ -255,7 +256,7 @@ def test_the_command_prints_an_address_that_signs_in(tmp_path: Path, own_home: P
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
         tab.goto(printed)
         expect(tab.get_by_label("Message", exact=True)).to_be_visible()
-        expect(tab.locator("#standing")).to_have_text("3 notes, up to date")
+        expect(tab.locator("#standing")).to_have_text("3 notes, up to date", timeout=3 * WAIT_MS)
         tab.get_by_label("Message", exact=True).fill("Hello?")
         tab.keyboard.press("Enter")
         expect(tab.get_by_role("alert").filter(has_text="model")).to_be_visible()

@@ -163,7 +163,7 @@ def test_a_run_is_deleted_after_a_question(tmp_path: Path, tab: Page) -> None:
         expect(tab.get_by_label("Message", exact=True)).to_be_visible()
 
         expect(tab.locator("#runs")).to_have_text("None yet.")
-        assert re.search(r":\d+/$", tab.url)
+        expect(tab).to_have_url(re.compile(r":\d+/$"))
 
 
 def test_a_model_that_is_missing_is_told_where_a_run_is_begun(tmp_path: Path, tab: Page) -> None:

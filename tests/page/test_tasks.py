@@ -155,6 +155,7 @@ def test_a_question_is_found_waiting_after_a_reload_and_answered_in_ones_own_wor
     with sites.serving(tmp_path, model.open) as site:
         _ = exploring(site, tab, "Water it")
         expect(tab.get_by_text("Which bed do you mean?").first).to_be_visible()
+        expect(tab.get_by_role("button", name="Send")).to_be_visible()
         tab.evaluate("localStorage.removeItem('knapper.asked')")  # as in another window
         tab.reload()
         task = tab.locator(".exchange")
@@ -177,6 +178,8 @@ def test_an_answer_that_comes_late_lists_no_question_again(tmp_path: Path, tab: 
         with tab.expect_request("**/ask/waiting*"):
             tab.route("**/ask/waiting*", lambda route: late.append((route, route.fetch())), times=1)
             tab.evaluate("['offline', 'online'].forEach((name) => dispatchEvent(new Event(name)))")
+        while not late:
+            tab.wait_for_timeout(20)
         task.get_by_role("button", name="The left one").click()
         answered(tab)
         expect(tab.locator("#questions .entry")).to_have_count(0)
