@@ -72,6 +72,19 @@ def test_a_list_knows_what_somebody_saved_meanwhile(vault: Opener) -> None:
     assert again["results"][0]["status"] == "open"
 
 
+def test_what_has_turned_stale_or_fits_again_is_in_the_list_of_that_status(vault: Opener) -> None:
+    propose(vault)
+    before = vault.text("Garden.md")
+
+    with vault.open() as context:
+        _ = (vault.root / "Garden.md").write_text("all new\n", encoding="utf-8")
+        stale = proposals.list_proposals(context, "stale")
+        _ = (vault.root / "Garden.md").write_text(before, encoding="utf-8")
+        fitting = proposals.list_proposals(context, "open")
+
+    assert (stale["total"], fitting["total"]) == (1, 1)
+
+
 def test_a_list_is_of_a_status_and_a_path(vault: Opener) -> None:
     propose(vault)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Final, get_args
 
 from knapper.changes.disk import reversals
@@ -18,6 +19,8 @@ from knapper.tools.shapes.written import Written
 from knapper.vault.outline import JSONValue
 
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+_TURNS: Final[Mapping[Status, Status]] = {"open": "stale", "stale": "open"}
+"""What a proposal of each status may have turned into since it was looked at."""
 _QUICK_FILES: Final = 50
 """A proposal about more is listed as it was when it was last shown."""
 
@@ -44,9 +47,11 @@ def list_proposals(
     if status and chosen is None:
         raise BadInput(f"there is no status '{status}'", hint=f"one of: {', '.join(STATUSES)}")
     wanted = Wanted(status=chosen, path=path, visible=context.view.visible)
-    found = context.writer.proposals.find(wanted, limit=limit, offset=offset)
-    if _looked(context, found.proposals):
-        found = context.writer.proposals.find(wanted, limit=limit, offset=offset)
+    find = context.writer.proposals.find
+    found = find(wanted, limit=limit, offset=offset)
+    turning = find(replace(wanted, status=_TURNS[chosen]), limit=limit).proposals if chosen in _TURNS else ()
+    if _looked(context, (*found.proposals, *turning)):
+        found = find(wanted, limit=limit, offset=offset)
     taken_back = reversals.find(_journal(context), [change for one in found.proposals for change in one.changes])
     return answers.stretch([_summary(one, taken_back) for one in found.proposals], found.total, limit, offset)
 

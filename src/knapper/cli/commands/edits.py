@@ -244,7 +244,6 @@ def _list(said: Options, path: str, number: int, *, every: bool) -> ExitCode:
 
 def _waiting(context: Context, path: str, number: int) -> dict[str, JSONValue]:
     """List what is open, then what is stale; what fits again is among the open ones."""
-    _ = proposals.list_proposals(context, "stale", path, number)
     wide = [proposals.list_proposals(context, status, path, number) for status in ("open", "stale")]
     found: list[JSONValue] = [row for answer in wide for row in answers.listed(answer)]
     total = sum(int(str(answer["total"])) for answer in wide)
