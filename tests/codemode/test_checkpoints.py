@@ -42,6 +42,12 @@ def test_the_same_question_is_asked_once(kept: Checkpoints) -> None:
     assert len(kept.waiting()) == 1
 
 
+def test_the_oldest_comes_first_also_of_those_asked_in_the_same_second(kept: Checkpoints) -> None:
+    asked = [kept.ask("run", f"node {number}", "task", {}).id for number in range(8)]
+
+    assert [one.id for one in kept.waiting("run")] == asked
+
+
 @pytest.mark.parametrize("other", [("run 2", "node", "task"), ("run", "node 2", "task"), ("run", "node", "task 2")])
 def test_another_run_node_or_task_is_another_question(kept: Checkpoints, other: tuple[str, str, str]) -> None:
     first = kept.ask("run", "node", "task", {})

@@ -128,7 +128,7 @@ class Checkpoints:
         """List what nobody has answered, of one run or of all; the oldest first."""
         with self._ledger.reading() as database:
             rows = database.execute(
-                "SELECT * FROM checkpoints WHERE answer IS NULL AND (run = ? OR ? = '') ORDER BY asked_at, id",
+                "SELECT * FROM checkpoints WHERE answer IS NULL AND (run = ? OR ? = '') ORDER BY asked_at, rowid",
                 (run, run),
             ).fetchall()
         return tuple(map(_read, rows))
