@@ -18,6 +18,8 @@ _DEBOUNCE_MS = 60
 _STEP_MS = 20
 _BEAT_MS = 500
 """How often a sign of life is left; the first comes when the whole vault was compared."""
+_GIVE_WAY_S = 1.0
+"""How long another process that writes is waited for, before it is tried again."""
 _RULES = (IGNORE_FILE, APP)
 """Files that say what isn't part of the vault."""
 
@@ -71,7 +73,7 @@ def _take(engine: Engine, touched: set[Path], on_change: Callable[[Outcome], Non
     try:
         if not engine.graph.is_complete or any(engine.view.root / rules in touched for rules in _RULES):
             engine.read_rules()
-            _tell(engine, engine.refresh(), on_change, stop)
+            _tell(engine, engine.refresh(wait_s=_GIVE_WAY_S), on_change, stop)
             return True
         outcome = engine.refresh_paths(touched)
     except ConflictError:
