@@ -27,8 +27,11 @@ def spoil(file: Path) -> None:
 
 
 def empty(folder: Path) -> None:
-    shutil.rmtree(folder)
-    folder.mkdir()
+    """Put an empty folder in its place; a watcher writes meanwhile."""
+    gone = folder.with_name("gone")
+    folder.rename(gone)
+    folder.mkdir(exist_ok=True)
+    shutil.rmtree(gone)
 
 
 def test_who_holds_an_index_open_goes_on_with_the_one_that_another_put_in_its_place(tmp_path: Path) -> None:
@@ -78,6 +81,12 @@ def test_a_watcher_makes_an_index_again_that_is_deleted(tmp_path: Path) -> None:
         finally:
             stop.set()
             watcher.join()
+
+
+def test_no_sign_of_life_is_left_where_the_folder_is_gone(tmp_path: Path) -> None:
+    turn.beat(tmp_path / "gone")
+
+    assert not turn.is_watched(tmp_path / "gone")
 
 
 def test_an_index_that_cannot_come_back_is_an_error_of_ours(tmp_path: Path) -> None:

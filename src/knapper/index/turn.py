@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from knapper.errors import StorageError
@@ -45,8 +45,9 @@ def take(folder: Path, *, wait_s: float) -> Generator[bool]:
 
 
 def beat(folder: Path) -> None:
-    """Leave a watcher's sign of life."""
-    (folder / "watch.beat").touch()
+    """Leave a watcher's sign of life; where the index is just being deleted, there is none until it is back."""
+    with suppress(FileNotFoundError):
+        (folder / "watch.beat").touch()
 
 
 def stop_beating(folder: Path) -> None:
