@@ -263,6 +263,33 @@ def test_a_cancelled_turn_keeps_what_was_said_and_can_go_on(vault: opened.Opener
     assert [len(one.parts) for one in model.asked[0]] == [1, 1, 1]
 
 
+def test_a_script_ends_where_its_turn_is_cancelled(vault: opened.Opener) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def run_on(context: Context) -> Answer:
+        """Work until nobody waits any more."""
+        forget = context.on_cancel(ended.set)
+        begun.set()
+        _ = ended.wait(5)
+        forget()
+        return {"success": False, "error": "it was ended"}
+
+    async def cancelled(turn: Turn) -> None:
+        task = asyncio.create_task(turn.run(lambda _: None))
+        assert await asyncio.to_thread(begun.wait, 60)
+        _ = task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with scripted.agent(vault) as context:
+        chat = scripted.chat(Model([[Call("run_on")]]), [Row(function=run_on, effect="write")])
+        turn = Turn(chat, context, Message(text="work", run="run-1"))
+        asyncio.run(cancelled(turn))
+
+    assert ended.is_set()
+    assert turn.done().state == "cancelled"
+
+
 def test_a_change_that_goes_on_where_a_turn_is_cancelled_is_waited_for_and_told(vault: opened.Opener) -> None:
     begun, let = threading.Event(), threading.Event()
 

@@ -205,6 +205,7 @@ def test_a_script_that_nobody_waits_for_is_ended_and_the_next_one_runs(sandbox: 
     after = sandbox.run("__result__ = [1]", cancel)
 
     assert (ended.ok, ended.kind, heard) == (False, "timeout", [])
+    assert "nobody waited" in ended.error
     assert ended.wall_s < sandbox.limits.timeout_s
     assert after.result == [1]
 

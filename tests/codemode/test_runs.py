@@ -1,6 +1,7 @@
 """Runs in Code Mode: scripts by the run's model, the tiers, a person's word, and what all of that costs."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,10 @@ from knapper.app.scripting import Scripts
 from knapper.changes.writer import Asked
 from knapper.codemode.checkpoints import Answer, Checkpoints, open_checkpoints
 from knapper.codemode.sandbox.pool import Sandbox
+from knapper.tools.cancelling import OnCancel, never
 from knapper.tools.context import Context
+from knapper.tools.sandboxes import Given, Host, Outcome
+from knapper.tools.sandboxes import Limits as ScriptLimits
 from knapper.vault import grants
 from tests.agents import run_world
 from tests.agents.run_world import Brain, Part, World
@@ -287,4 +291,51 @@ def test_a_model_is_asked_for_no_script_after_the_run_was_ended(make: Make) -> N
         return len(world.brain.asked) - asked
 
     assert asyncio.run(cancelled()) == 0
+    assert world.runs.show(run.id).run.state == "cancelled"
+
+
+class Endless:
+    """Run scripts that end only where nobody waits for them any more."""
+
+    limits = ScriptLimits()
+
+    def __init__(self) -> None:
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def run(
+        self,
+        script: str,
+        host: Host,
+        *,
+        limits: ScriptLimits | None = None,
+        given: Given | None = None,
+        on_cancel: OnCancel = never,
+    ) -> Outcome:
+        del script, host, limits, given
+        forget = on_cancel(self.ended.set)
+        self.begun.set()
+        _ = self.ended.wait(5)
+        forget()
+        return Outcome(kind="timeout")
+
+
+def test_a_script_ends_with_its_run(make: Make) -> None:
+    world, endless = make(Brain(scripts={TASK: [GOOD]})), Endless()
+
+    def context_of(run: str) -> Context:
+        return replace(world.context, asked=Asked(run=run), open_sandbox=lambda: endless)
+
+    world.engine = replace(world.engine, context_of=context_of)
+    run = world.begin(TASK)
+
+    async def cancelled() -> None:
+        work = asyncio.create_task(runs.carry_out(world.engine, run.id, world.events.append))
+        assert await asyncio.to_thread(endless.begun.wait, 60)
+        _ = work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            _ = await work
+
+    asyncio.run(cancelled())
+
+    assert endless.ended.is_set()
     assert world.runs.show(run.id).run.state == "cancelled"

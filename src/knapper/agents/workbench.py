@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from anyio import CapacityLimiter
@@ -11,6 +11,7 @@ from anyio import CapacityLimiter
 from knapper.agents import untrusted
 from knapper.agents.events import Event, Question
 from knapper.agents.results import Results
+from knapper.tools.cancelling import Cancelling
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.vault.outline import JSONValue
@@ -43,10 +44,13 @@ class Workbench:
     """The turn's own, so that slow tools of one turn keep no other one waiting."""
     writing: set["asyncio.Task[str]"] = field(default_factory=set["asyncio.Task[str]"])
     """Calls that may change something; one that has begun is brought to its end, even where the turn is cancelled."""
+    cancelling: Cancelling = field(default_factory=Cancelling)
+    """Tells calls that can be ended at any time, such as scripts, that the turn is cancelled."""
     _last: str = ""
 
     async def settle(self) -> None:
-        """Wait until no call changes anything any more."""
+        """End what can be ended, and wait until no call changes anything any more."""
+        self.cancelling.tell()
         if self.writing:
             _ = await asyncio.wait(self.writing)
 
@@ -69,7 +73,9 @@ def fresh(rows: Mapping[str, Row], context: Context, *, max_chars: int, essentia
     """
     listed = {name for name, row in rows.items() if row.profile == "essential" or not essential}
     results = Results(mark=untrusted.new_mark(), max_chars=max_chars)
-    return Workbench(rows=rows, context=context, results=results, listed=listed, brief=essential)
+    cancelling = Cancelling()
+    held = replace(context, on_cancel=cancelling.on)
+    return Workbench(rows=rows, context=held, results=results, listed=listed, brief=essential, cancelling=cancelling)
 
 
 def summary(answer: Mapping[str, JSONValue]) -> str:

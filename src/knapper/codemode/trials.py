@@ -112,7 +112,8 @@ class Trials:
         sandbox = self.context.open_sandbox()
         asked = self.options.timeout_s
         limits = sandbox.limits if asked is None else Limits(timeout_s=asked).within(sandbox.limits)
-        return sandbox.run(script, witness, limits=limits, given=scripts.given(self.context, bridge)), witness
+        given = scripts.given(self.context, bridge)
+        return sandbox.run(script, witness, limits=limits, given=given, on_cancel=self.context.on_cancel), witness
 
 
 def reads_of(citations: Sequence[Citation]) -> tuple[Read, ...]:

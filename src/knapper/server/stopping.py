@@ -1,45 +1,21 @@
 """Tell all who keep a connection open, or work on, that the server stops."""
 
 import asyncio
-import threading
 from collections.abc import Callable
 from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from knapper.tools.cancelling import Cancelling
+
 _FINAL: Final[Message] = {"type": "http.response.body", "body": b"", "more_body": False}
 _EVENTS: Final = "text/event-stream"
 _ENDS_ITSELF: Final = "knapper.ends_itself"
 
 
-class Stop:
+class Stop(Cancelling):
     """Say once that the server stops; any thread may tell and listen."""
-
-    def __init__(self) -> None:
-        """Nobody has told yet."""
-        self._lock = threading.Lock()
-        self._told = False
-        self._heard: dict[object, Callable[[], None]] = {}
-
-    def tell(self) -> None:
-        """Say that the server stops."""
-        with self._lock:
-            self._told = True
-            listeners = list(self._heard.values())
-            self._heard.clear()
-        for heard in listeners:
-            heard()
-
-    def on(self, heard: Callable[[], None]) -> Callable[[], None]:
-        """Have *heard* called when the server stops, or now if it does already; gives what takes that back."""
-        key = object()
-        with self._lock:
-            if not self._told:
-                self._heard[key] = heard
-                return lambda: self._forget(key)
-        heard()
-        return lambda: None
 
     async def wait(self) -> None:
         """Wait until the server stops."""
@@ -49,10 +25,6 @@ class Stop:
             await bell.wait()
         finally:
             forget()
-
-    def _forget(self, key: object) -> None:
-        with self._lock:
-            self._heard.pop(key, None)
 
 
 def leave_to_itself(scope: Scope) -> None:

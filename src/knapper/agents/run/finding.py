@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import re
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from pydantic import JsonValue
@@ -19,6 +18,7 @@ from knapper.codemode.checkpoints import Answer, Checkpoints, Choice
 from knapper.codemode.retrieval import NOBODY, Retriever
 from knapper.codemode.tasks import Mark, Options, Retrieval, Task
 from knapper.errors import ConflictError, KnapError, RefusedError
+from knapper.tools.cancelling import Cancelling
 from knapper.tools.context import Context
 from knapper.vault import grants
 
@@ -43,17 +43,18 @@ class Finding:
             KnapError: The vault can't be searched, or the state can't be kept.
         """
         loop = asyncio.get_running_loop()
-        over = threading.Event()
+        over = Cancelling()
+        held = replace(need, context=replace(need.context, on_cancel=over.on))
 
         def ask(prompt: Prompt) -> Reply:
-            if over.is_set():
+            if over.is_told:
                 raise RefusedError("the run doesn't wait for this any more", code="budget_spent")
             return asyncio.run_coroutine_threadsafe(_reply(need, prompt), loop).result()
 
         try:
-            return await asyncio.to_thread(self._find, need, ask)
-        finally:
-            over.set()
+            return await asyncio.to_thread(self._find, held, ask)
+        finally:  # also where the run is cancelled: a script ends at once
+            over.tell()
 
     def _find(self, need: Need, ask: Ask) -> Found:
         kept = self._kept(need)

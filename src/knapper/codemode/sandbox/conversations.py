@@ -29,12 +29,14 @@ _WRAPPING: Final = 1_000
 class Talk:
     """Collect what comes of one script."""
 
-    ending: Literal["done", "calls", "timeout", "memory", "crash"] = "crash"
+    ending: Literal["done", "calls", "timeout", "unwanted", "memory", "crash"] = "crash"
     content: bytes = b""
     """What the guest says became of it, where it is done."""
     output: list[bytes] = field(default_factory=list[bytes])
     output_left: int = 0
     calls: int = 0
+    is_unwanted: bool = False
+    """Nobody waits for it any more."""
 
 
 class Conversation:
@@ -81,7 +83,12 @@ class Conversation:
         measures.reset_peak(self._process.pid)
         self.is_usable = False  # until it has come to a good end
         with self._watchdog.limit(limits.timeout_s + GRACE_S) as bite:
-            forget = on_cancel(bite)
+
+            def end() -> None:
+                talk.is_unwanted = True
+                bite()
+
+            forget = on_cancel(end)
             try:
                 self._send("J", _job(script, limits, given))
                 self._listen(talk, host, limits, until)
@@ -89,7 +96,9 @@ class Conversation:
                 talk.ending = "crash"
             finally:
                 forget()
-        if talk.ending != "done" and (self._watchdog.has_bitten or time.monotonic() > until):
+        if talk.ending != "done" and talk.is_unwanted:
+            talk.ending = "unwanted"
+        elif talk.ending != "done" and (self._watchdog.has_bitten or time.monotonic() > until):
             talk.ending = "timeout"
         if talk.ending == "crash" and self.peak_mb() > 0.85 * limits.memory_mb:
             talk.ending = "memory"

@@ -179,6 +179,8 @@ def _told(talk: Talk, limits: Limits) -> tuple[Kind, JSONValue, str]:
     match talk.ending:
         case "timeout":
             return "timeout", None, f"the script took longer than {limits.timeout_s:g} s, with all that it asked for"
+        case "unwanted":
+            return "timeout", None, "the script was ended, as nobody waited for it any more"
         case "calls":
             return "refused", None, f"the script went on calling after the {limits.calls:,} times that it may"
         case "memory":
