@@ -116,6 +116,16 @@ def test_a_full_disk_under_the_output_is_told(vault: Path, how: str) -> None:
     assert ended.stderr.startswith(b"error: No space left on device")
 
 
+@pytest.mark.parametrize("how", ["--quiet", "--json"])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_a_full_disk_under_both_streams_leaves_the_exit_code(vault: Path, how: str) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        command = [*KNAP, how, "-v", str(vault), "read", "none.md"]
+        ended = subprocess.run(command, stdout=full, stderr=full, check=False)
+
+    assert ended.returncode == 2
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use stays there")
 def test_a_current_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     gone = tmp_path / "gone"

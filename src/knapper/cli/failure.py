@@ -24,8 +24,15 @@ def report(error: KnapError, *, as_json: bool) -> ExitCode:
         leave_streams()
     except OSError:  # a full disk, to which the output goes
         leave_streams(sys.stdout)
-        _print(error, as_json=False)
+        _print_or_leave(error)
     return codes.of(error)
+
+
+def _print_or_leave(error: KnapError) -> None:
+    try:
+        _print(error, as_json=False)
+    except OSError:  # and so does the error stream
+        leave_streams()
 
 
 def _print(error: KnapError, *, as_json: bool) -> None:
