@@ -192,6 +192,33 @@ def test_an_answer_that_comes_late_lists_no_question_again(tmp_path: Path, tab: 
         assert len(answer.json()["results"]) == 1
 
 
+def test_of_two_answers_the_later_asked_for_counts_in_whichever_order_they_come(tmp_path: Path, tab: Page) -> None:
+    with sites.serving(tmp_path, cast().open) as site:
+        tab.goto(site.address)
+        found = tab.evaluate(
+            """async () => {
+              const { Latest } = await import("/page/js/latest.js");
+              const told = [];
+              for (const order of [[0, 1], [1, 0]]) {
+                const latest = new Latest();
+                const used = [];
+                const ends = [];
+                const asked = ["old", "new"].map((name) =>
+                  latest.of(new Promise((end) => ends.push(() => end(name))), { use: (one) => used.push(one) }),
+                );
+                for (const number of order) {
+                  ends[number]();
+                  await asked[number];
+                }
+                told.push([used, await Promise.all(asked)]);
+              }
+              return told;
+            }"""
+        )
+
+    assert found == [[["new"], ["old", "new"]], [["new"], [None, "new"]]]
+
+
 def test_a_question_is_listed_and_opens_where_it_was_asked(tmp_path: Path, tab: Page) -> None:
     model = cast(scout=[[ASK], [scripts.select("Garden.md")]])
     with sites.serving(tmp_path, model.open) as site:
