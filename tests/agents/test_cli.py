@@ -118,6 +118,21 @@ def test_a_prompt_that_a_server_does_not_take_is_answered_with_what_a_small_mode
     assert vault.is_dir()
 
 
+@pytest.mark.parametrize("limit", ["turn_tokens", "day_tokens"])
+@pytest.mark.parametrize("how", [[], ["--json"]], ids=["text", "json"])
+def test_ask_tells_that_a_limit_is_reached(
+    vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str], limit: str, how: list[str]
+) -> None:
+    (own_home / "config.toml").write_text(f"[model]\n{limit} = 100\n", encoding="utf-8")
+    with protocol.serving(LOOK) as server:
+        codes = [main.run(["ask", "What colour?", "--model", model(server), *how]) for _ in range(2)]
+
+    out, err = capsys.readouterr()
+    assert codes == [4, 4]
+    assert (out if how else err).count("budget_spent" if how else "error: ") == 2
+    assert vault.is_dir()
+
+
 def test_ask_without_a_model_shows_passages(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["ask", "fence"]) == 0
 

@@ -47,7 +47,7 @@ def answer(said: Options, found: Settings, question: str, *, model: str, note: s
             finished = conversing.answer(runner, work, shown)
         finally:
             opened.meter.record(run, chat.name, turn.spent)
-    if shown.error is not None and (shown.done is None or shown.done.state == "failed"):
+    if shown.error is not None and (shown.done is None or shown.done.state in {"failed", "limit"}):
         kind = RefusedError if shown.error.code == "budget_spent" else SetupError
         raise kind(shown.error.error, hint=shown.error.hint, code=shown.error.code)
     if said.as_json and shown.done is not None:
