@@ -118,6 +118,20 @@ def test_a_prompt_that_a_server_does_not_take_is_answered_with_what_a_small_mode
     assert vault.is_dir()
 
 
+@pytest.mark.parametrize(("finish", "times"), [("length", 1), ("stop", 0)])
+def test_ask_says_where_an_answer_was_cut_off(
+    vault: Path, capsys: pytest.CaptureFixture[str], finish: str, times: int
+) -> None:
+    parts = [protocol.chunk(protocol.delta("It is gr", 0)), protocol.chunk({}, finish=finish)]
+    with protocol.serving(Reply(raw=[*(f"data: {json.dumps(part)}" for part in parts), "data: [DONE]"])) as server:
+        code = main.run(["ask", "What colour?", "--model", model(server)])
+
+    out, err = capsys.readouterr()
+    assert (code, out) == (0, "It is gr\n")
+    assert err.count("may write no more") == times
+    assert vault.is_dir()
+
+
 @pytest.mark.parametrize("limit", ["turn_tokens", "day_tokens"])
 @pytest.mark.parametrize("how", [[], ["--json"]], ids=["text", "json"])
 def test_ask_tells_that_a_limit_is_reached(

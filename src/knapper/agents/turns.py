@@ -13,6 +13,7 @@ from pydantic_ai.messages import (
     FunctionToolResultEvent,
     ModelMessage,
     ModelRequest,
+    ModelResponse,
     UserPromptPart,
 )
 from pydantic_ai.models.instrumented import InstrumentationSettings
@@ -43,6 +44,7 @@ from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
 
 LIMIT_REACHED: Final = "\n\n[Tool call limit reached]"
+_CUT: Final = "the answer ends where the model may write no more at once; ask it to go on"
 _RETRIES: Final = 50
 
 
@@ -222,7 +224,8 @@ class Turn:
         """Check the answer's citations, and have them mended once."""
         if self.state == "failed":
             self.state = "complete"
-        text, self._notes = defusing.defused(self._text())
+        text, left_out = defusing.defused(self._text())
+        self._notes = (*left_out, *((_CUT,) if self._is_cut() else ()))
         checked = await asyncio.to_thread(citations.check, self._context, text)
         if checked.failures and self.state == "complete":
             chat = self._chat
@@ -230,6 +233,11 @@ class Turn:
             mender = Mender(model=chat.model, prompt=repair, usage=self._usage, limits=self._limits)
             checked = await mending.mend(checked, self._context, mender)
         self._answer = mending.settled(checked)
+
+    def _is_cut(self) -> bool:
+        """Tell whether the last reply ended where the model may write no more."""
+        replies = [one for one in self._run.new_messages() if isinstance(one, ModelResponse)] if self._run else []
+        return bool(replies) and replies[-1].finish_reason == "length"
 
     def _text(self) -> str:
         """Give the answer as it stands: the last reply that says something."""
