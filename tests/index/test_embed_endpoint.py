@@ -10,6 +10,7 @@ import pytest
 from knapper.errors import SetupError
 from knapper.index.embed import EmbedderAway, EmbedderError, EmbedderStopped, EmbedSettings
 from knapper.index.embedders.endpoint import Endpoint
+from knapper.net.client import Answer, Client
 from tests.net.listeners import nobody
 from tests.net.servers import Answerer, Payload, Reply, Server, serving
 
@@ -196,6 +197,17 @@ def test_a_request_that_is_under_way_is_left_to_itself_when_the_program_stops() 
 
 def test_errors_are_told_as_they_are_where_a_program_may_stop() -> None:
     with asking(Reply(status=401)) as it, pytest.raises(EmbedderError, match="API key"):
+        it.endpoint.passages(["a"], stop=threading.Event())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nobody_waits_for_a_request_that_failed_as_nobody_foresaw(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> Answer:
+        raise LookupError("unforeseen")
+
+    monkeypatch.setattr(Client, "post", fail)
+
+    with asking(embeddings) as it, pytest.raises(RuntimeError, match="without an answer"):
         it.endpoint.passages(["a"], stop=threading.Event())
 
 

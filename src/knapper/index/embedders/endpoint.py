@@ -236,10 +236,13 @@ def _unless(stop: threading.Event, ask: Callable[[], Answer]) -> Answer:
     heard: queue.SimpleQueue[Answer | KnapError | RuntimeError] = queue.SimpleQueue()
 
     def send() -> None:
+        found: Answer | KnapError | RuntimeError = RuntimeError("the request ended without an answer")
         try:
-            heard.put(ask())
+            found = ask()
         except (KnapError, RuntimeError) as error:  # the latter where the client was closed meanwhile
-            heard.put(error)
+            found = error
+        finally:  # also of what nobody foresaw, or who asks would wait for ever
+            heard.put(found)
 
     threading.Thread(target=send, name="embeddings", daemon=True).start()
     while not stop.is_set():
