@@ -111,6 +111,16 @@ def test_nothing_that_a_model_sends_breaks_the_reader(given: object) -> None:
     assert isinstance(repair.fit(repair.read(raw), SCHEMA), dict)
 
 
+@pytest.mark.parametrize("begin", ["[", '{"a":'])
+@pytest.mark.parametrize("levels", [60, 350, 600, 100_000])
+def test_what_nests_too_deep_is_no_argument(begin: str, levels: int) -> None:
+    end = "]" if begin == "[" else "}"
+    deep = f"{begin * levels}1{end * levels}"
+
+    assert repair.read(f'{{"path": {deep}}}') == {}
+    assert not repair.is_deep(repair.fit({"path": "a.md", "paths": deep, "more": deep}, SCHEMA))
+
+
 TEXT = st.text(st.characters(blacklist_characters="<>|[]", codec="utf-8")).filter(
     lambda text: text.strip().lower() not in {"none", "null", "undefined"}
 )

@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 import json_repair
@@ -20,13 +20,15 @@ _TEXTS: Final = frozenset({"answer", "content", "full_response", "task", "value"
 """Parameters that hold what somebody says, of whom *none* may be the very word."""
 _TRUE: Final = frozenset({"true", "yes", "1"})
 _FALSE: Final = frozenset({"false", "no", "0"})
+_DEEPEST: Final = 50
+"""Levels of lists and objects; no tool takes as many, and what is deeper ends in an error of Python's."""
 _SPACES: Final = re.compile("[\u00a0\u2007\u202f]")
 
 
 def read(raw: object) -> Arguments:
     """Read arguments as a model sent them: JSON, broken JSON, JSON in JSON, a Python literal, or nothing.
 
-    Anything that is no object gives no arguments, and the tool's own check says what is missing.
+    Anything that is no object, or nests too deep, gives no arguments, and the tool's own check says what is missing.
     """
     for _ in range(3):
         if not isinstance(raw, str | bytes | bytearray):
@@ -34,7 +36,7 @@ def read(raw: object) -> Arguments:
         raw = _decoded(raw if isinstance(raw, str) else raw.decode(errors="replace"))
     if isinstance(raw, list):
         raw = next((cast("object", one) for one in cast("list[object]", raw) if isinstance(one, dict)), None)
-    if not isinstance(raw, dict):
+    if not isinstance(raw, dict) or is_deep(cast("object", raw)):
         return {}
     return {_bare(str(name)): value for name, value in cast("dict[object, JSONValue]", raw).items()}
 
@@ -59,6 +61,22 @@ def fit(given: Arguments, schema: Schema) -> Arguments:
             continue
         fitted[name] = _value(value, wanted, schema)
     return fitted
+
+
+def is_deep(value: object) -> bool:
+    """Tell whether lists and objects lie in each other more often than in anything that is meant."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for one in level for inner in _inner(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inner(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[object, object]", value).values()
+    return cast("list[object]", value) if isinstance(value, list | tuple) else ()
 
 
 def plain_spaces(path: str) -> str:
@@ -130,6 +148,7 @@ def _from_text(value: str, kinds: set[str], wanted: Schema, whole: Schema) -> JS
         return number
     if kinds & {"array", "object"}:
         decoded = _decoded(value) if value.strip()[:1] in {"[", "{", "("} else value
+        decoded = value if is_deep(decoded) else decoded
         if isinstance(decoded, tuple):
             decoded = list(cast("tuple[object, ...]", decoded))
         if isinstance(decoded, list) and "array" in kinds:

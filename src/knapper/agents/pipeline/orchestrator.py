@@ -9,7 +9,7 @@ from pydantic_ai import Agent
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import failures, halves, untrusted
+from knapper.agents import failures, halves, repair, untrusted
 from knapper.agents.halves import Whole
 from knapper.agents.pipeline.records import Phase
 from knapper.agents.presets import AgentToggles
@@ -112,7 +112,7 @@ def _read(said: str, toggles: AgentToggles, done: Sequence[Step]) -> Step | None
         found: object = json_repair.loads(said)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or repair.is_deep(cast("object", found)):
         return None
     row = cast("dict[str, object]", halves.whole(cast("JSONValue", found)))
     phase = _NAMED.get(str(row.get("next")))

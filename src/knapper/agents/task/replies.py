@@ -8,7 +8,7 @@ from typing import Final, cast
 
 import json_repair
 
-from knapper.agents import halves
+from knapper.agents import halves, repair
 from knapper.errors import BadInput
 from knapper.vault.outline import JSONValue
 
@@ -56,6 +56,8 @@ def parse(text: str) -> Reply:
     if start < 0 or ('"summary"' not in bare and '"edits"' not in bare):
         return Reply(summary=bare)
     said = _object(bare[start:])
+    if repair.is_deep(said):
+        raise BadInput("the reply nests too deep", hint='give "summary" and "edits" alone', code="bad_reply")
     edits = said.get("edits")
     if edits is None:
         edits = []
