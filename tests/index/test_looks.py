@@ -3,8 +3,10 @@
 from collections.abc import Generator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from knapper.index import segment
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
 from knapper.index.looks import SqliteLook, SqliteLooks
@@ -68,3 +70,27 @@ def test_threads_find_what_was_embedded_since(engine: Engine, beside: SqliteLook
         after = ranked(look, ALL)
 
     assert set(after) - set(before) == {"Rain today.md"}
+
+
+def test_names_are_scored_as_they_are_by_now(engine: Engine, beside: SqliteLooks) -> None:
+    query = segment.terms("rain barrel")
+    with beside.look("") as look:
+        before = look.names(query, ALL)
+        again = look.names(query, ALL)
+    worlds.fill(engine.view.root, {"Sun.md": "---\naliases: [rain barrel]\n---\nNone."})
+    engine.refresh()
+    anew = SqliteLooks(engine.store)
+    with beside.look("") as look, anew.look("") as other:
+        after, expected = look.names(query, ALL), other.names(query, ALL)
+        (sun,) = look.connection.execute("SELECT id FROM files WHERE path = 'Sun.md'").fetchone()
+    anew.close()
+
+    assert (again, after) == (before, expected)
+    assert before[sun] == 0 < after[sun]
+
+
+def test_a_question_of_another_length_than_the_vectors_finds_nothing(beside: SqliteLooks) -> None:
+    with beside.look("words") as look:
+        found = look.vector(np.ones(3, np.float32), ALL, limit=9)()
+
+    assert found == {}

@@ -119,7 +119,7 @@ class Keywords:
     def _named(self, connection: sqlite3.Connection, files: Sequence[int]) -> Mapping[int, _Names]:
         """Give the stems of each file's names, as far as possible from memory."""
         known = self._names.get(connection, "", dict)
-        found = {file: known[file] for file in files if file in known}
+        found = {file: held for file in files if (held := known.get(file)) is not None}
         names = _names(connection, [file for file in files if file not in found]) if len(found) < len(files) else []
         anew: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
         for (file, _), stems in zip(names, self._stemmer.stems([name for _, name in names]), strict=True):

@@ -60,7 +60,7 @@ class Vectors:
             without: Chunks that may not.
         """
         with self._lock:  # only for the moment: what is multiplied doesn't change, but for ids of what is removed
-            if not self._places:
+            if not self._places or len(query) != self._matrix.shape[1]:  # another model's since it was asked
                 return {}
             ids, rows = self._ids[: self._used].copy(), self._matrix[: self._used]
             hidden = [self._places[chunk_id] for chunk_id in without if chunk_id in self._places]
