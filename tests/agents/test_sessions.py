@@ -284,7 +284,11 @@ def test_ids_are_uuids(kept: Store) -> None:
     assert identity.Traits(path="a").hash == ""
 
 
-def test_several_who_look_whether_a_turn_goes_on_hold_up_nobody(tmp_path: Path) -> None:
+def test_several_who_look_whether_a_turn_goes_on_hold_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "_GLANCE_S", 1.0)  # one who looks may stand still meanwhile, on a busy machine
+
     async def turn() -> bool:
         async with locks.hold(tmp_path, "s", wait_s=0):
             return await asyncio.to_thread(locks.is_held, tmp_path, "s")

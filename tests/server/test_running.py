@@ -194,4 +194,4 @@ running.leave(7, wait_s=0.05)
 def test_a_process_leaves_although_a_call_runs_on() -> None:
     ended = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=50, check=False)
 
-    assert (ended.returncode, ended.stdout) == (7, "leaving\n")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "leaving\n", "")
