@@ -1,6 +1,7 @@
 """Save two notes as editors do, each save with a serial number, and look for each save afterwards.
 
-``python -m tests.stress.editor VAULT ROUNDS SEED`` prints the serial numbers that were lost.
+``python -m tests.stress.editor VAULT ROUNDS SEED`` waits for a line, and prints the serial numbers
+that were lost.
 """
 
 import random
@@ -66,5 +67,6 @@ def run(root: Path, rounds: int, chance: random.Random) -> list[int]:
 
 
 if __name__ == "__main__":
+    sys.stdin.readline()
     gone = run(Path(sys.argv[1]), int(sys.argv[2]), random.Random(int(sys.argv[3])))
     sys.stdout.write(" ".join(map(str, gone)))

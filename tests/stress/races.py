@@ -51,7 +51,11 @@ def run(rounds: int, *, seed: int, top: Path) -> Report:
         (root / name).write_bytes(editor.text(0))
     state, _ = recover.open_state(root, top / "state")
     command = [sys.executable, "-m", "tests.stress.editor", str(root), str(rounds), str(seed)]
-    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as person:
+    with subprocess.Popen(
+        command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as person:
+        assert person.stdin
+        person.stdin.write("begin\n")
         while person.poll() is None:
             touch(state, report)
         report.lost = person.communicate()[0] if not person.returncode else f"the editor failed: {person.returncode}"
