@@ -11,7 +11,6 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.errors import KnapError
 from knapper.index.embed import EmbedderAway, EmbedderError, EmbedderStopped, EmbedSettings
 from knapper.index.embedders import answers, prefixes
 from knapper.index.embedders.forms import clean, normalise
@@ -232,25 +231,23 @@ def _unless(stop: threading.Event, ask: Callable[[], Answer]) -> Answer:
 
     Raises:
         EmbedderStopped: It was set.
+        BaseException: What the request ended with.
     """
-    heard: queue.SimpleQueue[Answer | KnapError | RuntimeError] = queue.SimpleQueue()
+    heard: queue.SimpleQueue[Answer | BaseException] = queue.SimpleQueue()
 
     def send() -> None:
-        found: Answer | KnapError | RuntimeError = RuntimeError("the request ended without an answer")
         try:
-            found = ask()
-        except (KnapError, RuntimeError) as error:  # the latter where the client was closed meanwhile
-            found = error
-        finally:  # also of what nobody foresaw, or who asks would wait for ever
-            heard.put(found)
+            heard.put(ask())
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
+            heard.put(error)
 
     threading.Thread(target=send, name="embeddings", daemon=True).start()
     while not stop.is_set():
         with suppress(queue.Empty):
             found = heard.get(timeout=_GLANCE_S)
-            if isinstance(found, Answer):
-                return found
-            raise found
+            if isinstance(found, BaseException):
+                raise found
+            return found
     raise _stopped()
 
 
