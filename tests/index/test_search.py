@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from knapper.index.embed import EmbedderAway, EmbedderError
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter, PropertyTest
+from knapper.index.related import Beside
 from knapper.index.search import Question
 from knapper.vault.paths import NotePath
 from knapper.vault.policy import Policy
@@ -269,15 +270,28 @@ def test_a_mistyped_title_is_corrected_whatever_form_its_letters_have(tmp_path: 
     assert [hit.row.note for hit in answer.hits] == ["Übersetzung.md"]
 
 
-def test_what_is_near_is_shown_by_what_the_asker_sees_when_it_is_shown(tmp_path: Path) -> None:
-    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "c.md": "alpha beta\n"})
-    seen = Filter(policy=Policy(client="mcp", hidden=("b.md",)))
-    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+def test_a_note_is_compared_by_its_vectors_where_the_embedder_has_stopped_answering(tmp_path: Path) -> None:
+    notes = {"a.md": "alpha\n", "near.md": "alpha alpha\n", "asked.md": "question\n", "far.md": "word\n"}
+    embedder = worlds.WordEmbedder()
+    beside = Beside(path=NotePath("a.md"), linked=lambda: {NotePath("near.md")}, words=lambda: "word")
+    with worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s", embedder) as engine:
         engine.freshen()
-        found = engine.near(NotePath("a.md"), seen, limit=5)
-        again = engine.near(NotePath("a.md"), seen, limit=5)
-        assert [hit.row.note for hit in found()] == ["a.md", "c.md"]
-        (root / "c.md").rename(root / "b.md")
-        engine.refresh(full=True)
+        embedder.error = EmbedderError("no answer", hint="wait")
+        answer = engine.related(Question(text="question"), beside)
 
-        assert [hit.row.note for hit in again()] == ["a.md"]
+    assert {one.hit.row.note: one.why for one in answer.related} == {
+        "asked.md": ("task",),
+        "near.md": ("current_note", "linked"),
+    }
+    assert "no answer" in answer.remarks[0]
+
+
+def test_a_task_without_words_finds_what_is_like_the_open_note(tmp_path: Path) -> None:
+    notes = {"a.md": "alpha\n", "near.md": "alpha alpha\n", "far.md": "word\n"}
+    beside = Beside(path=NotePath("a.md"), linked=set[NotePath], words=lambda: "alpha")
+    with worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s", worlds.WordEmbedder()) as engine:
+        engine.freshen()
+        answer = engine.related(Question(text="***"), beside)
+
+    assert [one.hit.row.note for one in answer.related] == ["near.md"]
+    assert "no word" in answer.remarks[0]

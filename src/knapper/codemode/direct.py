@@ -9,7 +9,8 @@ from knapper.codemode import citing, reading
 from knapper.codemode.citing import Citation
 from knapper.errors import CallerError
 from knapper.index.filters import Filter
-from knapper.index.search import Hit, Question
+from knapper.index.ranking import Hit
+from knapper.index.search import Question
 from knapper.tools.context import Context
 from knapper.vault import notes
 

@@ -181,6 +181,8 @@ class Database:
         connection.execute("PRAGMA mmap_size = 67108864")  # counts as resident for each connection; more gains nothing
         with self._guard:
             self._open = [*self._without_ended(), (threading.current_thread(), connection)]
+        for statement in schema.TEMPORARY:
+            connection.execute(statement)
         self._local.connection, self._local.file = connection, before or self.path.stat()
         return connection
 

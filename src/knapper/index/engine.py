@@ -18,10 +18,10 @@ from knapper.index.fuse import Fusion
 from knapper.index.graph import Graph
 from knapper.index.looks import SqliteLooks
 from knapper.index.refresh import Outcome, Plan, Progress
-from knapper.index.search import Answer, Hit, Question, Searcher
+from knapper.index.related import Beside
+from knapper.index.search import Answer, Question, Searcher
 from knapper.index.status import Status
 from knapper.index.store import Store
-from knapper.vault.paths import NotePath
 from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
@@ -154,9 +154,9 @@ class Engine:
         """Answer from the index as it stands; what the vault's rules hide by now isn't there."""
         return self._searcher.search(replace(question, where=self._by_rules(question.where)))
 
-    def near(self, note: NotePath, where: Filter, *, limit: int) -> Callable[[], tuple[Hit, ...]]:
-        """Look for the notes nearest to one, as `knapper.index.search.Searcher.near` does."""
-        return self._searcher.near(note, self._by_rules(where), limit=limit)
+    def related(self, question: Question, beside: Beside | None) -> Answer:
+        """Answer as `knapper.index.search.Searcher.related` does, by the vault's rules of now."""
+        return self._searcher.related(replace(question, where=self._by_rules(question.where)), beside)
 
     def status(self, where: Filter | None = None) -> Status:
         """Count what the index holds of the files that pass *where*, or of all."""

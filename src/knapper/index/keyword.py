@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knapper.index import schema, terms
+from knapper.index.postings import Postings
 from knapper.index.remembered import Remembered
 from knapper.index.segment import Query
 from knapper.index.stems import Stemmer
-from knapper.index.terms import Counts
+from knapper.index.terms import Choice, Counts
 
-_CHUNK_COLUMNS = "3.0, 2.0, 1.0"
-"""Weights of title, heading and body."""
+_CHUNK_WEIGHTS = {"title": 3.0, "heading": 2.0, "body": 1.0}
 _NAME_COLUMNS = "1.0, 1.0, 0.3"
 """Weights of title, aliases and headings."""
 _NAME_POOL = 100
@@ -34,6 +34,8 @@ class Keywords:
         self._stemmer = Stemmer()
         self._chunk_counts = Counts("chunk_words")
         self._name_counts = Counts("title_words")
+        self._postings = Postings("chunk_words", _CHUNK_WEIGHTS)
+        self._is_asked = False
         self._names = Remembered[dict[int, _Names]](1)
 
     def close(self) -> None:
@@ -56,10 +58,13 @@ class Keywords:
         match = choice.match(query)
         if not match:
             return {}
+        if self._is_asked and not (choice.every or query.phrases or query.excluded):
+            return self._best(connection, choice, limit=limit, allowed=allowed, include_log=include_log)
+        self._is_asked = True  # from the second question on it is worth to know how long all chunks are
         only = _restrict(connection, allowed, shift=schema.CHUNK_BITS)
         if not include_log and connection.execute(f"{schema.LOGGED} LIMIT 1").fetchone():
             only += f" AND rowid NOT IN ({schema.LOGGED})"
-        score = f"-bm25(chunk_words, {_CHUNK_COLUMNS})"
+        score = f"-bm25(chunk_words, {', '.join(map(str, _CHUNK_WEIGHTS.values()))})"
         return _scores(connection, "chunk_words", score, f"chunk_words MATCH ?{only}", (match, limit))
 
     def names(
@@ -73,10 +78,10 @@ class Keywords:
         choice = terms.choose(
             connection, query, stemmer=self._stemmer, counts=self._name_counts, budget=terms.NAME_POSTINGS
         )
-        if not choice.expressions:
+        if not choice.words:
             return {}
         only = _restrict(connection, allowed, shift=0)
-        joined = (" AND " if choice.every else " OR ").join(dict.fromkeys(choice.expressions))
+        joined = (" AND " if choice.every else " OR ").join(word.expression for word in choice.words)
         score = f"-bm25(title_words, {_NAME_COLUMNS})"
         found = _scores(connection, "title_words", score, f"title_words MATCH ?{only}", (joined, _NAME_POOL))
         best = max(found.values(), default=0.0)
@@ -106,6 +111,32 @@ class Keywords:
             found = {int(i) for (i,) in rows}
             kept = kept - found if term in query.excluded else kept & found
         return kept
+
+    def _best(
+        self,
+        connection: sqlite3.Connection,
+        choice: Choice,
+        *,
+        limit: int,
+        allowed: NDArray[np.bool_] | None,
+        include_log: bool,
+    ) -> dict[int, float]:
+        """Give the best chunks of all that hold any of the words."""
+        ids, scores = self._postings.scores(connection, choice.words)
+        if allowed is not None:
+            files = ids >> schema.CHUNK_BITS
+            held = files < len(allowed)
+            held[held] = allowed[files[held]]
+            ids, scores = ids[held], scores[held]
+        if not include_log:
+            logged = [int(i) for (i,) in connection.execute(schema.LOGGED)]
+            held = ~np.isin(ids, logged) if logged else slice(None)
+            ids, scores = ids[held], scores[held]
+        if len(ids) > limit:
+            lowest = np.partition(scores, -limit)[-limit]
+            ids, scores = ids[scores >= lowest], scores[scores >= lowest]
+        order = np.lexsort((ids, -scores))[:limit]
+        return dict(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
 
     def _shares(self, connection: sqlite3.Connection, query: Query, files: Sequence[int]) -> dict[int, float]:
         """Give, by file, the largest share of a title or alias that the query says."""

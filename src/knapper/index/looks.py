@@ -80,18 +80,17 @@ class SqliteLook:
         """Rank titles, aliases and headings."""
         return self.words.names(self.connection, query, allowed=self._mask(where))
 
-    def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], dict[int, float]]:
+    def nearest(
+        self, vectors: Sequence[NDArray[np.float32] | None], where: Filter, *, limit: int
+    ) -> Callable[[], Sequence[Mapping[int, float]]]:
         """Multiply all vectors in memory; many of them in a thread, beside what SQLite does."""
         self.meanings.sync(self.connection)
         without = () if where.include_log else self._logged()
-        rank = partial(self.meanings.rank, vector, limit=limit, allowed=self._mask(where), without=without)
-        return rank if len(self.meanings) < self.many else self.beside.submit(rank).result
-
-    def within(self, scores: Mapping[int, float], where: Filter) -> dict[int, float]:
-        """Ask for the files that pass by now."""
-        mask = self._mask(where)
-        files = {chunk: self.note(chunk) for chunk in scores}
-        return {i: scores[i] for i, file in files.items() if mask is None or (file < len(mask) and mask[file])}
+        rank = partial(self.meanings.rank, vectors, limit=limit, allowed=self._mask(where), without=without)
+        if len(self.meanings) >= self.many:
+            return self.beside.submit(rank).result
+        found = rank()
+        return lambda: found
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
         """Count its numbers."""
@@ -125,6 +124,13 @@ class SqliteLook:
             (schema.CHUNK_BITS, note),
         )
         return [int(i) for (i,) in rows]
+
+    def paths(self, notes: Collection[int]) -> dict[int, NotePath]:
+        """Ask by file id."""
+        rows = self.connection.execute(
+            "SELECT id, path FROM files WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(notes)),)
+        )
+        return {int(i): NotePath(path) for i, path in rows}
 
     def first(self, note: int) -> int | None:
         """Take the first text; properties only where there is none, and what the program logged never."""

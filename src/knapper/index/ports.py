@@ -32,16 +32,14 @@ class Look(Protocol):
         """Score notes by how much of a title, alias or heading the query says, 0 to 1."""
         ...
 
-    def vector(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], dict[int, float]]:
-        """Begin to look for the chunks nearest in meaning, while other questions are asked.
+    def nearest(
+        self, vectors: Sequence[NDArray[np.float32] | None], where: Filter, *, limit: int
+    ) -> Callable[[], Sequence[Mapping[int, float]]]:
+        """Begin to look for the chunks nearest in meaning to each vector, while other questions are asked.
 
         Returns:
-            Waits for them, and gives them with their cosine, nearest first.
+            Waits for them, and gives them with their cosine, nearest first; none for what is None.
         """
-        ...
-
-    def within(self, scores: Mapping[int, float], where: Filter) -> dict[int, float]:
-        """Keep chunks of another look's ranking that may be found in this one."""
         ...
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
@@ -66,6 +64,10 @@ class Look(Protocol):
 
     def chunks(self, note: NotePath) -> list[int]:
         """Give the ids of a note's chunks, without what the program logged."""
+        ...
+
+    def paths(self, notes: Collection[int]) -> dict[int, NotePath]:
+        """Give the path of each note."""
         ...
 
     def first(self, note: int) -> int | None:

@@ -105,6 +105,13 @@ CREATE VIRTUAL TABLE property_grams USING fts5(
 );
 """
 
+STANDING = {"chunk_words": "temp.chunk_standing"}
+"""Tables that tell where each word of a word index stands, by the index's name; each connection has its own."""
+
+TEMPORARY = tuple(
+    f"CREATE VIRTUAL TABLE {told} USING fts5vocab(main, {words}, instance)" for words, told in STANDING.items()
+)
+
 LOGGED = "SELECT id FROM chunks WHERE kind = 'log'"
 """Gives the ids of what the program logged; answered by an index of its own."""
 

@@ -2,30 +2,27 @@
 
 import heapq
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import fuse, segment
+from knapper.index import fuse, ranking, related, segment
 from knapper.index.embed import Embedder, EmbedderError
 from knapper.index.filters import Filter
 from knapper.index.fuse import Fusion, Joined, Weights
 from knapper.index.ports import Look, Looks
+from knapper.index.ranking import Hit, Ranking
+from knapper.index.related import Beside, Related, Why
 from knapper.index.segment import Query
-from knapper.index.store import Row
-from knapper.vault.paths import NotePath
 
 Mode = Literal["hybrid", "semantic", "keyword"]
+_Nearest = Callable[[], Sequence[Mapping[int, float]]]
+"""Waits for the chunks nearest to the question, and to the note that is open."""
 _POOL = 200
 """Chunks that each ranking hands on."""
-_SECOND = 0.5
-"""What further chunks of a note keep of its score, so that other notes get their turn."""
-_PROPERTIES = 0.6
-"""What a chunk of properties keeps of its score when a note's chunks are put in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,30 +39,35 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """Hold a chunk that matched, its score, and where that comes from."""
-
-    row: Row
-    score: float
-    parts: Mapping[str, float] = field(default_factory=dict[str, float])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Hold what was found, and what went wrong meanwhile."""
 
     hits: tuple[Hit, ...] = ()
     remarks: tuple[str, ...] = ()
     """What was corrected in the query, and why meaning wasn't asked where it should have been."""
+    related: tuple[Related, ...] = ()
+    """Instead of hits, where it was asked for what matters beside a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rankings:
     """Hold the three rankings of one question."""
 
-    keyword: dict[int, float]
-    dense: dict[int, float]
-    names: dict[int, float]
+    keyword: Mapping[int, float]
+    dense: Mapping[int, float]
+    names: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """Hold a question as it was read."""
+
+    question: Question
+    query: Query
+    vector: NDArray[np.float32] | None = None
+    model: str = ""
+    remarks: list[str] = field(default_factory=list[str])
+    """What was corrected, and why meaning wasn't asked where it should have been."""
 
 
 class Searcher:
@@ -84,53 +86,56 @@ class Searcher:
         Raises:
             EmbedderError: Only meaning was asked for, and the embedder doesn't answer.
         """
+        asked = self._asked(question)
+        with self._looks.look(asked.model) as look:
+            asked = _fitting(look, asked)
+            found = self._ranked(look, asked, _begin(look, asked))
+            shown = ranking.texts(look, found, found.best(question.limit))
+            hits = ranking.hits(look, found, shown, limit=question.limit, per_note=question.per_note)
+        return Answer(hits=tuple(hits), remarks=tuple(asked.remarks))
+
+    def related(self, question: Question, beside: Beside | None) -> Answer:
+        """Give the notes that matter for a question while a note is open, which isn't among them, best first."""
+        asked = self._asked(question)
+        with self._looks.look(asked.model) as look:
+            asked = _fitting(look, asked)
+            centre = fuse.centre(look.vectors(look.chunks(beside.path))[1]) if beside else None
+            nearest = _begin(look, asked, centre)
+            linked = beside.linked() if beside else ()
+            rankings: dict[Why, Ranking] = {"task": self._ranked(look, asked, nearest)}
+            if beside:
+                rankings["current_note"] = self._alike(look, nearest()[1], beside, question.where)
+            current = beside.path if beside else None
+            found = related.joined(look, rankings, current, linked, limit=question.limit)
+        return Answer(related=found, remarks=tuple(asked.remarks))
+
+    def _asked(self, question: Question) -> _Asked:
+        """Read what is asked, and embed it."""
         query, corrected = self._read(question)
         if not query.plain:
-            return Answer(remarks=("the query holds no word to look for",))
+            return _Asked(question=question, query=query, remarks=["the query holds no word to look for"])
         vector, model, remark = self._vector(query, question.mode)
+        remarks = [*filter(None, (corrected, remark))]
+        return _Asked(question=question, query=query, vector=vector, model=model, remarks=remarks)
+
+    def _ranked(self, look: Look, asked: _Asked, nearest: _Nearest) -> Ranking:
+        """Rank notes and their chunks; what has to be known of it is among the remarks then."""
+        question, vector = asked.question, asked.vector
+        rankings = _rank(look, asked, nearest)
         fusion = question.fusion or self._fusion
-        with self._looks.look(model) as look:
-            if vector is not None and not look.fits(vector):
-                if question.mode == "semantic":
-                    raise _changed()
-                vector, remark = None, f"searched by words only: {_changed().message}; {_changed().hint}"
-            rankings = _rank(look, question, query, vector)
-            chunks = self._join(rankings, fusion)
-            if vector is not None and rankings.dense and fusion == "convex":
-                chunks = self._learn(look, rankings, chunks, vector)
-            hits = self._hits(look, question, chunks, rankings.names)
-        if hits and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
-            remark = remark or "no note holds any of these words: these are the nearest in meaning"
-        return Answer(hits=tuple(hits), remarks=tuple(filter(None, (corrected, remark))))
+        chunks = self._join(rankings, fusion)
+        if vector is not None and rankings.dense and fusion == "convex":
+            chunks = self._learn(look, rankings, chunks, vector)
+        if rankings.dense and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
+            asked.remarks.append("no note holds any of these words: these are the nearest in meaning")
+        return ranking.of(look, chunks, rankings.names, self._weights)
 
-    def near(self, note: NotePath, where: Filter, *, limit: int) -> Callable[[], tuple[Hit, ...]]:
-        """Begin to look for the notes nearest in meaning to a whole note, which is among them itself.
-
-        Returns:
-            Waits for them, and gives them with the best first, each by its best chunk; none where the note has no
-            vectors (yet), or nobody embeds.
-
-        Raises:
-            EmbedderError: The embedder can't be used.
-        """
-        embedder = self._embedder()
-        if embedder is None:
-            return tuple[Hit, ...]
-        model = embedder.model_id
-        with self._looks.look(model) as look:
-            centre = fuse.centre(look.vectors(look.chunks(note))[1])
-            if centre is None:
-                return tuple[Hit, ...]
-            nearest = look.vector(centre, where, limit=_POOL)
-        question = Question(text="", limit=limit, per_note=1, where=where)
-
-        def found() -> tuple[Hit, ...]:
-            ranked = nearest()
-            with self._looks.look(model) as look:  # another state, in which an id may stand for another chunk
-                chunks = fuse.convex({}, look.within(ranked, where), share=1.0)
-                return tuple(self._hits(look, question, chunks, {}))
-
-        return found
+    def _alike(self, look: Look, nearest: Mapping[int, float], beside: Beside, where: Filter) -> Ranking:
+        """Rank notes by how near they are to one, or by its words where no vectors tell that."""
+        if nearest:
+            return ranking.of(look, fuse.convex({}, nearest, share=1.0), {}, self._weights)
+        asked = self._asked(Question(text=beside.words(), mode="keyword", where=where))
+        return self._ranked(look, asked, _begin(look, asked))
 
     def _read(self, question: Question) -> tuple[Query, str]:
         """Read the query; a word that nothing holds is taken for the likest one of a name, and that is said."""
@@ -149,16 +154,18 @@ class Searcher:
         """Embed the question; where that fails, words alone must do, and it is said why."""
         if mode == "keyword":
             return None, "", ""
+        model = ""
         try:
             embedder = self._embedder()
             if embedder is None:
                 off = "search by meaning is switched off (embeddings.kind is none)"
                 return None, "", off if mode == "semantic" else ""
-            return embedder.query(query.plain), embedder.model_id, ""
+            model = embedder.model_id  # by which notes can be compared even where it doesn't answer now
+            return embedder.query(query.plain), model, ""
         except EmbedderError as error:
             if mode == "semantic":
                 raise
-            return None, "", f"searched by words only: {error.message}"
+            return None, model, f"searched by words only: {error.message}"
 
     def _join(self, rankings: _Rankings, fusion: Fusion) -> Joined:
         if fusion == "rrf":
@@ -175,29 +182,6 @@ class Searcher:
         dense = dict(zip(ids, (rows @ moved).tolist(), strict=True))
         return fuse.convex(rankings.keyword, dense, share=self._weights.dense)
 
-    def _hits(self, look: Look, question: Question, chunks: Joined, names: Mapping[int, float]) -> list[Hit]:
-        by_note: defaultdict[int, list[int]] = defaultdict(list)
-        note_of = look.note
-        for chunk in chunks.scores:
-            by_note[note_of(chunk)].append(chunk)
-        scored = {note: [chunks.scores[chunk] for chunk in held] for note, held in by_note.items()}
-        notes = fuse.notes(scored, names, self._weights)
-        best = heapq.nsmallest(question.limit, notes, key=lambda note: (-notes[note], note))
-        shown = _shown(look, {note: by_note.get(note, []) for note in best}, chunks.scores)
-        found: list[tuple[float, int, int]] = []
-        for note in best:
-            top = chunks.scores.get(shown[note][0], 0.0) if shown[note] else 0.0
-            for place, chunk in enumerate(shown[note][: question.per_note]):
-                share = _SECOND * min(chunks.scores[chunk] / top, 1.0) if place and top > 0 else 1.0
-                found.append((notes[note] * share, chunk, note))
-        found.sort(key=lambda one: (-one[0], one[1]))
-        rows = {row.id: row for row in look.rows([chunk for _, chunk, _ in found[: question.limit]])}
-        return [
-            Hit(row=rows[chunk], score=score, parts=_parts(chunks, chunk, notes[note], names.get(note, 0.0)))
-            for score, chunk, note in found[: question.limit]
-            if chunk in rows
-        ]
-
 
 def _changed() -> EmbedderError:
     return EmbedderError(
@@ -207,36 +191,38 @@ def _changed() -> EmbedderError:
     )
 
 
-def _rank(look: Look, question: Question, query: Query, vector: NDArray[np.float32] | None) -> _Rankings:
+def _fitting(look: Look, asked: _Asked) -> _Asked:
+    """Leave the question's vector out where it can't be compared with those of the index.
+
+    Raises:
+        EmbedderError: Only meaning was asked for.
+    """
+    if asked.vector is None or look.fits(asked.vector):
+        return asked
+    if asked.question.mode == "semantic":
+        raise _changed()
+    remark = f"searched by words only: {_changed().message}; {_changed().hint}"
+    return replace(asked, vector=None, remarks=[*asked.remarks, remark])
+
+
+def _begin(look: Look, asked: _Asked, centre: NDArray[np.float32] | None = None) -> _Nearest:
+    """Begin to look for what is near to a question, and to the middle of a note."""
+    if asked.vector is None and centre is None:
+        return lambda: ({}, {})
+    return look.nearest([asked.vector, centre], asked.question.where, limit=_POOL)
+
+
+def _rank(look: Look, asked: _Asked, nearest: _Nearest) -> _Rankings:
+    question, query = asked.question, asked.query
     keyword: dict[int, float] = {}
     names: dict[int, float] = {}
-    nearest = look.vector(vector, question.where, limit=_POOL) if vector is not None else dict[int, float]
-    if question.mode != "semantic" or vector is None:
+    if question.mode != "semantic" or asked.vector is None:
         keyword = look.keyword(query, question.where, limit=_POOL)
         names = look.names(query, question.where)
-    dense = nearest()
+    dense = nearest()[0]
     if query.phrases or query.excluded:
         kept = look.passing(query, dense)
         dense = {i: score for i, score in dense.items() if i in kept}
         held = {look.note(i) for i in (*keyword, *dense)}  # a name can't tell whether the text keeps to them
         names = {note: score for note, score in names.items() if note in held}
     return _Rankings(keyword=keyword, dense=dense, names=names)
-
-
-def _shown(look: Look, by_note: Mapping[int, Sequence[int]], scores: Mapping[int, float]) -> dict[int, list[int]]:
-    """Order notes' chunks for showing: properties say less than text, and a first text stands for a name alone."""
-    properties = look.properties([chunk for held in by_note.values() for chunk in held])
-    shown: dict[int, list[int]] = {}
-    for note, held in by_note.items():
-        if held:
-            ranked = [(-scores[chunk] * (_PROPERTIES if chunk in properties else 1.0), chunk) for chunk in held]
-            shown[note] = [chunk for _, chunk in sorted(ranked)]
-        else:
-            first = look.first(note)
-            shown[note] = [] if first is None else [first]
-    return shown
-
-
-def _parts(chunks: Joined, chunk: int, note: float, name: float) -> dict[str, float]:
-    keyword, dense = chunks.keyword.get(chunk, 0.0), chunks.dense.get(chunk, 0.0)
-    return {"keyword": keyword, "dense": dense, "chunk": chunks.scores.get(chunk, 0.0), "name": name, "note": note}

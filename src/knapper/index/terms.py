@@ -4,10 +4,10 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from knapper.index import database
-from knapper.index.segment import Query, Term
+from knapper.index.segment import Query
 from knapper.index.stems import Stemmer
 
 MAX_TERMS = 24
@@ -30,16 +30,28 @@ _AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Hold the chosen words, weightiest first, each as often as it counts."""
+class Word:
+    """Hold a word to look up."""
 
-    expressions: tuple[str, ...]
+    expression: str
+    """As FTS5 reads it."""
+    token: str
+    """As the index holds it; empty where the expression isn't one whole word of the index."""
+    times: int = 1
+    """How often it counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Hold the chosen words, weightiest first."""
+
+    words: tuple[Word, ...]
     every: bool
     """All words are too frequent: only texts that hold both of the rarest are looked at."""
 
     def match(self, query: Query) -> str:
         """Write the FTS5 expression, phrases and exclusions of *query* included; empty where nothing is asked for."""
-        joined = (" AND " if self.every else " OR ").join(self.expressions)
+        joined = (" AND " if self.every else " OR ").join(e for w in self.words for e in [w.expression] * w.times)
         wanted = [f"({joined})"] if joined else []
         wanted.extend(term.expression() for term in query.phrases)
         excluded = " OR ".join(term.expression() for term in query.excluded)
@@ -96,19 +108,20 @@ def choose(connection: sqlite3.Connection, query: Query, *, stemmer: Stemmer, co
     A word that doesn't fit is left out, and cheaper ones after it are still taken. So are words that nothing holds.
     """
     said = _said(query, stemmer)
-    known, total = counts.of(connection, list(said))
-    held = [(expression, min(times, MAX_REPEATS)) for expression, times in said.items() if known[expression]]
-    ranked = sorted(held, key=lambda one: (-one[1] * weight(known[one[0]], total), one[0]))[:MAX_TERMS]
-    chosen: list[str] = []
+    known, total = counts.of(connection, [word.expression for word in said])
+    held = [word for word in said if known[word.expression]]
+    ranked = sorted(held, key=lambda one: (-one.times * weight(known[one.expression], total), one.expression))
+    ranked = ranked[:MAX_TERMS]
+    chosen: list[Word] = []
     left = budget
-    for expression, times in ranked:
-        if known[expression] <= left:
-            chosen.extend([expression] * times)
-            left -= known[expression]
+    for word in ranked:
+        if known[word.expression] <= left:
+            chosen.append(word)
+            left -= known[word.expression]
     if chosen or not ranked:
-        return Choice(expressions=tuple(chosen), every=False)
-    rarest = sorted(ranked, key=lambda one: known[one[0]])[:2]
-    return Choice(expressions=tuple(expression for expression, _ in rarest), every=True)
+        return Choice(words=tuple(chosen), every=False)
+    rarest = sorted(ranked, key=lambda one: known[one.expression])[:2]
+    return Choice(words=tuple(replace(word, times=1) for word in rarest), every=True)
 
 
 def weight(count: int, total: int) -> float:
@@ -119,14 +132,14 @@ def weight(count: int, total: int) -> float:
     return max(math.log((total - count + 0.5) / (count + 0.5)), 1e-6) if count <= total else 1e-6
 
 
-def _said(query: Query, stemmer: Stemmer) -> Counter[str]:
-    """Count how often each word is said, in any of its forms; the first form stands for all."""
-    said: Counter[str] = Counter()
-    first: dict[tuple[str, ...], Term] = {}
+def _said(query: Query, stemmer: Stemmer) -> list[Word]:
+    """Give each word, in any of its forms, with how often it is said; the first form stands for all."""
+    first: dict[tuple[str, ...], Word] = {}
     repeats = Counter(stem for stems in stemmer.stems([query.plain]) for stem in stems)
     for term, stems in zip(query.words, stemmer.stems([term.text for term in query.words]), strict=True):
         key = (*stems, "*") if term.prefix else tuple(stems)
         if stems and key not in first:
-            first[key] = term
-            said[term.expression()] = max(1, min(repeats[stem] for stem in stems))
-    return said
+            token = stems[0] if len(key) == 1 else ""
+            times = min(max(1, min(repeats[stem] for stem in stems)), MAX_REPEATS)
+            first[key] = Word(expression=term.expression(), token=token, times=times)
+    return list(first.values())

@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,32 +43,32 @@ class Vectors:
 
     def rank(
         self,
-        query: NDArray[np.float32],
+        queries: Sequence[NDArray[np.float32] | None],
         *,
         limit: int,
         allowed: NDArray[np.bool_] | None,
         without: Collection[int] = (),
-    ) -> dict[int, float]:
-        """Give the nearest chunks with their cosine, nearest first.
+    ) -> list[dict[int, float]]:
+        """Give for each query the nearest chunks with their cosine, nearest first.
 
         What isn't near at all, with a cosine of 0 or less, isn't among the nearest.
 
         Args:
-            query: Normalised.
+            queries: Normalised; there is nothing near to None, nor to a vector of another length than those held.
             limit: How many of the nearest at most.
             allowed: By file id: whether its chunks may be found; None allows all.
             without: Chunks that may not.
         """
         with self._lock:  # only for the moment: what is multiplied doesn't change, but for ids of what is removed
-            if not self._places or len(query) != self._matrix.shape[1]:  # another model's since it was asked
-                return {}
             ids, rows = self._ids[: self._used].copy(), self._matrix[: self._used]
             hidden = [self._places[chunk_id] for chunk_id in without if chunk_id in self._places]
-        scores = rows @ query
-        scores[~_wanted(ids, allowed)] = -np.inf
-        scores[hidden] = -np.inf
-        best = _largest(scores, limit)
-        return {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
+        fitting = [q for q in queries if q is not None and len(q) == rows.shape[1]]
+        if not fitting:
+            return [{} for _ in queries]
+        out = ~_wanted(ids, allowed)
+        out[hidden] = True
+        found = {id(q): _nearest(ids, rows @ q, out, limit) for q in fitting}
+        return [found.get(id(q), {}) for q in queries]
 
     def take(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Give the vectors of those chunks that have one: their ids, and a row for each."""
@@ -146,6 +146,14 @@ class Vectors:
         self._ids, self._matrix = self._ids[alive].copy(), self._matrix[alive].copy()
         self._used = len(alive)
         self._places = {int(chunk_id): place for place, chunk_id in enumerate(self._ids)}
+
+
+def _nearest(
+    ids: NDArray[np.int64], scores: NDArray[np.float32], out: NDArray[np.bool_], limit: int
+) -> dict[int, float]:
+    scores[out] = -np.inf
+    best = _largest(scores, limit)
+    return {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
 
 
 def _wanted(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_]:

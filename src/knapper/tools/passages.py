@@ -1,16 +1,16 @@
 """Search for notes in one way at a time: by words, by meaning, by a task."""
 
-import contextlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Annotated, Final, Literal
+from collections.abc import Collection
+from typing import Annotated, Final
 
 from knapper.index import schema
-from knapper.index.embed import EmbedderError
 from knapper.index.filters import Filter
 from knapper.index.places import Place
+from knapper.index.ranking import Hit
+from knapper.index.related import Beside
 from knapper.index.search import Answer as Found
-from knapper.index.search import Hit, Mode, Question
+from knapper.index.search import Mode, Question
 from knapper.tools import foreign, notes, reading, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
@@ -20,7 +20,6 @@ from knapper.vault.notes import Note
 from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
-Why = Literal["task", "current_note", "linked"]
 _RANKED: Final = 50
 """Notes, at least, that are put in order by where the words stand."""
 _PLACES: Final[tuple[Place, ...]] = ("title", "heading", "content")
@@ -28,8 +27,6 @@ _SNIPPET: Final = 400
 _WORD: Final = re.compile(r"\w+")
 _WORDS: Final = 40
 """Words of a task that are looked for, and of the current note where no vectors tell what it is about."""
-_WEIGHTS: Final[Mapping[Why, float]] = {"task": 1.0, "current_note": 0.35, "linked": 0.1}
-"""What a note's place in each ranking counts; the task leads."""
 
 
 def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[Answer, NoteHits]:
@@ -100,21 +97,15 @@ def search_task_relevant(
     search.check(task, limit, name="limit")
     freshness = context.freshen()
     source = reading.head(context, current_note) if current_note else None
-    pool = min(3 * limit, search.MAX_RESULTS)
-    alike = _alike(context, source, pool) if source else list[Hit]
-    by_task = _search(context, _plain(task), "hybrid", pool)
-    rankings: dict[Why, Sequence[Hit]] = {"task": by_task.hits}
-    beside: set[NotePath] = set()
-    if source is not None:
-        rankings["current_note"] = alike()
-        beside = _linked(context, source.path)
+    question = Question(text=_plain(task), limit=limit, where=context.restrict(Filter()))
+    found = context.index.related(question, _beside(context, source) if source else None)
+    if source:
         _ = foreign.heard(context, source)
-    ranked = _joined(rankings, beside, source.path if source else None)[:limit]
-    others = foreign.found(context, (hit.row.note for hit, _, _ in ranked))
+    others = foreign.found(context, (one.hit.row.note for one in found.related))
     results: list[JSONValue] = [
-        {**_shape(hit, others), "score": round(score, 4), "why": [*why]} for hit, score, why in ranked
+        {**_shape(one.hit, others), "score": round(one.score, 4), "why": [*one.why]} for one in found.related
     ]
-    return {**_answer(results), **search.missing(freshness, by_task.remarks)}
+    return {**_answer(results), **search.missing(freshness, found.remarks)}
 
 
 def _search(context: Context, query: str, mode: Mode, limit: int) -> Found:
@@ -122,13 +113,13 @@ def _search(context: Context, query: str, mode: Mode, limit: int) -> Found:
     return context.index.search(Question(text=query, mode=mode, limit=limit, per_note=1, where=where))
 
 
-def _alike(context: Context, note: Note, limit: int) -> Callable[[], Sequence[Hit]]:
-    """Begin to look for the notes that are like one: by its vectors, or by its words where it has none."""
-    near = None
-    with contextlib.suppress(EmbedderError):
-        near = context.index.near(note.path, context.restrict(Filter()), limit=limit)
-    about = f"{note.path.removesuffix('.md').replace('/', ' ')} {files.text(note.raw)[:2_000]}"
-    return lambda: (near() if near else ()) or _search(context, _plain(about), "keyword", limit).hits
+def _beside(context: Context, note: Note) -> Beside:
+    name = note.path.removesuffix(".md").replace("/", " ")
+    return Beside(
+        path=note.path,
+        linked=lambda: _linked(context, note.path),
+        words=lambda: _plain(f"{name} {files.text(note.raw)[:2_000]}"),
+    )
 
 
 def _shape(hit: Hit, others: Collection[str]) -> dict[str, JSONValue]:
@@ -164,26 +155,3 @@ def _linked(context: Context, path: NotePath) -> set[NotePath]:
     look = graph.remembering()
     out = {edge.path for edge in graph.outgoing(path, look) if edge.path is not None}
     return out | {edge.source for edge in graph.incoming(path, look)}
-
-
-def _joined(
-    rankings: Mapping[Why, Sequence[Hit]], beside: Collection[NotePath], current: NotePath | None
-) -> list[tuple[Hit, float, list[Why]]]:
-    """Join rankings by their scores, each as a share of its best; what is linked with the current note comes before."""
-    hits: dict[NotePath, Hit] = {}
-    scores: dict[NotePath, float] = {}
-    whys: dict[NotePath, list[Why]] = {}
-    for why, found in rankings.items():
-        best = max((hit.score for hit in found), default=0.0)
-        for hit in found:
-            note = hit.row.note
-            if note == current or best <= 0:
-                continue
-            _ = hits.setdefault(note, hit)
-            scores[note] = scores.get(note, 0.0) + _WEIGHTS[why] * hit.score / best
-            whys.setdefault(note, []).append(why)
-    for note in hits.keys() & set(beside):
-        scores[note] += _WEIGHTS["linked"]
-        whys[note].append("linked")
-    ranked = sorted(hits, key=lambda note: (-scores[note], note))
-    return [(hits[note], scores[note], whys[note]) for note in ranked]

@@ -5,7 +5,8 @@ from typing import Annotated, Unpack
 
 from knapper.errors import BadInput
 from knapper.index.engine import Freshness
-from knapper.index.search import Hit, Mode, Question
+from knapper.index.ranking import Hit
+from knapper.index.search import Mode, Question
 from knapper.tools import filters, foreign
 from knapper.tools.context import Context
 from knapper.tools.filters import Where
