@@ -73,7 +73,8 @@ def over_mcp(base: Path, state: Path) -> Generator[Call]:
 
         async def ask(name: str, arguments: dict[str, Any]) -> Answer:
             async with Asking(server) as asking:
-                return (await asking.call_tool_mcp(name, arguments)).structured_content or {}
+                result = await asking.call_tool_mcp(name, arguments)
+                return result.structured_content or json.loads(getattr(result.content[0], "text", ""))
 
         yield lambda name, arguments: asyncio.run(ask(name, arguments))
 

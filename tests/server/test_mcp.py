@@ -52,6 +52,13 @@ def call(vault: opened.Opener, name: str, arguments: dict[str, Any], **more: Any
     return ask(vault, lambda asking: asking.call_tool_mcp(name, arguments), **more)
 
 
+def told(result: mcp_types.CallToolResult) -> dict[str, Any]:
+    """Read the first text of an answer; an error has no other form."""
+    text = result.content[0]
+    assert isinstance(text, mcp_types.TextContent)
+    return json.loads(text.text)
+
+
 def test_tools_carry_schemas_titles_and_all_four_hints(vault: opened.Opener) -> None:
     tools = {tool.name: tool for tool in ask(vault, lambda asking: asking.list_tools())}
 
@@ -106,16 +113,26 @@ def test_an_error_has_a_code_and_a_hint_that_a_model_can_act_on(vault: opened.Op
     result = call(vault, "edit_file", {"path": "Rain.md", "old_text": "It rained.", "new_text": "It shines."})
 
     assert result.is_error
-    told: dict[str, Any] = result.structured_content or {}
-    assert (told["success"], told["code"]) == (False, "text_not_found")
-    assert "line 3" in told["hint"]
+    error = told(result)
+    assert (error["success"], error["code"]) == (False, "text_not_found")
+    assert "line 3" in error["hint"]
+
+
+def test_an_error_is_no_object_that_the_tools_output_schema_forbids(vault: opened.Opener) -> None:
+    errors = [
+        call(vault, "read_file", {"path": "Gone.md"}),
+        call(vault, "read_file", {"path": 7}),
+        call(vault, "read_fil", {}),
+    ]
+
+    assert [(error.is_error, error.structured_content) for error in errors] == [(True, None)] * 3
 
 
 def test_bad_arguments_are_an_error_that_says_what_the_tool_takes(vault: opened.Opener) -> None:
     result = call(vault, "read_file", {"path": 7})
 
     assert result.is_error
-    assert (result.structured_content or {})["code"] == "bad_arguments"
+    assert told(result)["code"] == "bad_arguments"
 
 
 def test_a_small_change_is_applied_and_a_large_one_waits(vault: opened.Opener) -> None:
@@ -130,7 +147,7 @@ def test_a_small_change_is_applied_and_a_large_one_waits(vault: opened.Opener) -
 def test_what_is_hidden_is_not_there(vault: opened.Opener) -> None:
     result = call(vault, "read_file", {"path": "Private/Diary.md"})
 
-    assert (result.structured_content or {})["code"] == "not_found"
+    assert told(result)["code"] == "not_found"
     assert "secret" not in str(result)
 
 

@@ -188,7 +188,7 @@ def test_a_tool_called_by_name_takes_the_vault_where_models_put_it(tmp_path: Pat
 def test_a_tool_that_isnt_offered_is_an_error_with_a_next_step(tmp_path: Path, name: str) -> None:
     result = ask(settings(tmp_path), tool(name, path="Mine.md"), choice="read-only")
 
-    told = result.structured_content
+    told = json.loads(result.content[0].text)
     assert (result.is_error, told["code"]) == (True, "no_tool")
     assert ("read_file" if name == "read_fil" else "read-only") in told["hint"]
 

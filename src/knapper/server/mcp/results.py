@@ -20,9 +20,12 @@ def success(answer: Answer) -> ToolResult:
 
 
 def failure(error: KnapError) -> ToolResult:
-    """Tell why a tool failed, with what to do next; that may quote notes, too."""
-    told = error.as_dict()
-    return ToolResult(content=[_text(told), _warning()], structured_content=told, is_error=True, meta=_META)
+    """Tell why a tool failed, with what to do next; that may quote notes, too.
+
+    It is text alone: an object would have to be one that the tool's output schema allows, and clients that check
+    this of errors too show nothing of it but that it isn't.
+    """
+    return ToolResult(content=[_text(error.as_dict()), _warning()], is_error=True, meta=_META)
 
 
 def _text(told: object) -> TextContent:
