@@ -3,9 +3,11 @@ import os
 import signal
 import sys
 import threading
+import time
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+import filelock
 import pytest
 
 from knapper.changes.disk import lock
@@ -71,6 +73,44 @@ def test_threads_of_one_process_wait_for_each_other(tmp_path: Path) -> None:
         thread.join()
 
     assert most == 1
+
+
+def test_who_waits_comes_before_who_has_just_written(tmp_path: Path) -> None:
+    order: list[str] = []
+    next_one = filelock.FileLock(tmp_path / lock.NEXT_FILE, thread_local=False)
+
+    def wait() -> None:
+        with lock.hold(tmp_path, timeout_s=60):
+            order.append("waited")
+
+    waiting = threading.Thread(target=wait)
+    with lock.hold(tmp_path, timeout_s=60):
+        order.append("first")
+        waiting.start()
+        while _can_take(next_one):
+            time.sleep(0.001)
+    with lock.hold(tmp_path, timeout_s=60):
+        order.append("again")
+    waiting.join()
+
+    assert order == ["first", "waited", "again"]
+
+
+def test_who_is_next_waits_no_longer_than_it_wants(tmp_path: Path) -> None:
+    with lock.hold(tmp_path, timeout_s=0), pytest.raises(ConflictError), lock.hold(tmp_path, timeout_s=0.05):
+        pass
+
+    with lock.hold(tmp_path, timeout_s=1):  # who gave up isn't next any more
+        pass
+
+
+def _can_take(one: filelock.BaseFileLock) -> bool:
+    try:
+        one.acquire(timeout=0)
+    except filelock.Timeout:
+        return False
+    one.release()
+    return True
 
 
 def test_it_is_free_after_a_failure(tmp_path: Path) -> None:

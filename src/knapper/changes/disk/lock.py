@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from knapper.errors import ConflictError, StorageError
 
 LOCK_FILE = "write.lock"
 HOLDER_FILE = "write.lock.pid"
+NEXT_FILE = "write.next.lock"
+"""Is held by who is next: whoever has just written can't come in again before those who waited meanwhile."""
 _POLL_S = 0.005
 _PID_DIGITS = 12
 
@@ -30,9 +33,8 @@ def hold(folder: Path, *, timeout_s: float) -> Generator[None]:
         StorageError: The lock's file can't be made.
     """
     holder = folder / HOLDER_FILE
-    guard = filelock.FileLock(folder / LOCK_FILE, timeout=timeout_s, poll_interval=_POLL_S, thread_local=False)
     try:
-        guard.acquire()
+        guard = _taken(folder, timeout_s)
     except filelock.Timeout as error:
         raise _held(holder) from error
     except OSError as error:
@@ -44,6 +46,19 @@ def hold(folder: Path, *, timeout_s: float) -> Generator[None]:
         yield
     finally:
         guard.release()
+
+
+def _taken(folder: Path, timeout_s: float) -> filelock.BaseFileLock:
+    """Wait to be next, and then for the one who writes; who asks only once doesn't queue."""
+    guard = filelock.FileLock(folder / LOCK_FILE, poll_interval=_POLL_S, thread_local=False)
+    if timeout_s <= 0:
+        guard.acquire(timeout=0)
+        return guard
+    deadline = time.monotonic() + timeout_s
+    turn = filelock.FileLock(folder / NEXT_FILE, poll_interval=_POLL_S, thread_local=False)
+    with turn.acquire(timeout=timeout_s):
+        guard.acquire(timeout=max(deadline - time.monotonic(), 0))
+    return guard
 
 
 def _sign(holder: Path) -> None:
