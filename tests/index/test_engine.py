@@ -3,11 +3,12 @@
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import watchfiles
 
 from knapper.errors import ConflictError, StorageError
 from knapper.index import refresh, turn, watch
@@ -318,6 +319,34 @@ def test_a_watcher_takes_in_saves_folders_and_deletions(tmp_path: Path) -> None:
             watcher.join()
 
         assert not turn.is_watched(tmp_path / "s")
+
+
+def test_a_watcher_finds_by_itself_what_the_system_did_not_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    stop, outcomes = threading.Event(), list[Outcome]()
+
+    def silent(*_: object, stop_event: threading.Event, **__: object) -> Generator[set[tuple[object, str]]]:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline and not stop_event.wait(0.005):
+            yield set()
+
+    def heard(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        if len(outcomes) == 1:
+            worlds.fill(root, {"b.md": "beta\n"})
+            (root / "a.md").unlink()
+        if outcome.removed:
+            stop.set()
+
+    monkeypatch.setattr(watchfiles, "watch", silent)
+    view = View.open(root, Policy(client="owner"))
+    with Engine(tmp_path / "s", view, open_embedder=lambda: None, compare_every_s=0.01) as engine:
+        watch.follow(engine, stop, heard)
+        found = (notes(engine, "alpha"), notes(engine, "beta"))
+
+    assert found == ([], ["b.md"])
 
 
 def test_a_watcher_gives_no_sign_of_life_before_the_whole_vault_was_compared(

@@ -155,4 +155,10 @@ def _open_index(settings: Settings, folder: Path, view: View) -> Engine:
     chosen = EmbedSettings(
         kind=embeddings.kind, model=embeddings.model, base_url=embeddings.base_url, api_key=embeddings.api_key
     )
-    return Engine(folder, view, open_embedder=lambda: open_embedder(chosen), fusion=settings.search.fusion)
+    return Engine(
+        folder,
+        view,
+        open_embedder=lambda: open_embedder(chosen),
+        fusion=settings.search.fusion,
+        compare_every_s=60.0 * settings.index_interval_minutes,
+    )

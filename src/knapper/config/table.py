@@ -94,7 +94,7 @@ SETTINGS = (
     *server.SETTINGS,
     Setting(
         name="index.interval_minutes",
-        doc="Taken, and without effect: whatever serves a vault watches it, and takes changes in at once.",
+        doc="How often whatever watches a vault compares all of it, for changes that the system didn't tell.",
         kind="count",
         default=60,
         env=("INDEX_INTERVAL",),

@@ -33,6 +33,8 @@ _LOOK_FILES = 200
 _LOOK_CHUNKS = 500
 """How many chunks a search embeds by itself, where that needs no network."""
 
+_COMPARE_EVERY_S = 3_600.0
+"""Where nobody says another time."""
 _RULES = "rules"
 
 
@@ -57,7 +59,13 @@ class Engine:
     """
 
     def __init__(
-        self, folder: Path, view: View, *, open_embedder: Callable[[], Embedder | None], fusion: Fusion = "convex"
+        self,
+        folder: Path,
+        view: View,
+        *,
+        open_embedder: Callable[[], Embedder | None],
+        fusion: Fusion = "convex",
+        compare_every_s: float = _COMPARE_EVERY_S,
     ) -> None:
         """Open the index in *folder*, and make it where there is none.
 
@@ -66,8 +74,10 @@ class Engine:
             view: The vault as its owner sees it.
             open_embedder: Makes the embedder when it is first needed; None stands for search by words only.
             fusion: How rankings are joined where a question doesn't say.
+            compare_every_s: How often a watcher compares the whole vault, for what the system didn't tell it.
         """
         self.folder = folder
+        self.compare_every_s = compare_every_s
         self.view = view
         self.store = Store(folder / "index.db")
         self.graph = Graph(self.store)

@@ -1,6 +1,7 @@
 """Follow a vault's changes and keep the index up to date while it runs."""
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,7 +28,8 @@ _RULES = (IGNORE_FILE, APP)
 def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome], None]) -> None:
     """Take in every change until *stop* is set.
 
-    The whole vault is compared first, so that nothing that happened before is missed.
+    The whole vault is compared first, so that nothing that happened before is missed, and again every now and then:
+    systems lose changes, and don't tell all of network drives.
 
     Args:
         engine: The index to keep.
@@ -51,10 +53,14 @@ def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome],
         turn.beat(engine.folder)  # not before: who sees it trusts the index without looking at the vault
         _tell(engine, outcome, on_change, stop)
         waiting: set[Path] = set()
+        due = time.monotonic() + engine.compare_every_s
         while first is not None:
             turn.beat(engine.folder)
             new = {Path(path) for _, path in first}
             waiting |= new
+            if time.monotonic() >= due:
+                due = time.monotonic() + engine.compare_every_s
+                waiting |= {engine.view.root / rules for rules in _RULES}  # as if they had changed: all is compared
             if (waiting or not engine.graph.is_complete) and _take(engine, waiting, on_change, stop):
                 # what was put into a new folder before the system watched it tells nobody: such are looked at twice
                 waiting = {path for path in new if path.is_dir()}
