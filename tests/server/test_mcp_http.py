@@ -82,7 +82,8 @@ def call_without_session(asking: TestClient, tool: tuple[str, dict[str, Any]], *
 
 def answer(response: Response) -> dict[str, Any]:
     lines = [line[6:] for line in response.text.splitlines() if line.startswith("data: {")]
-    return json.loads(lines[-1])["result"]["structuredContent"]
+    result = json.loads(lines[-1])["result"]
+    return result.get("structuredContent") or json.loads(result["content"][0]["text"])
 
 
 def test_a_session_is_there_for_nobody_else(asking: TestClient) -> None:
@@ -164,3 +165,38 @@ def test_a_call_before_the_handshake_is_refused(asking: TestClient) -> None:
     body = message("tools/call", {"name": "read_file", "arguments": {"path": "Rain.md"}})
 
     assert asking.post("/mcp", json=body, headers=_HEADERS).status_code == 400
+
+
+def test_a_client_is_told_when_to_come_back_for_an_answer_it_lost(asking: TestClient) -> None:
+    called = call(asking, begun(asking), ("read_file", {"path": "Garden.md"}))
+
+    assert "retry: 1000" in called.text.splitlines()
+
+
+def ask_without_session(asking: TestClient, method: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    extensions: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}}
+    meta: dict[str, Any] = {**_META, "io.modelcontextprotocol/clientCapabilities": {"extensions": extensions}}
+    headers = {**_HEADERS, "mcp-protocol-version": "2026-07-28", "mcp-method": method}
+    return asking.post("/mcp", json=message(method, {**params, "_meta": meta}), headers=headers).json()
+
+
+def test_neither_subscriptions_nor_background_tasks_are_advertised(asking: TestClient) -> None:
+    found = ask_without_session(asking, "server/discover")["result"]["capabilities"]
+
+    assert found["resources"]["subscribe"] is False
+    assert not any(found[part]["listChanged"] for part in ("tools", "prompts", "resources"))
+    assert "io.modelcontextprotocol/tasks" not in found["extensions"]
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("resources/subscribe", {"uri": "knap://guide"}),
+        ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
+        ("tasks/get", {"taskId": "1"}),
+    ],
+)
+def test_neither_subscriptions_nor_background_tasks_are_served(
+    asking: TestClient, method: str, params: dict[str, Any]
+) -> None:
+    assert ask_without_session(asking, method, **params)["error"]["code"] == -32601

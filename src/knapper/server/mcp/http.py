@@ -27,6 +27,8 @@ _KEPT = 256
 _EVENTS = 32
 """Those of one answer."""
 _KEPT_S = 60
+_AGAIN_MS = 1_000
+"""How long a client waits before it comes back for the rest of an answer."""
 
 
 def mount(hub: Hub, threads: Threads, choice: Choice = "full") -> Mount:
@@ -47,7 +49,7 @@ def mounted(server: FastMCP) -> Mount:
     that began it: for all others there is none of that name.
     """
     kept = EventStore(MemoryStore(max_entries_per_collection=_KEPT), max_events_per_stream=_EVENTS, ttl=_KEPT_S)
-    app = server.http_app(path=auth.MCP_PATH, host_origin_protection=False, event_store=kept)
+    app = server.http_app(path=auth.MCP_PATH, host_origin_protection=False, event_store=kept, retry_interval=_AGAIN_MS)
 
     @asynccontextmanager
     async def lifespan() -> AsyncGenerator[None]:
