@@ -16,7 +16,8 @@ from typing import Final
 
 from tests.conformance import node
 
-_ERAS: Final = ("2025-11-25", "2026-07-28")
+_REACHED: Final = {"2025-11-25": 84, "2026-07-28": 196}
+"""Checks that pass with fixtures, by era: all but that of notices about tasks, which the suite leaves out itself."""
 _PLAIN: Final = (
     "server-initialize",
     "tools-list",
@@ -34,6 +35,7 @@ _STATELESS: Final = "server-stateless"
 _FIXTURE_CHECKS: Final = {"sep-2575-server-rejects-undeclared-capability", "sep-2575-missing-capability-http-400"}
 """Checks of that scenario that call a fixture's tool; the product has to pass all others."""
 _FAILED_CHECK: Final = re.compile(r"\[([\w.-]+) *\] \S*FAILURE")
+_PASSED: Final = re.compile(r"^Total: (\d+) passed", re.MULTILINE)
 _TOTAL: Final = re.compile(r"^(?:Total|Passed): .*$", re.MULTILINE)
 _TIME_S: Final = 120
 
@@ -81,12 +83,23 @@ def served(which: str) -> Generator[str]:
 def fixtures(suites: Suites) -> list[str]:
     """Hold the product's app, with the suite's fixtures on it, to both eras of the protocol."""
     failed: list[str] = []
-    baseline = str(node.HERE / "baseline.yml")
     with served("fixtures") as address:
-        for era in _ERAS:
-            ran = suites.conformance(address, "--requirements", era, "--expected-failures", baseline)
-            failed += _tell(f"fixtures, {era}", ran)
+        for era, least in _REACHED.items():
+            ran = suites.conformance(address, "--requirements", era)
+            failed += _tell(f"fixtures, {era}", held(ran, least))
     return failed
+
+
+def held(ran: subprocess.CompletedProcess[str], least: int) -> subprocess.CompletedProcess[str]:
+    """Take a run for a failed one where fewer checks passed.
+
+    To the suite, a warning and an extension that fails are no failures.
+    """
+    found = _PASSED.search(ran.stdout)
+    if found is not None and int(found[1]) >= least:
+        return ran
+    said = f"{ran.stderr}\nfewer than {least} checks passed"
+    return subprocess.CompletedProcess(ran.args, ran.returncode or 1, ran.stdout, said)
 
 
 def product(suites: Suites) -> list[str]:
