@@ -73,6 +73,16 @@ def test_tools_carry_schemas_titles_and_all_four_hints(vault: opened.Opener) -> 
     assert (move.annotations.read_only_hint, move.annotations.destructive_hint) == (False, True)
 
 
+def test_schemas_refer_to_nothing_and_are_made_once(vault: opened.Opener) -> None:
+    with Hub(vault.settings()) as hub:
+        server = build(Desk(hub=hub, identify=lambda: Caller("mcp")))
+        first, again = ({tool.name: tool for tool in asyncio.run(server.list_tools())} for _ in range(2))
+
+    assert not [name for name, tool in first.items() if "$ref" in json.dumps([tool.parameters, tool.output_schema])]
+    assert all(again[name].parameters is tool.parameters for name, tool in first.items())
+    assert all(again[name].output_schema is tool.output_schema for name, tool in first.items())
+
+
 def test_every_tool_says_by_its_hints_what_it_may_do(vault: opened.Opener) -> None:
     tools = {tool.name: tool for tool in ask(vault, lambda asking: asking.list_tools())}
 

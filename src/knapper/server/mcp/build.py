@@ -42,6 +42,7 @@ def build(desk: Desk, choice: Choice = "full", *, kind: type[FastMCP] = FastMCP)
         providers=[Tools(desk, choice), Resources(vaults, desk), Prompts()],
         mask_error_details=True,
         list_page_size=_PAGE,
+        dereference_schemas=False,  # done once for each tool; every call over HTTP without a session lists all of them
     )
     server.add_completion_handler(Completer(vaults, desk))
     return server

@@ -8,6 +8,7 @@ from typing import Any
 from fastmcp.server.providers.base import Provider
 from fastmcp.tools.base import Tool, ToolResult
 from fastmcp.utilities.components import FastMCPComponent
+from fastmcp.utilities.json_schema import dereference_refs
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import ToolAnnotations
 from pydantic import PrivateAttr
@@ -46,8 +47,8 @@ class RowTool(Tool):
             name=row.name,
             title=row.title,
             description=schema.summary(row) if brief else schema.description(row),
-            parameters=desk.hub.table.parameters(row, brief=brief),
-            output_schema=None if brief else schema.returns(row),
+            parameters=dereference_refs(desk.hub.table.parameters(row, brief=brief)),  # some clients know no "$ref"
+            output_schema=None if brief else dereference_refs(schema.returns(row)),
             annotations=annotations(row),
         )
         tool._row, tool._desk, tool._choice = row, desk, choice
