@@ -3,10 +3,12 @@
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from knapper.index import conditions
+import numpy as np
+
+from knapper.index import conditions, property_order
 from knapper.index.conditions import Condition
 from knapper.index.filters import Filter
 from knapper.vault import paths
@@ -86,34 +88,10 @@ def ids(
 
 
 def _by_property(connection: sqlite3.Connection, wanted: Stretch, shows: Shows | None) -> list[int]:
-    """Sort the elements of all files, and keep each file's least: half the work of grouping them by file first."""
-    sql, parameters = condition(wanted)
-    way, name = wanted.order.way, paths.key(wanted.order.name)
-    tables = ("files f", "properties p") if wanted.is_few else ("properties p", "files f")
-    held = f"FROM {' CROSS JOIN '.join(tables)} WHERE p.file_id = f.id AND p.key = ? AND {sql}"
-    ways = {"NOT NULL": f"p.number {way}, p.item {way}, f.path {way}", "NULL": f"p.item {way}, f.path {way}"}
-    numbers, texts = (
-        _least(
-            _ask(connection, f"{held} AND p.number IS {empty} ORDER BY {order}", (name, *parameters), shows),
-            descending=wanted.order.descending,
-        )
-        for empty, order in ways.items()
-    )
-    found = list(dict.fromkeys((*numbers, *texts)))
-    if shows is None and len(found) == _count(connection, sql, parameters):
-        return found
-    others = f"FROM files f WHERE {sql} AND f.id NOT IN (SELECT file_id FROM properties WHERE key = ?)"
-    ways_of_paths = f"{'+' if wanted.is_few else ''}f.path {way}"
-    return [*found, *_ask(connection, f"{others} ORDER BY {ways_of_paths}", (*parameters, name), shows)]
-
-
-def _least(ids: Sequence[int], *, descending: bool) -> list[int]:
-    """Keep each file once, where the least of its elements stands: the first of them, or the last if it goes down."""
-    return list(dict.fromkeys(reversed(ids)))[::-1] if descending else list(dict.fromkeys(ids))
-
-
-def _count(connection: sqlite3.Connection, sql: str, parameters: Sequence[str]) -> int:
-    return int(connection.execute(f"SELECT COUNT(*) FROM files f WHERE {sql}", parameters).fetchone()[0])
+    by_path = replace(wanted, order=Order(descending=wanted.order.descending))
+    found = np.array(ids(connection, by_path, shows=shows), np.int64)
+    name = paths.key(wanted.order.name)
+    return property_order.sort(connection, found, name, descending=wanted.order.descending).tolist()
 
 
 def _ask(connection: sqlite3.Connection, asked: str, parameters: Sequence[object], shows: Shows | None) -> list[int]:
@@ -122,4 +100,4 @@ def _ask(connection: sqlite3.Connection, asked: str, parameters: Sequence[object
         rows = connection.execute(f"SELECT f.id, f.path, f.target {asked}", parameters)
         return [int(i) for i, path, target in rows if shows(path, target)]
     told = connection.execute(f"SELECT group_concat(id, ' ') FROM (SELECT f.id AS id {asked})", parameters)
-    return list(map(int, (told.fetchone()[0] or "").split()))
+    return np.fromstring(told.fetchone()[0] or "", np.int64, sep=" ").tolist()
