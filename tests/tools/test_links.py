@@ -116,6 +116,27 @@ def test_broken_links_and_orphans_are_listed(vault: Opener) -> None:
     assert alone["results"] == ["Lost.md"]
 
 
+@pytest.mark.parametrize("path", ["Garden.md", "Garden", "garden.md", "/", "", " "])
+def test_broken_links_are_those_of_a_note_or_folder_however_it_is_named(vault: Opener, path: str) -> None:
+    with vault.open() as context:
+        assert links.broken_links(context, path)["total"] == 1
+
+
+@pytest.mark.parametrize("path", ["Gardn.md", "Gardn", "Secrt", "Secret", "Secret/Diary.md"])
+def test_broken_links_of_what_is_not_there_are_an_error(partly: Opener, path: str) -> None:
+    with partly.open() as context, pytest.raises(NotFound) as caught:
+        links.broken_links(context, path)
+
+    assert path in caught.value.message
+    assert ("Garden.md" in caught.value.hint) == path.startswith("Gardn")
+    assert "Secret" not in caught.value.hint
+
+
+def test_broken_links_out_of_the_vault_are_refused(vault: Opener) -> None:
+    with vault.open() as context, pytest.raises(RefusedError):
+        links.broken_links(context, "../elsewhere")
+
+
 def test_hidden_files_show_through_nowhere(partly: Opener) -> None:
     (partly.root / "Ask.md").write_text("[[Diary]]\n", encoding="utf-8")
 

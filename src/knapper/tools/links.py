@@ -1,9 +1,9 @@
 """Tell who links where: from the index, resolved as Obsidian does."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final, cast
 
-from knapper.errors import BadInput
+from knapper.errors import BadInput, NotFound
 from knapper.index.filters import Filter
 from knapper.index.graph import Edge
 from knapper.tools import answers, checks, foreign, search
@@ -16,6 +16,8 @@ from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 _LIMIT = 100
+_NEAREST: Final = 3
+"""Names that are told where none fits."""
 
 
 def find_backlinks(
@@ -100,13 +102,35 @@ def broken_links(context: Context, path: str = "", limit: int = _LIMIT, offset: 
         path: Only those in this note, or below this folder; empty for all.
         limit: How many at most.
         offset: How many are left out at the beginning.
+
+    Raises:
+        BadInput: The path can't be one, or the stretch can't be one.
+        NotFound: No such note or folder is visible.
+        RefusedError: The path leads out of the vault.
     """
     answers.check_page(limit, offset)
-    below = checks.text("path", path).strip("/")
     freshness = context.freshen(meaning=False)
+    below = _place(context, checks.text("path", path))
     rows = context.index.catalog.broken(context.restrict(Filter()), below)
     found = shapes(context, context.index.graph.edges(rows[offset : offset + limit]))
     return {**answers.stretch(found, len(rows), limit, offset), **search.missing(freshness)}
+
+
+def _place(context: Context, raw: str) -> NotePath:
+    """Find the folder, or the note with its ending or without, that a caller means."""
+    near: list[str] = []
+    try:
+        return checks.folder(context, raw)
+    except NotFound as error:
+        near += cast("list[str]", error.details["nearest"])
+    for name in (raw, f"{raw}.md"):
+        try:
+            return context.view.path(name)
+        except NotFound as error:
+            near += cast("list[str]", error.details.get("nearest", []))
+    near = list(dict.fromkeys(near))[:_NEAREST]
+    hint = "nearest: " + ", ".join(map(repr, near)) if near else "explore_vault lists the folders"
+    raise NotFound(f"no note or folder {paths.shown(raw)} in the vault", hint=hint, details={"nearest": near})
 
 
 def orphans(context: Context, limit: int = _LIMIT, offset: int = 0) -> Annotated[Answer, Paths]:
