@@ -153,6 +153,40 @@ def test_a_row_without_a_length_is_told_as_damage() -> None:
     assert database.failure(raised.value) is not None
 
 
+@pytest.mark.parametrize("block", ["NULL", "7", "7.5", "'abc'", "CAST(x'05ff41fe' AS TEXT)", "x''", "x'00000000'"])
+def test_numbers_of_all_rows_that_cannot_be_read_are_told_as_damage(block: str) -> None:
+    stemmer, connection = Stemmer(), opened([("", "", "rain"), ("", "", "rain x")])
+    connection.execute(f"UPDATE chunk_words_data SET block = {block} WHERE id = 1")
+    with pytest.raises(sqlite3.DatabaseError, match="malformed") as raised:
+        in_memory(Postings("chunk_words", WEIGHTS), connection, [word(stemmer, "rain")])
+    stemmer.close()
+    connection.close()
+
+    assert database.failure(raised.value) is not None
+
+
+@pytest.mark.parametrize("size", ["NULL", "x'0102'", "x'ffffffffffffffffff0101'", "x'818080808080808080000101'"])
+def test_a_length_that_cannot_be_read_is_told_as_damage(size: str) -> None:
+    stemmer, connection = Stemmer(), opened([("", "", "rain"), ("", "", "rain x")])
+    connection.execute(f"UPDATE chunk_words_docsize SET sz = {size} WHERE id = 2")
+    with pytest.raises(sqlite3.DatabaseError, match="malformed") as raised:
+        in_memory(Postings("chunk_words", WEIGHTS), connection, [word(stemmer, "rain")])
+    stemmer.close()
+    connection.close()
+
+    assert database.failure(raised.value) is not None
+
+
+def test_a_word_of_an_index_that_has_become_empty_is_in_no_row() -> None:
+    stemmer, connection = Stemmer(), opened([("", "", "rain")])
+    remove(connection, 1, ("", "", "rain"))
+    found = in_memory(Postings("chunk_words", WEIGHTS), connection, [word(stemmer, "rain")])
+    stemmer.close()
+    connection.close()
+
+    assert found == {}
+
+
 NOTES = {
     **{f"{name}.md": f"# {name}\n\nrain {'wind ' * number}\n" for number, name in enumerate("abcdefgh")},
     "same 1.md": "rain rain\n",
@@ -209,3 +243,17 @@ def test_changed_notes_are_found_as_a_new_index_finds_them(engine: Engine) -> No
     assert [hit.row.note for hit in found] == [hit.row.note for hit in anew]
     assert [hit.score for hit in found] == pytest.approx([hit.score for hit in anew], rel=1e-9)
     assert {"b.md", "new.md"} <= {hit.row.note for hit in found}
+
+
+@pytest.mark.parametrize("letter", ["क", "я"])
+def test_a_word_that_is_cut_inside_of_a_character_is_found_like_any_other(tmp_path: Path, letter: str) -> None:
+    long = "x" + letter * 17_000
+    root = worlds.fill(
+        tmp_path / "v", {"a.md": f"# {long}\n\nrain\n", "b.md": f"## {long}\n\nwind\n", "c.md": "wind\n"}
+    )
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        found = [engine.search(Question(text=long, mode="keyword")).hits for _ in range(2)]
+
+    assert [{hit.row.note for hit in hits} for hits in found] == [{"a.md", "b.md"}] * 2
+    assert [hit.score for hit in found[1]] == pytest.approx([hit.score for hit in found[0]], rel=1e-12)

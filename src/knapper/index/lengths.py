@@ -65,10 +65,16 @@ class Lengths:
         return known, places
 
     def total(self, connection: sqlite3.Connection) -> tuple[int, int]:
-        """Give the number of rows, and of the words of all."""
-        row = connection.execute(f"SELECT block FROM {self._table}_data WHERE id = 1").fetchone()
-        numbers = _numbers(row[0] if row else b"").tolist() or [0]
-        return numbers[0], sum(numbers[1:])
+        """Give the number of rows, and of the words of all, of a table that holds some.
+
+        Raises:
+            sqlite3.DatabaseError: They can't be read: the index is damaged.
+        """
+        row = connection.execute(f"SELECT hex(block) FROM {self._table}_data WHERE id = 1").fetchone()
+        rows, *words = _numbers(bytes.fromhex(row[0] if row else "")).tolist() or [0]
+        if rows < 1 or len(words) != self._columns or min(words) < 0:
+            raise _damaged(f"the numbers of rows and words of {self._table} can't be read")
+        return rows, sum(words)
 
     def _with(self, connection: sqlite3.Connection, ids: NDArray[np.int64]) -> Known:
         """Give what is known and some more rows; all anew where much of it is of rows that are gone."""
@@ -88,7 +94,7 @@ class Lengths:
         ids, sizes = connection.execute(told, parameters).fetchone()
         numbers = _numbers(bytes.fromhex(sizes or ""))
         found = np.fromstring(ids or "", np.int64, sep=" ")
-        if len(numbers) != len(found) * self._columns:
+        if len(numbers) != len(found) * self._columns or numbers.min(initial=0) < 0:
             raise _damaged(f"lengths of {self._table} can't be read")
         return Known(uid=uid, ids=found, words=numbers.reshape(-1, self._columns).sum(axis=1))
 

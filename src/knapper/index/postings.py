@@ -42,7 +42,10 @@ class Postings:
             sqlite3.DatabaseError: The index is damaged.
         """
         standing = self._standing(connection, words)
-        known, places = self.lengths.find(connection, np.concatenate([ids for ids, _ in standing]))
+        ids = np.concatenate([ids for ids, _ in standing])
+        if not len(ids):  # all that held them have gone since they were counted, and the table may be empty
+            return ids, np.empty(0, np.float64)
+        known, places = self.lengths.find(connection, ids)
         total, length = self.lengths.total(connection)
         lengths = known.words[places].astype(np.float64)
         norms = _K1 * (1 - _B + _B * lengths * (total / max(length, 1)))

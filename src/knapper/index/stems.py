@@ -10,6 +10,8 @@ _KEPT = 20_000
 """Words whose stems are remembered: those of notes' names and of questions, which come again and again."""
 _SHORT = 100
 """Characters of a word that is remembered."""
+CUT = "\ufffd"
+"""Stands where SQLite has cut a word of over 32 kB inside of a character; no other stem holds it."""
 
 
 class Stemmer:
@@ -20,6 +22,7 @@ class Stemmer:
         self._lock = threading.Lock()
         self._known: dict[str, Sequence[str]] = {}
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._connection.text_factory = _decoded
         self._connection.execute(f'CREATE VIRTUAL TABLE texts USING fts5(text, tokenize="{TOKENIZER}")')
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(texts, instance)")
 
@@ -53,3 +56,7 @@ class Stemmer:
             found[int(number) - 1].append(str(stem))
         self._connection.execute("ROLLBACK")
         return [tuple(stems) for stems in found]
+
+
+def _decoded(stem: bytes) -> str:
+    return stem.decode(errors="replace")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from knapper.index import database
 from knapper.index.segment import Query
-from knapper.index.stems import Stemmer
+from knapper.index.stems import CUT, Stemmer
 
 MAX_TERMS = 24
 MAX_REPEATS = 3
@@ -139,7 +139,7 @@ def _said(query: Query, stemmer: Stemmer) -> list[Word]:
     for term, stems in zip(query.words, stemmer.stems([term.text for term in query.words]), strict=True):
         key = (*stems, "*") if term.prefix else tuple(stems)
         if stems and key not in first:
-            token = stems[0] if len(key) == 1 else ""
+            token = stems[0] if len(key) == 1 and CUT not in stems[0] else ""
             times = min(max(1, min(repeats[stem] for stem in stems)), MAX_REPEATS)
             first[key] = Word(expression=term.expression(), token=token, times=times)
     return list(first.values())
