@@ -235,3 +235,31 @@ JSON = st.recursive(
 def test_whatever_is_given_the_error_is_typed(arguments: dict[str, object]) -> None:
     with contextlib.suppress(BadInput):
         calls.check(ECHO, arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "problems"),
+    [
+        ("search_vault", {"query": "x", "folders": "en"}, {"folders": 'input should be a list, such as ["a"]'}),
+        ("search_vault", {"query": "x", "folders": 5}, {"folders": "input should be a list"}),
+        ("batch_move_files", {"moves": [{"source": 1}]}, {"moves.0.source": "input should be a valid string"}),
+        ("batch_move_files", {"moves": [["a"]]}, {"moves.0": "input should be an object"}),
+        (
+            "create_file",
+            {"path": "a.md", "frontmatter": ["a"]},
+            {"frontmatter": "input should be a valid string, or input should be an object"},
+        ),
+        ("read_file", {"length": "x"}, {"path": "it is needed", "length": None}),
+    ],
+)
+def test_what_is_wrong_with_arguments_is_told_by_their_names_and_in_words_of_json(
+    name: str, arguments: Mapping[str, object], problems: Mapping[str, str | None]
+) -> None:
+    row = tables.whole().find(name)
+
+    with pytest.raises(BadInput) as caught:
+        calls.check(row, arguments)
+
+    found = cast("list[dict[str, str]]", caught.value.details["problems"])
+    assert {one["parameter"] for one in found} == set(problems)
+    assert all(one["problem"] == problems[one["parameter"]] for one in found if problems[one["parameter"]])

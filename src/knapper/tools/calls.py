@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
@@ -36,6 +36,14 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "expected_hash": ("hash", "base_hash"),
 }
 """Names that are often guessed for a parameter; one counts only where the tool has no parameter of that name."""
+_PROBLEMS: Final[Mapping[str, str]] = {
+    "missing": "it is needed",
+    "extra_forbidden": "there is no such parameter",
+    "sequence_str": 'input should be a list, such as ["a"]',
+    "is_instance_of": "input should be a list",
+    "dict_type": "input should be an object",
+}
+"""What is wrong, where pydantic's own words are those of Python."""
 
 
 def call(row: Row, context: Context, arguments: Mapping[str, object]) -> Answer:
@@ -82,10 +90,11 @@ def check(row: Row, arguments: Mapping[str, object]) -> dict[str, object]:
     """
     taken = schema.taken(row)
     _check_text(row, arguments)
+    known = _renamed(taken.model.model_fields, arguments)
     try:
-        model = taken.model.model_validate(_renamed(taken.model.model_fields, arguments))
+        model = taken.model.model_validate(known)
     except ValidationError as error:
-        raise _refusal(row, error) from None
+        raise _refusal(row, known, error) from None
     left_out = taken.optional - model.model_fields_set
     return {name: getattr(model, name) for name in type(model).model_fields if name not in left_out}
 
@@ -113,11 +122,12 @@ def _renamed(known: Mapping[str, object], arguments: Mapping[str, object]) -> di
     return given
 
 
-def _refusal(row: Row, error: ValidationError) -> BadInput:
-    problems = [
-        {"parameter": ".".join(map(str, one["loc"])), "problem": _problem(one["type"], one["msg"])}
-        for one in error.errors(include_url=False, include_input=False, include_context=False)
-    ]
+def _refusal(row: Row, given: Mapping[str, object], error: ValidationError) -> BadInput:
+    found: dict[str, list[str]] = {}
+    for one in error.errors(include_url=False, include_input=False, include_context=False):
+        where = ".".join(map(str, _place(given, one["loc"])))
+        found.setdefault(where, []).append(_problem(one["type"], one["msg"]))
+    problems = [{"parameter": name, "problem": ", or ".join(dict.fromkeys(said))} for name, said in found.items()]
     first = problems[0]
     known = ", ".join(row_name for row_name in schema.taken(row).model.model_fields)
     return BadInput(
@@ -128,6 +138,19 @@ def _refusal(row: Row, error: ValidationError) -> BadInput:
     )
 
 
+def _place(given: object, where: Sequence[int | str]) -> Iterator[int | str]:
+    """Give the steps from the arguments to what is wrong, without the types that pydantic tried on the way."""
+    for number, step in enumerate(where):
+        node: object = None
+        if isinstance(given, Mapping) and step in given:
+            node = cast("Mapping[object, object]", given)[step]
+        elif isinstance(given, list) and isinstance(step, int):
+            node = cast("list[object]", given)[step]
+        elif number:
+            return
+        yield step
+        given = node
+
+
 def _problem(kind: str, message: str) -> str:
-    named = {"missing": "it is needed", "extra_forbidden": "there is no such parameter"}
-    return named.get(kind) or f"{message[:1].lower()}{message[1:]}"
+    return _PROBLEMS.get(kind) or f"{message[:1].lower()}{message[1:]}"
