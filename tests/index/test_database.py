@@ -1,5 +1,6 @@
 """Connections to an index are as many as threads that use it."""
 
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -42,3 +43,17 @@ def test_threads_that_go_on_keep_their_connections(tmp_path: Path) -> None:
             thread.join()
 
     assert found == [1, 1]
+
+
+def test_who_makes_the_index_at_the_same_time_is_waited_for(tmp_path: Path) -> None:
+    first = sqlite3.connect(tmp_path / "index.db", isolation_level=None, check_same_thread=False)
+    first.execute("CREATE TABLE begun (x)")
+    first.execute("BEGIN IMMEDIATE")
+    end = threading.Timer(0.2, lambda: first.execute("COMMIT"))
+    end.start()
+    with Database(tmp_path / "index.db") as database:
+        rows = database.reader().execute("SELECT count(*) FROM files").fetchone()
+    end.join()
+    first.close()
+
+    assert rows == (0,)

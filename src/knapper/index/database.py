@@ -4,6 +4,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from knapper.index import schema
 
 BUSY_MS = 30_000
 """How long a connection waits for another process's transaction before it gives up."""
+_AGAIN_S = 0.01
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _OF_DISK = _DAMAGED | {
     sqlite3.SQLITE_BUSY,
@@ -214,7 +216,7 @@ class Database:
         connection = self.reader()
         if _version(connection) == schema.VERSION:
             return
-        connection.execute("PRAGMA journal_mode = WAL")
+        _log_writes(connection)
         connection.execute("BEGIN IMMEDIATE")
         try:
             if _version(connection) != schema.VERSION:  # another process may have been first
@@ -245,6 +247,20 @@ def failure(error: Exception) -> StorageError | None:
 def _code(error: BaseException | None) -> int:
     """Give SQLite's own number of an error, without what it adds to say more; 0 where it has none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _log_writes(connection: sqlite3.Connection) -> None:
+    """Let readers go on while one writes; who begins at the same time is waited for, which SQLite doesn't here."""
+    until = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_AGAIN_S)
+        else:
+            return
 
 
 def _version(connection: sqlite3.Connection) -> int:
