@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -127,14 +126,17 @@ def _kinds(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None) ->
     """Count files by kind."""
     if allowed is None:
         return {str(kind): int(n) for kind, n in connection.execute("SELECT kind, COUNT(*) FROM files GROUP BY kind")}
-    return Counter(str(kind) for i, kind in connection.execute("SELECT id, kind FROM files") if allowed[i])
+    rows = connection.execute("SELECT kind, group_concat(id, ' ') FROM files GROUP BY kind")
+    return {str(kind): _passing(ids, allowed) for kind, ids in rows}
 
 
 def _embedded(connection: sqlite3.Connection, model: str, chunks: int, allowed: NDArray[np.bool_] | None) -> int:
     """Count chunks that have a vector of *model*."""
     if allowed is None:
         return chunks - waiting.count(connection, model)
-    return _count(connection, "SELECT chunk_id FROM vectors WHERE model = ?", (model,), allowed)
+    if waiting.is_about(connection, model):
+        return chunks - _count(connection, "SELECT chunk_id AS id FROM waiting", (), allowed)
+    return _count(connection, "SELECT chunk_id AS id FROM vectors WHERE model = ?", (model,), allowed)
 
 
 def _count(
@@ -143,4 +145,10 @@ def _count(
     """Count chunk ids whose file counts."""
     if allowed is None:
         return int(connection.execute(f"SELECT COUNT(*) FROM ({sql})", parameters).fetchone()[0])
-    return sum(bool(allowed[schema.file_of(i)]) for (i,) in connection.execute(sql, parameters))
+    files = connection.execute(f"SELECT group_concat(id >> {schema.CHUNK_BITS}, ' ') FROM ({sql})", parameters)
+    return _passing(files.fetchone()[0], allowed)
+
+
+def _passing(files: str | None, allowed: NDArray[np.bool_]) -> int:
+    """Count the ids in a text that pass; as one text they are read quicker than row after row."""
+    return int(np.count_nonzero(allowed[np.fromstring(files or "", np.int64, sep=" ")]))

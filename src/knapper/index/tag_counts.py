@@ -1,6 +1,5 @@
 """Count the notes of each tag."""
 
-import json
 import sqlite3
 from dataclasses import dataclass
 
@@ -9,6 +8,10 @@ from numpy.typing import NDArray
 
 _LAST = "\U0010ffff"
 """Comes after every other character."""
+_SPELLINGS = (
+    "SELECT key, name, COUNT(*), group_concat(file_id, ' ') FROM tags WHERE key >= ? AND key < ?"
+    " GROUP BY key, name ORDER BY key, name"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,20 +43,25 @@ def count(
         limit: How many tags at most.
         offset: How many are left out at the beginning.
     """
-    only = "" if allowed is None else " AND +t.file_id IN (SELECT value FROM json_each(?))"
-    parameters = () if allowed is None else (json.dumps(np.flatnonzero(allowed).tolist()),)
-    rows = connection.execute(
-        f"SELECT t.key, COUNT(DISTINCT t.file_id) FROM tags t WHERE t.key >= ? AND t.key < ?{only}"
-        " GROUP BY t.key ORDER BY 2 DESC, t.key",
-        (prefix, prefix + _LAST, *parameters),
-    ).fetchall()
-    page = rows[offset : offset + limit]
-    spelled = connection.execute(
-        f"SELECT t.key, t.name FROM tags t WHERE t.key IN (SELECT value FROM json_each(?)){only}"
-        " GROUP BY t.key, t.name ORDER BY COUNT(DISTINCT t.file_id), t.name DESC",
-        (json.dumps([key for key, _ in page], ensure_ascii=False), *parameters),
-    )
-    names = {str(key): str(name) for key, name in spelled}  # the last one of a key stays: it is used most
-    return TagCounts(
-        tags=tuple(TagCount(name=names[str(key)], notes=int(notes)) for key, notes in page), total=len(rows)
-    )
+    rows = connection.execute(_SPELLINGS, (prefix, prefix + _LAST)).fetchall()
+    numbers: dict[str, int] = {}
+    tags = np.array([numbers.setdefault(str(key), len(numbers)) for key, *_ in rows], np.int64)
+    files = np.fromstring(" ".join(row[3] for row in rows), np.int64, sep=" ")
+    spellings = np.repeat(np.arange(len(rows)), [int(row[2]) for row in rows])
+    if allowed is not None:
+        files, spellings = files[allowed[files]], spellings[allowed[files]]
+    uses = _distinct(spellings, files, len(rows))
+    notes = _distinct(tags[spellings], files, len(numbers))
+    used = np.argsort(-notes, kind="stable")[: np.count_nonzero(notes)].tolist()
+    page = np.array(used[offset : offset + limit], np.int64)
+    ends = zip(np.searchsorted(tags, page).tolist(), np.searchsorted(tags, page, "right").tolist(), strict=True)
+    names = [rows[first + int(np.argmax(uses[first:end]))][1] for first, end in ends]
+    counted = zip(names, notes[page].tolist(), strict=True)
+    return TagCounts(tags=tuple(TagCount(name=str(name), notes=n) for name, n in counted), total=len(used))
+
+
+def _distinct(groups: NDArray[np.int64], files: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Count the files of each of *size* groups, each file once a group."""
+    span = int(files.max(initial=0)) + 1
+    pairs = np.sort(groups * span + files)
+    return np.bincount(pairs[np.diff(pairs, prepend=-1) > 0] // span, minlength=size)
