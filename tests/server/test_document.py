@@ -40,6 +40,17 @@ def test_every_operation_has_a_name_of_its_own_and_all_its_error_statuses(client
             )
 
 
+def test_a_note_that_is_as_the_asker_knows_it_is_described(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()["paths"]
+    told = {
+        path: (list(one["get"]["responses"]["200"]["headers"]), one["get"]["parameters"][-1]["name"])
+        for path, one in described.items()
+        if "304" in one.get("get", {"responses": {}})["responses"]
+    }
+
+    assert told == {"/notes/{path}": (["ETag"], "If-None-Match")}
+
+
 def test_a_tool_takes_in_the_document_what_it_takes_in_the_table(client: TestClient) -> None:
     described = client.get("/openapi.json").json()
     shown = {row["name"]: row for row in client.get("/tools").json()["results"]}

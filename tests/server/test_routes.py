@@ -30,6 +30,17 @@ def test_a_note_is_read_with_its_hash_as_tag(tmp_path: Path) -> None:
     assert other.status_code == 200
 
 
+def test_what_shows_other_notes_too_is_sent_again_since_they_may_have_changed(tmp_path: Path) -> None:
+    url = "/notes/Plan.md?expand_embeds=true"
+    with apps.world(tmp_path, notes={"Plan.md": "![[Part]]\n", "Part.md": "one\n"}) as world, world.client() as client:
+        tag = f'"{client.get(url).json()["hash"]}"'
+        client.post("/tools/edit_file", json={"path": "Part.md", "old_text": "one", "new_text": "two"})
+        again = client.get(url, headers={"if-none-match": tag})
+
+    assert (again.status_code, "etag" in again.headers) == (200, False)
+    assert again.json()["embeds"][0]["content"] == "two\n"
+
+
 def test_a_stretch_of_a_section_is_read_by_the_query(tmp_path: Path) -> None:
     status, found = call(tmp_path, "GET", "/notes/Garden.md?heading=Watering&line_numbers=true&length=40")
 

@@ -23,6 +23,13 @@ ERROR_SCHEMA: Final[Mapping[str, JSONValue]] = {
     },
     "required": ["success", "error", "code"],
 }
+_KNOWN: Final[Mapping[str, JSONValue]] = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The ETag of a reply that is at hand already.",
+}
 _REF: Final = "#/components/schemas/"
 _JSON: Final = "application/json"
 
@@ -67,6 +74,10 @@ def operation(face: Face, table: Table) -> tuple[dict[str, Any], dict[str, JSONV
             **failures(),
         },
     }
+    if face.is_tagged:
+        described["parameters"].append(dict(_KNOWN))
+        described["responses"]["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
+        described["responses"]["304"] = {"description": "It is as the asker knows it."}
     if face.method != "GET":
         described["requestBody"] = {
             "required": _needed(face, takes),

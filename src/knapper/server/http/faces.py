@@ -29,6 +29,8 @@ class Face:
     """Arguments that the route itself says."""
     tag: str = ""
     """The noun under which the document shows it."""
+    is_tagged: bool = False
+    """The reply has an ETag, and isn't sent again to who has it."""
 
     @property
     def bound(self) -> frozenset[str]:
