@@ -288,10 +288,12 @@ def test_a_note_is_compared_by_its_vectors_where_the_embedder_has_stopped_answer
 
 def test_a_task_without_words_finds_what_is_like_the_open_note(tmp_path: Path) -> None:
     notes = {"a.md": "alpha\n", "near.md": "alpha alpha\n", "far.md": "word\n"}
-    beside = Beside(path=NotePath("a.md"), linked=set[NotePath], words=lambda: "alpha")
+    beside = Beside(path=NotePath("a.md"), linked=set[NotePath], words=lambda: "word")
     with worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s", worlds.WordEmbedder()) as engine:
         engine.freshen()
-        answer = engine.related(Question(text="***"), beside)
+        answers = [engine.related(Question(text="***"), beside)]
+        engine.search(Question(text="alpha"))
+        answers.append(engine.related(Question(text="***"), beside))
 
-    assert [one.hit.row.note for one in answer.related] == ["near.md"]
-    assert "no word" in answer.remarks[0]
+    assert [[one.hit.row.note for one in answer.related] for answer in answers] == [["near.md"]] * 2
+    assert "no word" in answers[0].remarks[0]

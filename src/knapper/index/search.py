@@ -3,6 +3,7 @@
 import heapq
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -97,7 +98,7 @@ class Searcher:
     def related(self, question: Question, beside: Beside | None) -> Answer:
         """Give the notes that matter for a question while a note is open, which isn't among them, best first."""
         asked = self._asked(question)
-        with self._looks.look(asked.model) as look:
+        with self._looks.look(asked.model or self._model()) as look:
             asked = _fitting(look, asked)
             centre = fuse.centre(look.vectors(look.chunks(beside.path))[1]) if beside else None
             nearest = _begin(look, asked, centre)
@@ -166,6 +167,13 @@ class Searcher:
             if mode == "semantic":
                 raise
             return None, model, f"searched by words only: {error.message}"
+
+    def _model(self) -> str:
+        """Tell whose vectors notes are compared by, whether or not the question has one; empty for nobody's."""
+        with suppress(EmbedderError):  # whoever asks for the question's vector hears of it
+            embedder = self._embedder()
+            return embedder.model_id if embedder else ""
+        return ""
 
     def _join(self, rankings: _Rankings, fusion: Fusion) -> Joined:
         if fusion == "rrf":
