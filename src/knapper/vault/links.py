@@ -55,10 +55,11 @@ def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[Note
         return _exact(joined(folder, wanted), target, lookup)
     if wanted.startswith("/"):
         return _exact(wanted.strip("/"), target, lookup)
-    found = _matching(wanted, lookup)
-    exact = _exact(wanted, target, lookup)
-    if exact.path is not None or not found:
-        return exact
+    named = _candidates(wanted, lookup)
+    exact = _at(wanted, target, named)
+    found = _ending(wanted, named) if exact is None else ()
+    if not found:
+        return Resolution(path=exact)
     best = _at(f"{folder}/{wanted}" if folder else wanted, target, found) or min(found, key=_rank)
     return Resolution(path=best, ambiguous=tuple(sorted(found, key=_rank)) if len(found) > 1 else ())
 
@@ -129,10 +130,10 @@ def _spelled(path: str) -> str:
     return unicodedata.normalize("NFC", path.replace("\xa0", " "))
 
 
-def _matching(wanted: str, lookup: Callable[[str], Sequence[NotePath]]) -> list[NotePath]:
+def _ending(wanted: str, named: Sequence[NotePath]) -> list[NotePath]:
     """List the files whose path ends with the target at a folder's border."""
     endings = tuple("/" + spelling for spelling in _spellings(wanted))
-    return list(dict.fromkeys(p for p in _candidates(wanted, lookup) if ("/" + folded(p)).endswith(endings)))
+    return list(dict.fromkeys(p for p in named if ("/" + folded(p)).endswith(endings)))
 
 
 def _rank(path: NotePath) -> tuple[int, str]:
