@@ -214,6 +214,28 @@ def test_a_tool_is_found_by_what_it_does(context: Context) -> None:
     assert first("undo") == "undo_change"
 
 
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("delete a note", "delete_file"),
+        ("rename a note", "move_file"),
+        ("overwrite a note", "write_file"),
+        ("move many notes", "batch_move_files"),
+        ("set a property on many notes", "batch_update_frontmatter"),
+        ("add text at the top of a note", "prepend_to_file"),
+        ("dead links", "broken_links"),
+        ("revert a change", "undo_change"),
+        ("search the internet", "web_search"),
+    ],
+)
+def test_a_tool_is_found_by_other_words_than_its_own_beside_words_that_all_have(
+    context: Context, query: str, name: str
+) -> None:
+    found = tables.whole().call("find_tool", {"query": query}, lambda _: context)
+
+    assert cast("list[dict[str, JSONValue]]", found["results"])[0]["name"] == name
+
+
 def test_a_found_tool_can_be_called_and_calling_goes_no_further(context: Context) -> None:
     table = tables.whole()
 

@@ -1,5 +1,6 @@
 """Find tools by what they do, and call those that aren't listed."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Final, NotRequired
@@ -15,8 +16,44 @@ from knapper.tools.tables import Table
 from knapper.vault.outline import JSONValue
 
 _WORD: Final = re.compile(r"[a-z]{2,}")
-_NAME: Final = 3
+_NAME: Final = 3.0
 """What a word in a tool's name counts more than one in its description."""
+_SUMMARY: Final = 1.0
+"""And one in the description's first sentence."""
+_ALSO: Final[Mapping[str, tuple[str, ...]]] = {
+    "note": ("file",),
+    "remove": ("delete", "trash"),
+    "erase": ("delete", "trash"),
+    "rename": ("move",),
+    "revert": ("undo",),
+    "restore": ("undo",),
+    "history": ("change",),
+    "internet": ("web",),
+    "online": ("web",),
+    "overwrite": ("write",),
+    "make": ("create",),
+    "new": ("create",),
+    "top": ("beginning",),
+    "bottom": ("end",),
+    "many": ("several", "batch"),
+    "dead": ("broken",),
+    "similar": ("meaning",),
+    "heading": ("section",),
+    "frontmatter": ("property",),
+    "metadata": ("property",),
+    "recording": ("audio",),
+    "speech": ("audio",),
+    "forget": ("remove",),
+    "google": ("web",),
+    "download": ("page",),
+    "url": ("page", "web"),
+    "remember": ("preference",),
+    "modified": ("saved",),
+    "edited": ("saved",),
+    "approve": ("accept",),
+    "decline": ("reject",),
+}
+"""Other words for what tools do, as their descriptions say it."""
 
 
 class Found(TypedDict):
@@ -96,15 +133,31 @@ class Finder:
 
 
 def ranked(query: str, rows: Iterable[Row]) -> list[Row]:
-    """Give the tools that share words with a question, the likeliest first."""
-    wanted = _words(query)
-    scored = [(_score(wanted, row), -number, row) for number, row in enumerate(rows)]
-    return [row for score, _, row in sorted(scored, key=lambda one: one[:2], reverse=True) if score]
+    """Give the tools that share words with a question, the likeliest first; a word counts more, the fewer have it."""
+    known = [(row, _places(row)) for row in rows]
+    scores = [0.0] * len(known)
+    for word in _words(query):
+        ways = {word, *_ALSO.get(word, ())}
+        shares = [_share(ways, places) for _, places in known]
+        fit = sum(share > 0 for share in shares)
+        for number, share in enumerate(shares):
+            scores[number] += share and share * math.log(1 + len(known) / fit)
+    order = sorted(range(len(known)), key=lambda number: -scores[number])
+    return [known[number][0] for number in order if scores[number]]
 
 
-def _score(wanted: set[str], row: Row) -> float:
-    named, told = _words(row.name), _words(schema.description(row))
-    return sum(_NAME * _has(word, named) + _has(word, told) for word in wanted) / (1 + len(named) / 10)
+def _places(row: Row) -> tuple[tuple[float, set[str]], ...]:
+    """Give a tool's words with what they count, by where they stand."""
+    name = _words(row.name)
+    return (
+        (_NAME / (1 + len(name) / 10), name),
+        (_SUMMARY, _words(schema.summary(row))),
+        (1.0, _words(schema.description(row))),
+    )
+
+
+def _share(ways: set[str], places: Iterable[tuple[float, set[str]]]) -> float:
+    return sum(weight for weight, words in places if any(_has(word, words) for word in ways))
 
 
 def _has(word: str, words: set[str]) -> bool:
