@@ -1,4 +1,5 @@
 import json
+import sqlite3
 import sys
 import time
 from collections.abc import Generator
@@ -130,6 +131,33 @@ def test_an_index_that_is_damaged_is_told_by_every_command(
     assert (searched, code) == (6, 1)
     assert told.startswith("error: a file of the program's state can't be read: ")
     assert checks["index"]["text"].startswith("it is damaged: ")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM chunk_words_docsize WHERE id = (SELECT min(id) FROM chunk_words_docsize)",
+        "DELETE FROM chunk_words_docsize",
+        "UPDATE chunk_words_data SET block = x'' WHERE id = 1",
+        "UPDATE title_words_docsize SET sz = x'01'",
+    ],
+)
+def test_lengths_of_texts_that_are_lost_are_told(
+    vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    main.run(["-v", str(vault), "index", "--no-embed"])
+    capsys.readouterr()
+    before = doctor(capsys, "-v", str(vault))[1]["index"]["text"]
+    database = sqlite3.connect(next((own_home / "state").rglob("index.db")))
+    database.execute(damage)
+    database.commit()
+    database.close()
+
+    code, checks = doctor(capsys, "-v", str(vault))
+
+    assert code == 1
+    assert checks["index"]["text"].startswith("it is damaged: ")
+    assert not before.startswith("it is damaged: ")
 
 
 def test_without_a_vault_the_check_fails_and_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

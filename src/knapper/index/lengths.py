@@ -70,11 +70,26 @@ class Lengths:
         Raises:
             sqlite3.DatabaseError: They can't be read: the index is damaged.
         """
-        row = connection.execute(f"SELECT hex(block) FROM {self._table}_data WHERE id = 1").fetchone()
-        rows, *words = _numbers(bytes.fromhex(row[0] if row else "")).tolist() or [0]
+        rows, *words = self._totals(connection)
         if rows < 1 or len(words) != self._columns or min(words) < 0:
             raise _damaged(f"the numbers of rows and words of {self._table} can't be read")
         return rows, sum(words)
+
+    def check(self, connection: sqlite3.Connection) -> None:
+        """Read the lengths of all rows, and compare their sum with what the table says of itself.
+
+        Raises:
+            sqlite3.DatabaseError: The index is damaged.
+        """
+        known = self._read(connection, "")
+        rows, *words = self._totals(connection)
+        if (rows, sum(words)) != (len(known.ids), int(known.words.sum())):
+            raise _damaged(f"the rows of {self._table} aren't those that were counted")
+
+    def _totals(self, connection: sqlite3.Connection) -> list[int]:
+        """Give the number of rows, then that of the words of each column; nothing more where there is no row."""
+        row = connection.execute(f"SELECT hex(block) FROM {self._table}_data WHERE id = 1").fetchone()
+        return _numbers(bytes.fromhex(row[0] if row else "")).tolist() or [0]
 
     def _with(self, connection: sqlite3.Connection, ids: NDArray[np.int64]) -> Known:
         """Give what is known and some more rows; all anew where much of it is of rows that are gone."""
@@ -97,6 +112,16 @@ class Lengths:
         if len(numbers) != len(found) * self._columns or numbers.min(initial=0) < 0:
             raise _damaged(f"lengths of {self._table} can't be read")
         return Known(uid=uid, ids=found, words=numbers.reshape(-1, self._columns).sum(axis=1))
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Check what the scores of words are made of; SQLite's own check doesn't look at it.
+
+    Raises:
+        sqlite3.DatabaseError: The index is damaged.
+    """
+    for table in ("chunk_words", "title_words"):
+        Lengths(table, columns=3).check(connection)
 
 
 def _numbers(raw: bytes) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from knapper.cli.finding import Finding
 from knapper.cli.render.amounts import count
 from knapper.config import Settings
 from knapper.errors import KnapError
+from knapper.index import lengths
 from knapper.index.filters import Filter
 
 _PATIENCE_MS = 3_000
@@ -23,10 +24,12 @@ def integrity(settings: Settings) -> Finding:
     """Open the index, and let SQLite look through it."""
     try:
         with app.open_vault(settings) as context:
-            rows = context.index.store.database.reader().execute("PRAGMA quick_check(1)").fetchall()
-            said = " ".join(str(rows[0][0]).split())
-            if said != "ok":
-                return _damaged(said)
+            with context.index.store.database.snapshot() as connection:
+                rows = connection.execute("PRAGMA quick_check(1)").fetchall()
+                said = " ".join(str(rows[0][0]).split())
+                if said != "ok":
+                    return _damaged(said)
+                lengths.check(connection)
             status = context.index.status(context.restrict(Filter()))
     except KnapError as error:
         return failed("index", error)
