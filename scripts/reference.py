@@ -85,7 +85,8 @@ def tools() -> str:
             "The same tools stand behind `knap tool NAME`, MCP, `POST /tools/NAME`, agents and scripts. "
             "How to reach them: [[connect-an-mcp-client]], [[http-api]].",
             'Every answer holds `success`. A failure is `{"success": false, "error": …, "code": …, "hint": …}`. '
-            "Lists stand under `results`, with `total`, `limit`, `offset`, and `next_offset` where more follows. "
+            "Lists stand under `results`, with `total`, `limit`, `offset`, and `next_offset` where more follows; "
+            "of what is ranked, such as passages, only the best are told. "
             "Where several vaults are served, every tool takes `vault`.",
             *tool_reference.rows(),
         ],

@@ -202,6 +202,17 @@ def test_every_tool_describes_itself_and_its_answer() -> None:
         assert schema.summary(row).endswith(".")
 
 
+def test_a_list_that_goes_on_at_an_offset_takes_one() -> None:
+    def told(row: Row) -> set[str]:
+        return set(cast("dict[str, object]", schema.returns(row)["properties"]))
+
+    onward = {row.name for row in tables.whole().rows if told(row) >= {"results", "next_offset"}}
+    taking = {row.name for row in tables.whole().rows if "offset" in schema.taken(row).model.model_fields}
+
+    assert "get_links_recursive" in onward
+    assert onward - taking == set()
+
+
 def test_a_tool_is_found_by_what_it_does(context: Context) -> None:
     table = tables.whole()
 

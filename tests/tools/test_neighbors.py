@@ -61,9 +61,19 @@ def test_each_note_is_reached_by_its_shortest_way(vault: Opener, depth: int, fou
     assert [row["depth"] for row in answer["results"]] == sorted(found.values())
 
 
+def test_what_is_reached_comes_in_stretches(vault: Opener) -> None:
+    with vault.open() as context:
+        whole: dict[str, Any] = neighbors.get_links_recursive(context, "Hub.md", 3)
+        first: dict[str, Any] = neighbors.get_links_recursive(context, "Hub.md", 3, limit=4)
+        rest: dict[str, Any] = neighbors.get_links_recursive(context, "Hub.md", 3, limit=4, offset=first["next_offset"])
+
+    assert [*first["results"], *rest["results"]] == whole["results"]
+    assert (rest["total"], rest["offset"], "next_offset" in rest) == (7, 4, False)
+
+
 def test_an_excluded_folder_is_a_wall(vault: Opener) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = neighbors.get_links_recursive(context, "Hub.md", 3, "out", ["wall"])
+        answer: dict[str, Any] = neighbors.get_links_recursive(context, "Hub.md", 3, "out", exclude_folders=["wall"])
 
     assert {row["path"]: row["via"] for row in answer["results"]} == {
         "A.md": "Hub.md",

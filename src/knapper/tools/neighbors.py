@@ -1,7 +1,9 @@
 """Follow links from a note, one step or several."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Unpack
+
+from typing_extensions import TypedDict
 
 from knapper.errors import BadInput
 from knapper.index.graph import Lookup
@@ -18,6 +20,12 @@ _DIRECTIONS: Final = ("in", "out", "both")
 _DEEPEST: Final = 3
 _MOST: Final = 5_000
 """Notes that following links comes to at most."""
+
+
+class Walls(TypedDict, total=False):
+    """Hold where links aren't followed."""
+
+    exclude_folders: Sequence[str]
 
 
 def get_links(
@@ -64,8 +72,9 @@ def get_links_recursive(
     path: str,
     depth: int = 2,
     direction: Direction = "both",
-    exclude_folders: Sequence[str] = (),
     limit: int = 100,
+    offset: int = 0,
+    **more: Unpack[Walls],
 ) -> Annotated[Answer, Reach]:
     """List the notes that links lead to in up to three steps, the nearest first.
 
@@ -74,8 +83,9 @@ def get_links_recursive(
         path: Path of the note to begin at.
         depth: Steps, 1 to 3.
         direction: Follow links ``out``, ``in`` (to what links here), or ``both`` ways.
-        exclude_folders: Walls: notes below these are neither listed nor passed through.
         limit: How many at most.
+        offset: How many are left out at the beginning.
+        exclude_folders: Walls: notes below these are neither listed nor passed through.
 
     Returns:
         ``results`` with path, title, depth, and via: the note one step before.
@@ -84,23 +94,25 @@ def get_links_recursive(
         NotFound: No such file is visible.
         BadInput: An argument is out of its range.
     """
-    answers.check_page(limit, 0)
+    answers.check_page(limit, offset)
     _check(direction)
     if not 1 <= depth <= _DEEPEST:
         raise BadInput(f"depth is {depth}", hint=f"give 1 to {_DEEPEST}")
-    walls = tuple(paths.key(each).strip("/") + "/" for each in checks.texts("exclude_folders", exclude_folders))
+    excluded = checks.texts("exclude_folders", more.get("exclude_folders", ()))
+    walls = tuple(paths.key(each).strip("/") + "/" for each in excluded)
     freshness = context.freshen(meaning=False)
     source = context.view.path(path)
     walk = _Walk(context, lambda found: not walls or not paths.key(found).startswith(walls))
     reached, is_whole = walk.spread(source, depth, direction)
-    titles = dict(walk.titles([found for found, _, _ in reached[:limit]]))
+    shown = reached[offset : offset + limit]
+    titles = dict(walk.titles([found for found, _, _ in shown]))
     rows: list[JSONValue] = [
         {"path": found, "title": titles[found], "depth": steps, "via": via}
-        for found, steps, via in reached[:limit]
+        for found, steps, via in shown
         if found in titles
     ]
     remarks = () if is_whole else (f"more than {_MOST} notes are linked: only the first are listed",)
-    page = answers.stretch(rows, len(reached), limit, 0)
+    page = answers.stretch(rows, len(reached), limit, offset)
     return {"path": source, "depth": depth, **page, **search.missing(freshness, remarks)}
 
 
