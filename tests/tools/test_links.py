@@ -179,12 +179,13 @@ def test_a_renamed_tag_waits_as_a_proposal_unless_its_notes_are_named(vault: Ope
     with vault.open() as context:
         named = tags.rename_tag(context, "#home", "house", ["Plan.md"])
         every = tags.rename_tag(context, "home", "house")
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFound) as missing:
             tags.rename_tag(context, "nothing", "house")
         with pytest.raises(BadInput):
             tags.rename_tag(context, "secret", "not a tag")
 
     assert (named["status"], every["status"]) == ("applied", "proposed")
+    assert "list_tags" in missing.value.hint  # a client that knows no command line can go on
     assert "#house #house/Yard" in vault.text("Plan.md")
 
 

@@ -37,5 +37,7 @@ def draft(view: View, request: RenameTag, tagged: Sequence[NotePath]) -> list[Fi
         needs = frozenset[Capability]({"properties", "delete"} if in_properties else {"delete"})
         made.append(FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=True))
     if not made:
-        raise NotFound(f"no note has the tag #{request.old.removeprefix('#')}", hint="`knap tags` lists them")
+        raise NotFound(
+            f"no note has the tag #{request.old.removeprefix('#')}", hint="list_tags, or `knap tags`, lists them"
+        )
     return made
