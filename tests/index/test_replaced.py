@@ -96,3 +96,24 @@ def test_an_index_that_cannot_come_back_is_an_error_of_ours(tmp_path: Path) -> N
 
         with pytest.raises(StorageError, match="can't be opened"):
             opened.reader()
+
+
+def test_an_older_copy_that_took_an_index_s_place_is_searched_as_it_is(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {f"{name}.md": f"rain {'wind ' * n}\n" for n, name in enumerate("abcd")})
+    file, copy, asked = tmp_path / "s/index.db", tmp_path / "copy.db", Question(text="rain", mode="keyword")
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        engine.store.database.reader().execute("VACUUM INTO ?", (str(copy),))
+        worlds.fill(root, {"b.md": "rain storm " * 40})
+        engine.refresh()
+        for _ in range(2):
+            engine.search(asked)
+        empty(file.parent)
+        copy.replace(file)
+        worlds.fill(root, {"b.md": "rain hail\n"})
+        engine.refresh()
+        found = {hit.row.note: hit.score for hit in engine.search(asked).hits}
+        engine.refresh(full=True)
+        anew = {hit.row.note: hit.score for hit in engine.search(asked).hits}
+
+    assert found == pytest.approx(anew, rel=1e-9)

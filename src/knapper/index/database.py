@@ -1,12 +1,11 @@
 """Open the index's SQLite file: one connection a thread to read, one to write."""
 
 import os
-import secrets
 import sqlite3
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -61,9 +60,11 @@ class Database:
             return self._connect()
         if connection.in_transaction or self._is_ours():
             return connection
+        uid = _uid(connection)
         self._forget(connection)
         with self._opening():
             self._prepare()
+        self._tell_apart(uid)
         return self.reader()
 
     @contextmanager
@@ -116,8 +117,8 @@ class Database:
         """
         try:
             with self.transaction() as connection:
-                _drop_all(connection)
-                _create(connection)
+                schema.drop(connection)
+                schema.create(connection)
         except StorageError as error:
             if _code(error.__cause__) in _OF_DISK - _DAMAGED:
                 raise
@@ -164,6 +165,12 @@ class Database:
             return os.path.samestat(self.path.stat(), self._local.file)
         except OSError:
             return False
+
+    def _tell_apart(self, uid: str) -> None:
+        """Give an older copy that took an index's place an id of its own: what is remembered isn't true of it."""
+        if uid and _uid(self.reader()) == uid:
+            with suppress(StorageError), self.transaction() as connection:
+                connection.execute("UPDATE meta SET value = ? WHERE (key, value) = ('uid', ?)", (schema.new_uid(), uid))
 
     def _forget(self, connection: sqlite3.Connection) -> None:
         """Close this thread's connection."""
@@ -220,8 +227,8 @@ class Database:
         connection.execute("BEGIN IMMEDIATE")
         try:
             if _version(connection) != schema.VERSION:  # another process may have been first
-                _drop_all(connection)
-                _create(connection)
+                schema.drop(connection)
+                schema.create(connection)
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:
@@ -232,6 +239,13 @@ def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
     """Give what stands for the state that a connection sees: the index's own id, and the transactions written to it."""
     rows = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation')"))
     return str(rows["uid"]), int(rows["generation"])
+
+
+def _uid(connection: sqlite3.Connection) -> str:
+    try:
+        return state_of(connection)[0]
+    except (sqlite3.DatabaseError, KeyError):  # a damaged file, from which nothing can be remembered
+        return ""
 
 
 def failure(error: Exception) -> StorageError | None:
@@ -265,21 +279,3 @@ def _log_writes(connection: sqlite3.Connection) -> None:
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    for statement in schema.TABLES.split(";"):
-        if statement.strip():
-            connection.execute(statement)
-    connection.execute("INSERT INTO meta VALUES ('generation', '0'), ('uid', ?)", (secrets.token_hex(8),))
-    connection.execute(f"PRAGMA user_version = {schema.VERSION}")
-
-
-def _drop_all(connection: sqlite3.Connection) -> None:
-    """Drop virtual tables first: their shadow tables go with them."""
-    rows = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
-    )
-    for (name,) in rows.fetchall():
-        if not str(name).startswith("sqlite_"):
-            connection.execute(f'DROP TABLE IF EXISTS "{name}"')

@@ -4,6 +4,9 @@ A chunk's id holds its file's id in the upper bits, so that a ranking knows the 
 and a filter on notes is a filter on row ids.
 """
 
+import secrets
+import sqlite3
+
 from knapper.index.segment import TOKENIZER
 
 VERSION = 6
@@ -127,3 +130,27 @@ def file_of(chunk_id: int) -> int:
 def chunk_range(file_id: int) -> tuple[int, int]:
     """Give the half-open range of a file's chunk ids."""
     return file_id << CHUNK_BITS, (file_id + 1) << CHUNK_BITS
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make all tables, empty."""
+    for statement in TABLES.split(";"):
+        if statement.strip():
+            connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES ('generation', '0'), ('uid', ?)", (new_uid(),))
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def drop(connection: sqlite3.Connection) -> None:
+    """Drop all tables, virtual ones first: their shadow tables go with them."""
+    rows = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
+    )
+    for (name,) in rows.fetchall():
+        if not str(name).startswith("sqlite_"):
+            connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+
+
+def new_uid() -> str:
+    """Give an index an id, that of no other."""
+    return secrets.token_hex(8)
