@@ -73,7 +73,9 @@ def test_what_is_reached_comes_in_stretches(vault: Opener) -> None:
 
 def test_an_excluded_folder_is_a_wall(vault: Opener) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = neighbors.get_links_recursive(context, "Hub.md", 3, "out", exclude_folders=["wall"])
+        answer: dict[str, Any] = neighbors.get_links_recursive(
+            context, "Hub.md", 3, direction="out", exclude_folders=["wall"]
+        )
 
     assert {row["path"]: row["via"] for row in answer["results"]} == {
         "A.md": "Hub.md",

@@ -22,9 +22,10 @@ _MOST: Final = 5_000
 """Notes that following links comes to at most."""
 
 
-class Walls(TypedDict, total=False):
-    """Hold where links aren't followed."""
+class Way(TypedDict, total=False):
+    """Hold which links are followed."""
 
+    direction: Direction
     exclude_folders: Sequence[str]
 
 
@@ -71,10 +72,9 @@ def get_links_recursive(
     context: Context,
     path: str,
     depth: int = 2,
-    direction: Direction = "both",
     limit: int = 100,
     offset: int = 0,
-    **more: Unpack[Walls],
+    **more: Unpack[Way],
 ) -> Annotated[Answer, Reach]:
     """List the notes that links lead to in up to three steps, the nearest first.
 
@@ -82,9 +82,9 @@ def get_links_recursive(
         context: The vault, as the client sees it.
         path: Path of the note to begin at.
         depth: Steps, 1 to 3.
-        direction: Follow links ``out``, ``in`` (to what links here), or ``both`` ways.
         limit: How many at most.
         offset: How many are left out at the beginning.
+        direction: Follow links ``out``, ``in`` (to what links here), or ``both`` ways; both if not given.
         exclude_folders: Walls: notes below these are neither listed nor passed through.
 
     Returns:
@@ -95,6 +95,7 @@ def get_links_recursive(
         BadInput: An argument is out of its range.
     """
     answers.check_page(limit, offset)
+    direction = more.get("direction", "both")
     _check(direction)
     if not 1 <= depth <= _DEEPEST:
         raise BadInput(f"depth is {depth}", hint=f"give 1 to {_DEEPEST}")
