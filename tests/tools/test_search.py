@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import pytest
 
@@ -54,6 +54,26 @@ def test_no_match_is_a_success_with_a_message(tmp_path: Path) -> None:
         answer = search_vault(ctx, "zzzz qqqq", mode="keyword")
 
     assert (answer["success"], answer["message"], answer["results"]) == (True, "No matching documents found", [])
+
+
+@pytest.mark.parametrize("folder", ["secrets", "secret", "../elsewhere"])
+def test_a_folder_that_is_not_there_is_told_where_nothing_is_found(tmp_path: Path, folder: str) -> None:
+    with context(tmp_path, Policy(client="test", hidden=("secret/",))) as ctx:
+        answer = search_vault(ctx, "alpha", folders=[folder])
+
+    (told,) = cast("list[str]", answer["notes"])
+    assert f"'{folder}'" in told
+    assert answer["results"] == []
+    assert "nearest" not in told
+
+
+def test_a_folder_that_holds_nothing_that_fits_is_no_matter(tmp_path: Path) -> None:
+    with context(tmp_path) as ctx:
+        nothing = search_vault(ctx, "zzzz", mode="keyword", folders=["secret"])
+        mistyped = search_vault(ctx, "alpha", mode="keyword", folders=["secrte"])
+
+    assert "notes" not in nothing
+    assert mistyped["notes"] == ["no folder 'secrte' in the vault; nearest: 'secret'"]
 
 
 def test_a_query_that_only_excludes_is_told_to_hold_no_word(tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
 """Search the vault's notes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Unpack
 
-from knapper.errors import BadInput
+from knapper.errors import BadInput, NotFound, RefusedError
 from knapper.index.engine import Freshness
 from knapper.index.ranking import Hit
 from knapper.index.search import Mode, Question
-from knapper.tools import filters, foreign
+from knapper.tools import checks, filters, foreign
 from knapper.tools.context import Context
 from knapper.tools.filters import Where
 from knapper.tools.shapes import Answer
@@ -66,13 +66,26 @@ def search_vault(
     )
     others = foreign.found(context, (hit.row.note for hit in found.hits))
     answer: dict[str, JSONValue] = {"success": True}
+    remarks = [*found.remarks]
     if not found.hits:
         answer["message"] = "No matching documents found"
+        remarks += _lost(context, where.folders)
     results: list[JSONValue] = [
         shape(hit, explain=more.get("explain", False)) | ({"foreign": True} if hit.row.note in others else {})
         for hit in found.hits
     ]
-    return {**answer, "results": results, **missing(freshness, found.remarks)}
+    return {**answer, "results": results, **missing(freshness, remarks)}
+
+
+def _lost(context: Context, folders: Sequence[str]) -> Iterator[str]:
+    """Say which folders aren't there: a mistyped one holds nothing."""
+    for each in folders:
+        try:
+            _ = checks.folder(context, each)
+        except NotFound as error:
+            yield f"{error.message}; {error.hint}"
+        except (BadInput, RefusedError) as error:
+            yield error.message
 
 
 def shape(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
