@@ -338,3 +338,28 @@ def test_a_write_past_the_vault_of_this_folder_is_told(
     assert f"({vault}), not the one of this folder" in told
     assert str(other) in told
     assert capsys.readouterr().err == ""
+
+
+class Endless(io.RawIOBase):
+    """Give the same byte for ever, and count."""
+
+    given = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if self.given > 200 * 1024 * 1024:
+            raise AssertionError("all of it is read")
+        self.given += len(buffer)
+        buffer[:] = b"x" * len(buffer)
+        return len(buffer)
+
+
+def test_a_standard_input_without_an_end_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Endless()), encoding="utf-8"))
+
+    assert main.run(["tool", "read_file", "-"]) == 2
+    assert "too_large" in capsys.readouterr().out

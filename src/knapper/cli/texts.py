@@ -6,6 +6,7 @@ from pathlib import Path
 from knapper.cli import output
 from knapper.cli.options import Options
 from knapper.errors import BadInput, NotFound
+from knapper.vault import disk
 
 STDIN = "-"
 _MARK = "\ufeff"
@@ -45,7 +46,15 @@ def _standard_input(options: Options) -> str:
     if sys.stdin.isatty():
         output.note(options, "type the text; Ctrl-D on a line of its own ends it")
     raw = getattr(sys.stdin, "buffer", None)
-    return _decoded(raw.read(), "the standard input") if raw is not None else sys.stdin.read()
+    if raw is None:
+        return sys.stdin.read()
+    given = raw.read(
+        disk.DEFAULT_MAX_BYTES + 1
+    )  # a stream without an end would take all memory, and Ctrl-C wouldn't be heard
+    if len(given) > disk.DEFAULT_MAX_BYTES:
+        message = f"the standard input holds more than {disk.DEFAULT_MAX_BYTES:,} bytes"
+        raise BadInput(message, hint="give less at once", code="too_large")
+    return _decoded(given, "the standard input")
 
 
 def _decoded(raw: bytes, where: str) -> str:
