@@ -195,3 +195,21 @@ def test_a_process_leaves_although_a_call_runs_on() -> None:
     ended = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=50, check=False)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, "leaving\n", "")
+
+
+IDLE = """
+from concurrent.futures import ThreadPoolExecutor
+from knapper.index.ports import RANKING
+from knapper.server import running
+pool = ThreadPoolExecutor(1, thread_name_prefix=RANKING)
+pool.submit(int).result()
+running.leave(7, wait_s=0.05)
+pool.shutdown()
+print("closed")
+"""
+
+
+def test_threads_that_wait_to_compute_do_not_keep_a_server_from_closing_its_vaults() -> None:
+    ended = subprocess.run([sys.executable, "-c", IDLE], capture_output=True, text=True, timeout=50, check=False)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "closed\n", "")

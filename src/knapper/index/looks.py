@@ -16,6 +16,7 @@ from knapper.index import schema, typos
 from knapper.index.allowed import Allowed
 from knapper.index.filters import Filter
 from knapper.index.keyword import Keywords
+from knapper.index.ports import RANKING
 from knapper.index.segment import Query
 from knapper.index.store import Row, Store
 from knapper.index.vectors import Vectors
@@ -35,7 +36,7 @@ class SqliteLooks:
         self._keywords = Keywords()
         self._vectors = Vectors("")
         self.allowed = Allowed()
-        self._beside = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="ranking")
+        self._beside = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix=RANKING)
 
     @contextmanager
     def look(self, model: str) -> Generator["SqliteLook"]:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from knapper.vault.paths import NotePath
 
 
+RANKING = "ranking"
+"""Begins the names of threads that only compute: they wait for work until the index is closed."""
+
+
 class Look(Protocol):
     """Answer questions about one state of what is kept; scores are higher where better."""
 

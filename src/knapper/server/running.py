@@ -14,6 +14,7 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
+from knapper.index.ports import RANKING
 from knapper.server.connections import Connection
 from knapper.server.stopping import Stop
 
@@ -105,7 +106,8 @@ def leave(code: int, *, wait_s: float = 1.0) -> None:
         wait_s: How long such calls are waited for, each.
     """
     for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
+        is_work = not thread.daemon and not thread.name.startswith(RANKING)
+        if is_work and thread is not threading.main_thread():
             thread.join(wait_s)
             if thread.is_alive():
                 sys.stdout.flush()
