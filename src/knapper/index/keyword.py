@@ -64,8 +64,7 @@ class Keywords:
         only = _restrict(connection, allowed, shift=schema.CHUNK_BITS)
         if not include_log and connection.execute(f"{schema.LOGGED} LIMIT 1").fetchone():
             only += f" AND rowid NOT IN ({schema.LOGGED})"
-        score = f"-bm25(chunk_words, {', '.join(map(str, _CHUNK_WEIGHTS.values()))})"
-        return _scores(connection, "chunk_words", score, f"chunk_words MATCH ?{only}", (match, limit))
+        return _scores(connection, "chunk_words", self._postings.score, f"chunk_words MATCH ?{only}", (match, limit))
 
     def names(
         self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None

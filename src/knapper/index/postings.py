@@ -32,7 +32,8 @@ class Postings:
         self._weights = np.array([*weights.values()])
         code = " ".join(f"WHEN '{column}' THEN {code}" for code, column in enumerate(weights))
         self._codes = f"(doc << {_CODE_BITS}) + CASE col {code} END"
-        self._score = f"-bm25({table}, {', '.join(map(str, weights.values()))})"
+        self.score = f"-bm25({table}, {', '.join(map(str, weights.values()))})"
+        """Asks the engine for a row's score."""
         self.lengths = Lengths(table, columns=len(weights))
 
     def scores(self, connection: sqlite3.Connection, words: Sequence[Word]) -> _Standing:
@@ -74,7 +75,7 @@ class Postings:
 
     def _several(self) -> str:
         """Ask for the rows and scores of what isn't one token."""
-        scored = f"SELECT rowid AS id, {self._score} AS score FROM {self._table} WHERE {self._table} MATCH ?"
+        scored = f"SELECT rowid AS id, {self.score} AS score FROM {self._table} WHERE {self._table} MATCH ?"
         return f"(SELECT group_concat(id || ' ' || quote(score), ' ') FROM ({scored} ORDER BY rowid LIMIT -1))"
 
     def _counted(self, text: str) -> _Standing:
