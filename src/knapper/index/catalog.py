@@ -3,13 +3,14 @@
 import json
 import sqlite3
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
-from knapper.index import conditions, folder_counts, places, schema, stretches, tag_counts
+from knapper.errors import StorageError
+from knapper.index import alike, conditions, folder_counts, places, schema, stretches, tag_counts
 from knapper.index.allowed import Allowed
 from knapper.index.filters import Filter
 from knapper.index.folder_counts import FolderCount
@@ -87,6 +88,13 @@ class Catalog:
         """Give what is known of files by path; those that the index doesn't know are left out."""
         found = _entries(self._store.database.reader(), "path", wanted)
         return {entry.path: entry for entry in found.values()}
+
+    def alike(self, path: NotePath) -> Iterable[NotePath] | None:
+        """Give the paths whose names are like one that isn't there, best first; None where the index can't tell."""
+        try:
+            return alike.names(self._store.database.reader(), path)
+        except (sqlite3.DatabaseError, StorageError):  # that a path isn't there is known without the index
+            return None
 
     def by_ids(self, ids: Sequence[int]) -> list[Entry]:
         """Give what is known of files by id, in the order asked; those that are gone are left out."""

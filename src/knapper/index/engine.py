@@ -78,7 +78,6 @@ class Engine:
         """
         self.folder = folder
         self.compare_every_s = compare_every_s
-        self.view = view
         self.store = Store(folder / "index.db")
         self.graph = Graph(self.store)
         self._open_embedder = open_embedder
@@ -86,6 +85,7 @@ class Engine:
         self._embedder_asked = False
         self._looks = SqliteLooks(self.store)
         self.catalog = Catalog(self.store, self.graph, self._looks.allowed, self._by_rules)
+        self.view = replace(view, alike=self.catalog.alike)
         self._searcher = Searcher(self._looks, lambda: self.embedder, fusion=fusion)
         self._lock = threading.Lock()
         self._taking_in = threading.Lock()
@@ -220,7 +220,7 @@ class Engine:
         Raises:
             SetupError: It can't be read.
         """
-        self.view = View.open(self.view.root, self.view.policy)
+        self.view = replace(View.open(self.view.root, self.view.policy), alike=self.view.alike)
 
     @property
     def _knows_rules(self) -> bool:

@@ -7,7 +7,7 @@ from knapper.errors import BadInput, NotFound, RefusedError, StorageError
 from knapper.index.filters import Filter
 from knapper.index.stretches import Stretch
 from knapper.tools.context import Context
-from knapper.vault import lookup, paths
+from knapper.vault import alike, lookup, paths
 from knapper.vault.paths import NotePath
 
 _ROOT = frozenset({"", ".", "/", "./"})
@@ -83,7 +83,7 @@ def folder(context: Context, raw: str) -> NotePath:
         return NotePath("/".join(first[0].path.split("/")[: path.count("/") + 1]))
     found = _empty(context, path)
     if found is None:
-        near = lookup.nearest(path, _names(context, path))
+        near = alike.nearest(path, _names(context, path))
         hint = "nearest: " + ", ".join(map(repr, near)) if near else "explore_vault lists the folders"
         message = f"no folder {paths.shown(path)} in the vault"
         raise NotFound(message, hint=hint, code="no_such_folder", details={"nearest": near})

@@ -4,14 +4,15 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from knapper.errors import Ambiguous, NotFound, RefusedError, StorageError
-from knapper.vault.paths import MAX_PART_BYTES, WINDOWS, NotePath, folder, key, shown, stem
+from knapper.vault import alike
+from knapper.vault.paths import MAX_PART_BYTES, WINDOWS, NotePath, folder, key, shown
 
 SCANNED_NAMES: Final = 20_000
 """Names that a search for similar ones looks at; more would make a mistyped path slow."""
@@ -51,25 +52,13 @@ def resolve(root: Path, path: NotePath, *, must_exist: bool = True) -> Found:
     try:
         return find(root, path, must_exist=must_exist)
     except NotFound:
-        raise missing(path, _names(root, path)) from None
+        raise missing(path, alike.nearest(path, _names(root, path))) from None
 
 
-def missing(path: NotePath, names: Iterable[str]) -> NotFound:
-    """Make the error that says that a path names nothing, with the nearest of *names* as its hint."""
-    near = nearest(path, names)
+def missing(path: NotePath, near: Sequence[str]) -> NotFound:
+    """Make the error that says that a path names nothing, with those *near* it as its hint."""
     hint = "nearest: " + ", ".join(repr(other) for other in near) if near else "list or search the vault for its name"
-    return NotFound(f"no file {shown(path)} in the vault", hint=hint, details={"nearest": near})
-
-
-def nearest(path: str, names: Iterable[str], *, limit: int = 3) -> list[str]:
-    """Return the paths whose names are most like a path's name, best first; those in its folder win ties."""
-    from rapidfuzz import fuzz, process  # noqa: PLC0415  # 35 ms that only a mistyped path should cost
-
-    here = folder(path)
-    choices = sorted(set(names), key=lambda other: (folder(other) != here, len(other), other))
-    stems = [key(stem(other)) for other in choices]
-    hits = process.extract(key(stem(path)), stems, scorer=fuzz.ratio, score_cutoff=60, limit=limit)
-    return [choices[index] for _, _, index in hits]
+    return NotFound(f"no file {shown(path)} in the vault", hint=hint, details={"nearest": list(near)})
 
 
 def _names(root: Path, path: NotePath) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from knapper.errors import ConflictError, KnapError, NotFound, RefusedError
-from knapper.vault import disk, lookup, paths, settings, walk
+from knapper.vault import alike, disk, lookup, paths, settings, walk
 from knapper.vault.ignore import Ignore
 from knapper.vault.paths import NotePath
 from knapper.vault.policy import Policy
@@ -37,6 +37,8 @@ class View:
     policy: Policy
     ignore: Ignore
     settings: ObsidianSettings
+    alike: Callable[[NotePath], Iterable[NotePath] | None] | None = None
+    """Tells from an index which paths are like one that isn't there, hidden ones too, best first; None if it can't."""
 
     @classmethod
     def open(cls, root: Path, policy: Policy) -> View:
@@ -75,7 +77,7 @@ class View:
             ConflictError: Something is there already (code ``exists``); nothing is ever overwritten.
         """
         path = paths.parse(raw, root=self.root)
-        if not self.visible(path):
+        if not (self.visible(path) and self.visible(NotePath(f"{path}/note.md"))):  # nor by a hidden folder's name
             hint = "choose another folder; hidden and ignored ones aren't written to"
             raise RefusedError(f"{paths.shown(path)} can't be made: it wouldn't be visible", hint=hint, code="hidden")
         found = lookup.find(self.root, path, must_exist=False, visible=self.visible)
@@ -157,4 +159,15 @@ class View:
         return NotFound(f"{paths.shown(path)} is a folder", hint="name a file in it", code="is_folder")
 
     def _missing(self, path: NotePath) -> NotFound:
-        return lookup.missing(path, (file.path for file in islice(self.files(), HINTED_NAMES)))
+        known = self.alike(path) if self.alike else None
+        if known is None:
+            names = (file.path for file in islice(self.files(), HINTED_NAMES))
+            return lookup.missing(path, alike.nearest(path, names))
+        there = (found for each in known if (found := self._there(each)))
+        return lookup.missing(path, list(islice(there, alike.SHOWN)))
+
+    def _there(self, path: NotePath) -> NotePath | None:
+        try:
+            return lookup.find(self.root, path, visible=self.visible).path
+        except KnapError:
+            return None
