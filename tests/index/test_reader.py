@@ -57,6 +57,15 @@ def test_what_the_other_process_does_not_manage_is_read_here(tmp_path: Path, mon
         assert plain(list(reader.read(view, batches, many=1))) == expected
 
 
+def test_a_vault_with_an_index_is_read_by_another_process(tmp_path: Path) -> None:
+    notes = {f"{n}.md": f"text {n}" for n in range(reader.MANY)}
+    engine = worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s")
+
+    outcome = engine.refresh()
+
+    assert outcome.indexed == reader.MANY
+
+
 def test_nothing_of_the_current_folder_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     view, batches = world(tmp_path / "v")
     (tmp_path / "v" / "pickle.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')", encoding="utf-8")

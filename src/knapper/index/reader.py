@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 
 from knapper.index import reading
 from knapper.index.chunks import Chunk
@@ -78,7 +79,7 @@ def _ask(process: subprocess.Popen[bytes], view: View, batches: Sequence[Sequenc
     """Tell a process what to read; false where it has ended already."""
     try:
         if process.stdin is not None:
-            pickle.dump((view, batches), process.stdin)
+            pickle.dump((replace(view, alike=None), batches), process.stdin)  # the index stays here
             process.stdin.close()
     except OSError:
         return False
