@@ -87,7 +87,8 @@ def tools() -> str:
             'Every answer holds `success`. A failure is `{"success": false, "error": …, "code": …, "hint": …}`. '
             "Lists stand under `results`, with `total`, `limit`, `offset`, and `next_offset` where more follows; "
             "of what is ranked, such as passages, only the best are told. "
-            "Where several vaults are served, every tool takes `vault`.",
+            "Where several vaults are served, every tool takes `vault`. "
+            "`null` stands for left out, unless the parameter is needed, or is one of any value.",
             *tool_reference.rows(),
         ],
     )

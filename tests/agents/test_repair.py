@@ -134,3 +134,11 @@ def test_arguments_that_are_right_stay_as_they_are(given: dict[str, JSONValue]) 
 def test_every_tools_schema_can_be_fitted_to() -> None:
     for row in tables.whole().rows:
         assert repair.fit({"path": "a.md"}, schema.parameters(row))
+
+
+def test_null_stays_where_any_value_is_taken() -> None:
+    row = tables.whole().find("update_frontmatter")
+
+    fitted = repair.fit({"path": "a.md", "field": "k", "value": None, "operation": None}, schema.parameters(row))
+
+    assert fitted == {"path": "a.md", "field": "k", "value": None}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -14,7 +14,7 @@ from knapper.config import Client
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.tools import proposals, schema
 from knapper.tools.context import Context, Scripting
-from knapper.tools.sandboxes import Outcome, Profile, Signature
+from knapper.tools.sandboxes import Kind, Outcome, Profile, Signature
 from knapper.vault import grants
 from knapper.vault.outline import JSONValue
 from tests.codemode import examples
@@ -126,6 +126,13 @@ def test_a_list_shows_a_level_and_its_folders(context: Context) -> None:
         "Patterns/Authentication/OAuth.md",
     ]
     assert ask(context, "list_notes", directory="Nowhere") == []
+
+
+def test_none_stands_for_left_out(context: Context) -> None:
+    found = ask(context, "search", query="OAuth", limit=None, path_filter=None, vaults=None)
+
+    assert found == ask(context, "search", query="OAuth")
+    assert ask(context, "list_notes", directory=None, recursive=None) == ask(context, "list_notes")
 
 
 def test_what_the_client_may_not_see_is_not_there(context: Context) -> None:
@@ -325,7 +332,7 @@ def test_several_vaults_are_searched_and_named(tmp_path: Path, context: Context)
 def test_the_tool_tells_the_whole_outcome(context: Context) -> None:
     told = scripts.run_script(context, "print('x')\n__result__ = obsidian.read_note('Authors.md')")
 
-    assert set(told) == set(scripts.ScriptOutcome.__annotations__)
+    assert set(told) == set(scripts.ScriptOutcome.__required_keys__)
     assert told["proposals"] == []
     assert (told["ok"], told["kind"], told["result"], told["stdout"], told["calls"]) == (
         True,
@@ -334,6 +341,31 @@ def test_the_tool_tells_the_whole_outcome(context: Context) -> None:
         "x\n",
         1,
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("x = (", "syntax"),
+        ("obsidian.tools.read_file('Nowhere.md')", "error"),
+        ("import os", "refused"),
+        ("__result__ = print", "result"),
+        ("while True: pass", "timeout"),
+        ("x = 'x' * 10**9", "memory"),
+    ],
+)
+def test_a_failure_has_code_and_hint_as_other_tools_errors_have(context: Context, code: str, kind: str) -> None:
+    told = scripts.run_script(context, code, timeout_s=0.5 if kind == "timeout" else None)
+
+    assert (told["success"], told["kind"], told["code"]) == (False, kind, f"script_{kind}")
+    assert told["error"]
+    assert told["hint"]
+
+
+def test_every_way_to_fail_has_a_code_and_a_hint() -> None:
+    told = {kind: scripts.answer(Outcome(kind=kind, error="x")) for kind in get_args(Kind)}
+
+    assert [kind for kind, answer in told.items() if not answer.get("hint") or "code" not in answer] == ["ok"]
 
 
 @pytest.mark.parametrize(("code", "timeout_s"), [("", None), (" \n", None), ("1", 0), ("1", -1), ("1", float("nan"))])

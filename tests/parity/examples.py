@@ -16,6 +16,7 @@ CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("search_vault", {"query": "tomatoes", "folders": ["Plans", "."]}),
     ("find_notes", {"tags": ["outdoors"], "properties": ["status=open"], "sort": "path", "fields": ["status"]}),
     ("read_file", {"path": "Garden.md", "line_numbers": True}),
+    ("read_file", {"path": "Rain.md", "offset": None, "heading": None, "line_numbers": None, "vault": None}),
     ("fetch_note", {"path": "Rain.md"}),
     ("note_info", {"path": "Garden.md"}),
     ("find_backlinks", {"note_name": "Rain"}),

@@ -116,6 +116,61 @@ def test_an_argument_that_cant_be_used_is_named(context: Context, arguments: dic
     assert caught.value.hint == "it takes query, count, mode, deep, tags"
 
 
+SAMPLES: Mapping[str, object] = {"string": "x", "integer": 1, "array": [], "object": {}}
+
+
+@pytest.mark.parametrize("row", tables.whole().rows, ids=lambda row: row.name)
+def test_null_for_what_needs_no_value_stands_for_left_out(row: Row) -> None:
+    shown = schema.parameters(row)
+    known = cast("dict[str, dict[str, JSONValue]]", shown["properties"])
+    needed = cast("list[str]", shown.get("required", []))
+    least = {name: SAMPLES[str(known[name].get("type"))] for name in needed}
+    nulls = {name: None for name in known if name not in needed and name != "value"}
+
+    assert calls.check(row, {**least, **nulls}) == calls.check(row, least)
+
+
+def test_null_stays_where_it_is_a_value() -> None:
+    row = tables.whole().find("update_frontmatter")
+
+    checked = calls.check(row, {"path": "A.md", "field": "k", "value": None, "operation": None})
+
+    assert checked == {"path": "A.md", "field": "k", "value": None, "dry_run": False, "reason": ""}
+
+
+def test_null_for_what_is_needed_is_refused(context: Context) -> None:
+    with pytest.raises(BadInput, match="query: input should be a valid string"):
+        heard(context, {"query": None, "count": None})
+
+
+@pytest.mark.parametrize("given", [{"n_results": None, "limit": 3}, {"limit": 3, "n_results": None, "mode": None}])
+def test_null_under_its_right_name_leaves_room_for_a_guess(given: dict[str, object]) -> None:
+    row = tables.whole().find("search_vault")
+
+    assert calls.check(row, {"query": "x", **given})["n_results"] == 3
+
+
+def test_null_under_a_guess_is_left_out_too() -> None:
+    row = tables.whole().find("search_vault")
+
+    assert calls.check(row, {"query": "x", "limit": None})["n_results"] == 5
+
+
+def test_null_for_a_vault_means_the_usual_one(context: Context) -> None:
+    asked: list[str] = []
+    table = Table([ECHO, *tables.whole().rows], ["one", "two"])
+
+    def open_it(name: str) -> Context:
+        asked.append(name)
+        return context
+
+    table.call("echo", {"query": "x", "vault": None}, open_it)
+    inner = {"path": "A.md", "vault": None, "offset": None}
+    read = table.call("call_tool", {"name": "read_file", "arguments": inner, "vault": None}, open_it)
+
+    assert (asked, read["path"]) == (["", ""], "A.md")
+
+
 @pytest.mark.parametrize("given", [{"query": "\ud800"}, {"query": "x", "tags": ["\udfff"]}, {"\ud800": 1}])
 def test_half_a_character_is_refused(context: Context, given: dict[str, object]) -> None:
     with pytest.raises(BadInput, match="Unicode"):

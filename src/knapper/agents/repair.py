@@ -124,7 +124,7 @@ def _unwrapped(given: Arguments, known: Mapping[str, JSONValue]) -> Arguments:
 def _says_nothing(name: str, value: JSONValue, wanted: Schema, whole: Schema) -> bool:
     kinds = _kinds(wanted, whole)
     if value is None:
-        return "null" not in kinds
+        return bool(kinds) and "null" not in kinds  # none: a value of any type
     return isinstance(value, str) and name not in _TEXTS and value.strip().lower() in _NOTHING
 
 

@@ -59,12 +59,14 @@ def texts(given: Mapping[str, JSONValue], name: str) -> list[str]:
 
 
 def whole(given: Mapping[str, JSONValue], name: str, otherwise: int) -> int:
-    """Give a whole number.
+    """Give a whole number; another where there is none.
 
     Raises:
         BadInput: It is something else.
     """
-    value = given.get(name, otherwise)
+    value = given.get(name)
+    if value is None:
+        return otherwise
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadInput(f"{name} isn't a whole number")
     return value
@@ -76,7 +78,9 @@ def flag(given: Mapping[str, JSONValue], name: str) -> bool:
     Raises:
         BadInput: It is something else.
     """
-    value = given.get(name, False)
+    value = given.get(name)
+    if value is None:
+        return False
     if not isinstance(value, bool):
         raise BadInput(f"{name} is neither True nor False")
     return value

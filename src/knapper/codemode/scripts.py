@@ -1,7 +1,8 @@
 """Run scripts over the vault: the tool for clients whose own model writes them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Final, cast
+from typing import Annotated, Final, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -9,8 +10,19 @@ from knapper.codemode.bridge import Bridge
 from knapper.errors import BadInput
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
-from knapper.tools.sandboxes import Given, Limits, Outcome, Profile
+from knapper.tools.sandboxes import Given, Kind, Limits, Outcome, Profile
 from knapper.tools.shapes import Answer
+
+_HINTS: Final[Mapping[Kind, str]] = {
+    "syntax": "write it as Python 3, and mend the line that is named",
+    "error": "mend the line that is named, and run the script again",
+    "refused": "do without that: a script has `obsidian`, and the modules that the tool's description lists",
+    "result": "set `__result__` to less, and to lists, dicts, texts, numbers, booleans and None alone",
+    "timeout": "do less in one script; a longer timeout_s helps where the owner allows it",
+    "memory": "keep less at once: read notes one by one, and keep of each what is needed",
+    "crash": "nest calls and data less deeply",
+}
+"""What to try next, by how a script ended."""
 
 
 class LeftProposal(TypedDict):
@@ -33,6 +45,9 @@ class ScriptOutcome(TypedDict):
     peak_mb: float
     calls: int
     proposals: list[LeftProposal]
+    code: NotRequired[str]
+    """``script_`` and the kind, where it failed."""
+    hint: NotRequired[str]
 
 
 def run_script(
@@ -53,8 +68,9 @@ def run_script(
         timeout_s: How long it may take, in seconds; never longer than the owner allows.
 
     Returns:
-        ``ok``, ``result``, ``stdout``, ``error`` with line and cause, and ``kind``: ok, syntax, error, refused, result,
-        timeout, memory or crash; ``proposals`` with ``id`` and ``vault`` of what waits for a person's word.
+        ``ok``, ``result``, ``stdout``, ``error`` with line and cause, ``code`` and ``hint``, and ``kind``: ok, syntax,
+        error, refused, result, timeout, memory or crash; ``proposals`` with ``id`` and ``vault`` of what waits for a
+        person's word.
 
     Raises:
         BadInput: There is no script, or no time.
@@ -66,7 +82,7 @@ def run_script(
 def run(context: Context, code: str, profile: Profile = "strict", timeout_s: float | None = None) -> Outcome:
     """Run a script; as `run_script`, for programs."""
     if not code.strip():
-        raise BadInput("the script is empty")
+        raise BadInput("the script is empty", hint="give Python that sets `__result__`")
     if timeout_s is not None and not timeout_s > 0:
         raise BadInput(f"timeout_s is {timeout_s:g}", hint="give more than 0")
     sandbox = context.open_sandbox()
@@ -101,6 +117,8 @@ def answer(outcome: Outcome) -> Answer:
         "calls": outcome.calls,
         "proposals": [{"id": one.id, "vault": one.vault} for one in outcome.proposals],
     }
+    if not outcome.ok:
+        told["code"], told["hint"] = f"script_{outcome.kind}", _HINTS[outcome.kind]
     return cast("Answer", told)
 
 

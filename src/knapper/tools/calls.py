@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from knapper.errors import BadInput, KnapError
 from knapper.index import database
@@ -52,7 +52,7 @@ def call(row: Row, context: Context, arguments: Mapping[str, object]) -> Answer:
     Args:
         row: Which.
         context: The vault, as the client sees it.
-        arguments: By name; names that are often guessed are understood.
+        arguments: By name; names that are often guessed are understood, and null stands for left out.
 
     Raises:
         BadInput: An argument is missing, unknown or of another type.
@@ -85,6 +85,9 @@ def answer(row: Row, context: Context, arguments: Mapping[str, object]) -> Answe
 def check(row: Row, arguments: Mapping[str, object]) -> dict[str, object]:
     """Check a tool's arguments, and give all that its function takes.
 
+    Many clients send null for what they leave out, whatever the schema says: it is taken so, unless null is a value
+    that the parameter can have, or the parameter is needed.
+
     Raises:
         BadInput: One is missing, unknown or of another type.
     """
@@ -94,9 +97,12 @@ def check(row: Row, arguments: Mapping[str, object]) -> dict[str, object]:
     try:
         model = taken.model.model_validate(known)
     except ValidationError as error:
+        left_out = _left_out(taken.model, known, error)
+        if left_out:
+            return check(row, {name: value for name, value in known.items() if name not in left_out})
         raise _refusal(row, known, error) from None
-    left_out = taken.optional - model.model_fields_set
-    return {name: getattr(model, name) for name in type(model).model_fields if name not in left_out}
+    unsaid = taken.optional - model.model_fields_set
+    return {name: getattr(model, name) for name in type(model).model_fields if name not in unsaid}
 
 
 def _check_text(row: Row, arguments: Mapping[str, object]) -> None:
@@ -120,6 +126,14 @@ def _renamed(known: Mapping[str, object], arguments: Mapping[str, object]) -> di
         if guess is not None:
             given[name] = given.pop(guess)
     return given
+
+
+def _left_out(model: type[BaseModel], given: Mapping[str, object], error: ValidationError) -> set[str]:
+    """Name the parameters that needn't be given and were refused for being null."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    refused = {str(one["loc"][0]) for one in found if one["loc"]}
+    fields = model.model_fields
+    return {name for name in refused & set(fields) if given.get(name, "") is None and not fields[name].is_required()}
 
 
 def _refusal(row: Row, given: Mapping[str, object], error: ValidationError) -> BadInput:

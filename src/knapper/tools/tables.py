@@ -101,7 +101,9 @@ class Table:
         return calls.call(row, open_vault(vault), given)
 
     def _take_vault(self, name: str, given: dict[str, object]) -> str:
-        vault = given.pop(_VAULT, "") if self._vaults else ""
+        vault = given.pop(_VAULT, None) if self._vaults else None
+        if vault is None:
+            return ""
         if not isinstance(vault, str):
             hint = f"there are: {', '.join(self._vaults)}"
             raise BadInput(f"{name} can't be called so: vault: it should be a text", hint=hint, code="bad_arguments")
