@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
@@ -63,6 +63,8 @@ class Brain:
     usage: RequestUsage = field(default_factory=lambda: USAGE)
     before: Callable[[str, str], None] | None = None
     """Called before each reply; may raise."""
+    finish: FinishReason | None = None
+    """Why its replies end."""
     wait_s: Mapping[str, float] = field(default_factory=dict[str, float])
     at_once: int = 0
     most_at_once: int = 0
@@ -85,7 +87,9 @@ class Brain:
                 self.before(kind, task)
         finally:
             self.at_once -= 1
-        return ModelResponse(parts=[TextPart(content=self.said(kind, task))], usage=self.usage)
+        return ModelResponse(
+            parts=[TextPart(content=self.said(kind, task))], usage=self.usage, finish_reason=self.finish
+        )
 
     def said(self, kind: str, task: str) -> str:
         if kind == "judge":

@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
 from knapper.agents.pipeline import debugging
@@ -28,6 +28,8 @@ class Cast:
     scripts: Mapping[Agent, Sequence[Reply | Callable[[list[ModelMessage]], Reply]]]
     asked: dict[Agent, list[list[ModelMessage]]] = field(default_factory=dict[Agent, list[list[ModelMessage]]])
     infos: dict[Agent, list[AgentInfo]] = field(default_factory=dict[Agent, list[AgentInfo]])
+    finish: FinishReason | None = None
+    """Why whole replies end."""
 
     def open(self) -> FunctionModel:
         return FunctionModel(stream_function=self._stream, function=self._whole)
@@ -55,7 +57,8 @@ class Cast:
                 if isinstance(said, str)
                 else ToolCallPart(tool_name=said.name, args=json.dumps(said.arguments))
                 for said in reply
-            ]
+            ],
+            finish_reason=self.finish,
         )
 
     def _next(self, messages: list[ModelMessage], info: AgentInfo) -> tuple[Agent, Reply]:

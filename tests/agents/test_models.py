@@ -1,6 +1,7 @@
 """Models behind a server that speaks OpenAI's protocol, and behaves badly."""
 
 import asyncio
+import json
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from knapper.agents import models, names, reach
 from knapper.agents.chat import Chat, Message
-from knapper.agents.events import Error, Event, Text
+from knapper.agents.events import Error, Event, Text, ToolResult
 from knapper.agents.keys import Keys
 from knapper.agents.models import Patience
 from knapper.agents.names import ModelName
@@ -38,6 +39,10 @@ def name(server: Server) -> ModelName:
 def chat(*servers: Server, patience: Patience = ONCE) -> Chat:
     wanted = [name(server) for server in servers]
     return scripted.chat(models.open_model(wanted, lambda _: "", patience))
+
+
+def line(text: str) -> str:
+    return f"data: {json.dumps(protocol.chunk(protocol.delta(text, 0)))}"
 
 
 def answer(vault: opened.Opener, given: Chat) -> list[Event]:
@@ -155,6 +160,48 @@ def test_what_was_said_before_the_connection_broke_is_kept(vault: opened.Opener)
 
     assert [event.text for event in events if isinstance(event, Text)] == ["Half of it"]
     assert scripted.done(events).answer == "Half of it"
+
+
+@pytest.mark.parametrize(
+    ("end", "notes"),
+    [
+        ([], 1),
+        ([line("[DONE]")], 1),
+        (["data: [DONE]"], 0),
+        (["data:[DONE]"], 0),
+        ([line("."), ": a comment", "data: [DONE]"], 0),
+        ([f"data: {json.dumps(protocol.chunk({}, finish='stop'))}"], 0),
+    ],
+)
+def test_an_answer_whose_stream_just_ends_is_told_as_broken_off(
+    vault: opened.Opener, end: list[str], notes: int
+) -> None:
+    with protocol.serving(Reply(raw=[line("It is gr"), *end])) as server:
+        events = answer(vault, chat(server))
+
+    assert scripted.done(events).state == "complete"
+    assert scripted.done(events).answer.startswith("It is gr")
+    assert str(scripted.done(events).notes).count("broke off") == notes
+
+
+@pytest.mark.parametrize("provider", ["tiny@{}/v1", "ollama:tiny@{}"])
+@pytest.mark.parametrize("finish", ["length", "tool_calls", None])
+def test_a_call_that_ends_in_the_middle_changes_nothing(
+    vault: opened.Opener, provider: str, finish: str | None
+) -> None:
+    call = Call("write_file", '{"path": "Garden.md", "content": "# Garden\\n\\nThe fen')
+    raw = [protocol.chunk(protocol.delta(call, 0)), *([protocol.chunk({}, finish=finish)] if finish else [])]
+    first = Reply(raw=[*(f"data: {json.dumps(one)}" for one in raw), *(["data: [DONE]"] if finish else [])])
+
+    with protocol.serving(first, Reply(parts=["I see."])) as server:
+        given = models.open_model([names.parse(provider.format(server.address))], lambda _: "", ONCE)
+        events = answer(vault, scripted.chat(given))
+
+    (result,) = [event for event in events if isinstance(event, ToolResult)]
+    assert isinstance(result.answer, dict)
+    assert result.answer["code"] == "cut_off"
+    assert "in several calls" in server.asked[1]["messages"][-1]["content"]
+    assert scripted.done(events).proposals == scripted.done(events).changes == []
 
 
 def test_a_refusal_that_passes_is_tried_again(vault: opened.Opener) -> None:

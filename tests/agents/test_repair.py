@@ -58,6 +58,31 @@ def test_arguments_are_read_whatever_a_model_sends(raw: str, expected: dict[str,
 
 
 @pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ('{"path": "a.md", "content": "Half of', True),
+        ('{"path": "a.md", "content": "Half of {a}', True),
+        ('{"path": "a.md", "content": "all"', True),
+        ('{"path": "a.md", "items": ["one"', True),
+        (b'{"path": "a.md", "content": "Half of', True),
+        ('```json\n{"path": "a.md", "content": "Half of', True),
+        ('{"name": "write_file", "arguments": "{\\"path\\": \\"a.md\\", \\"content\\": \\"Half"}', True),
+        ({"arguments": '{"path": "a.md", "content": "Half'}, True),
+        ('{"path": "a.md", "content": "all of {it"}', False),
+        ('{"path": "a.md", "content": "all \\" of it",}', False),
+        ('{"path": "a.md", "content": "two\nlines",}', False),
+        ("{'path': 'a.md', 'content': 'say \"it'}", False),
+        ({"path": "a.md", "input": 'say "it'}, False),
+        ("", False),
+        ("nothing that means anything", False),
+        (None, False),
+    ],
+)
+def test_arguments_that_end_in_the_middle_are_told_from_others(raw: object, expected: bool) -> None:
+    assert repair.is_cut(raw) is expected
+
+
+@pytest.mark.parametrize(
     ("given", "expected"),
     [
         ({"paths": "['a.md', 'b.md']"}, {"paths": ["a.md", "b.md"]}),

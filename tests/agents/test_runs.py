@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo
 
 from knapper.agents.events import Usage
@@ -44,6 +44,18 @@ def test_a_model_judges_whether_to_split_and_long_words_do_not(make: Make) -> No
 
     assert [node.id for node in world.runs.show(run.id).nodes] == ["root"]
     assert world.node(run, "root").why == "so it is"
+
+
+@pytest.mark.parametrize(("finish", "told"), [("length", True), ("stop", False)])
+def test_an_answer_that_ends_where_the_model_may_write_no_more_is_told_as_cut(
+    make: Make, finish: FinishReason, told: bool
+) -> None:
+    world = make(Brain(finish=finish))
+
+    run = world.run("alpha")
+
+    assert run.state == "complete"
+    assert ("may write no more" in str(world.node(run, "root").notes)) == told
 
 
 def test_a_split_task_is_joined_from_all_its_parts(make: Make) -> None:

@@ -71,12 +71,14 @@ def _open(wanted: ModelName, key: str, patience: Patience) -> Model:
 
 def _compatible(wanted: ModelName, key: str, patience: Patience) -> Model:
     """Open a model that is spoken to in OpenAI's protocol."""
-    from pydantic_ai.models.ollama import OllamaModel  # noqa: PLC0415 - 1 s that only the chosen provider should cost
-    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415 - the same
+    from knapper.agents.endings import (  # noqa: PLC0415 - 1 s that only the chosen provider should cost
+        Attentive,
+        AttentiveOllama,
+    )
 
     if wanted.provider == "ollama":
-        return OllamaModel(wanted.name, provider=_service(wanted, key), settings=patience.settings())
-    return OpenAIChatModel(wanted.name, provider=_service(wanted, key), settings=patience.settings())
+        return AttentiveOllama(wanted.name, provider=_service(wanted, key), settings=patience.settings())
+    return Attentive(wanted.name, provider=_service(wanted, key), settings=patience.settings())
 
 
 def _service(wanted: ModelName, key: str) -> "Service[AsyncOpenAI]":

@@ -23,6 +23,7 @@ _FALSE: Final = frozenset({"false", "no", "0"})
 _DEEPEST: Final = 50
 """Levels of lists and objects; no tool takes as many, and what is deeper ends in an error of Python's."""
 _SPACES: Final = re.compile("[\u00a0\u2007\u202f]")
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def read(raw: object) -> Arguments:
@@ -61,6 +62,35 @@ def fit(given: Arguments, schema: Schema) -> Arguments:
             continue
         fitted[name] = _value(value, wanted, schema)
     return fitted
+
+
+def is_cut(raw: object) -> bool:
+    """Tell whether arguments as a model sent them end in the middle; what `read` makes of them may lack a part then.
+
+    ``{"path": "a.md", "content": "Half of`` does, ``{"path": "a.md",}`` doesn't.
+    """
+    for _ in range(4):
+        if isinstance(raw, dict):
+            raw = _wrapped(cast("dict[object, object]", raw))
+        if not isinstance(raw, str | bytes | bytearray):
+            return False
+        text = _bare(raw if isinstance(raw, str) else raw.decode(errors="replace"))
+        try:
+            raw = cast("object", json.loads(text))
+        except (ValueError, RecursionError):
+            return not isinstance(_literal(text), dict | list) and _ends_open(text)
+    return False
+
+
+def _wrapped(given: Mapping[object, object]) -> object:
+    """Give the arguments that a call holds as a text of their own; None where it doesn't."""
+    texts = (given.get(name) for name in _WRAPPERS)
+    return next((one for one in texts if isinstance(one, str) and one.lstrip().startswith("{")), None)
+
+
+def _ends_open(text: str) -> bool:
+    rest = _STRING.sub("", text)
+    return '"' in rest or rest.count("{") + rest.count("[") > rest.count("}") + rest.count("]")
 
 
 def is_deep(value: object) -> bool:

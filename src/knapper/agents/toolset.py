@@ -31,6 +31,7 @@ _PATHS: Final = frozenset({"path", "paths", "source", "destination", "folder", "
 _REPEATED: Final = (
     "This very call was made just before, and its result stands above. Use that, or call with other arguments."
 )
+_CUT: Final = "the call's arguments end in the middle, and nothing was changed"
 _ASKED: Final = "The question is put to the person; their next message answers it. End your turn now."
 _RETRIES: Final = 50
 
@@ -76,9 +77,8 @@ class TableTools(AbstractToolset[Workbench]):
         if name == ASK_USER:
             return _ask(bench, call_id, arguments)
         row = bench.rows.get(name)
-        if row is None:
-            missing = NotFound(f"there is no tool '{name[:80]}' here", hint="find_tool finds others", code="no_tool")
-            return _tell(bench, call_id, CALL, cast("dict[str, JSONValue]", missing.as_dict()))
+        if row is None or (row.effect != "read" and call_id in bench.cut):
+            return _refuse(bench, call_id, name, row)
         if row.effect == "read":
             return await _carried_out(bench, call_id, row, arguments)
         task = asyncio.create_task(_carried_out(bench, call_id, row, arguments))
@@ -146,6 +146,15 @@ def _spaced(context: Context, name: str, value: JSONValue) -> JSONValue:
     except KnapError:
         return repair.plain_spaces(value)
     return value
+
+
+def _refuse(bench: Workbench, call_id: str, name: str, row: Row | None) -> str:
+    """Tell the model that a tool isn't here, or that its call isn't whole."""
+    if row is None:
+        missing = NotFound(f"there is no tool '{name[:80]}' here", hint="find_tool finds others", code="no_tool")
+        return _tell(bench, call_id, CALL, cast("dict[str, JSONValue]", missing.as_dict()))
+    cut = BadInput(_CUT, hint="send the whole call again, and a long text in several calls", code="cut_off")
+    return _tell(bench, call_id, name, cast("dict[str, JSONValue]", cut.as_dict()))
 
 
 def _continue(bench: Workbench, call_id: str, arguments: repair.Arguments) -> str:

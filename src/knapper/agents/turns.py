@@ -23,12 +23,14 @@ from knapper.agents import (
     call_ids,
     citations,
     compaction,
+    cuts,
     defusing,
     deltas,
     failures,
     halves,
     mending,
     prompting,
+    repair,
     toolset,
     usage,
     workbench,
@@ -44,7 +46,6 @@ from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
 
 LIMIT_REACHED: Final = "\n\n[Tool call limit reached]"
-_CUT: Final = "the answer ends where the model may write no more at once; ask it to go on"
 _RETRIES: Final = 50
 
 
@@ -185,6 +186,7 @@ class Turn:
         """Answer the model's calls; tells whether the turn ends here."""
         halves.mend(node.model_response)
         call_ids.part(node.model_response, self._call_ids)
+        self._bench.cut |= {one.tool_call_id for one in node.model_response.tool_calls if repair.is_cut(one.args)}
         if self._is_over(node):
             self.state, self._is_capped = "limit", True
             return True
@@ -225,7 +227,8 @@ class Turn:
         if self.state == "failed":
             self.state = "complete"
         text, left_out = defusing.defused(self._text())
-        self._notes = (*left_out, *((_CUT,) if self._is_cut() else ()))
+        replies = [one for one in self._run.new_messages() if isinstance(one, ModelResponse)] if self._run else []
+        self._notes = (*left_out, *(cuts.of(replies[-1]) if replies else ()))
         checked = await asyncio.to_thread(citations.check, self._context, text)
         if checked.failures and self.state == "complete":
             chat = self._chat
@@ -233,11 +236,6 @@ class Turn:
             mender = Mender(model=chat.model, prompt=repair, usage=self._usage, limits=self._limits)
             checked = await mending.mend(checked, self._context, mender)
         self._answer = mending.settled(checked)
-
-    def _is_cut(self) -> bool:
-        """Tell whether the last reply ended where the model may write no more."""
-        replies = [one for one in self._run.new_messages() if isinstance(one, ModelResponse)] if self._run else []
-        return bool(replies) and replies[-1].finish_reason == "length"
 
     def _text(self) -> str:
         """Give the answer as it stands: the last reply that says something."""

@@ -35,6 +35,8 @@ class Workbench:
     """What happened that isn't streamed yet."""
     answers: dict[str, Mapping[str, JSONValue]] = field(default_factory=dict[str, Mapping[str, JSONValue]])
     """All that the tools answered, by the calls' ids."""
+    cut: set[str] = field(default_factory=set[str])
+    """Ids of calls whose arguments end in the middle; they change nothing."""
     used: list[JSONValue] = field(default_factory=list[JSONValue])
     proposals: list[str] = field(default_factory=list[str])
     changes: list[str] = field(default_factory=list[str])

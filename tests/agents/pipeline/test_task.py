@@ -103,6 +103,17 @@ def test_a_first_reply_stands_where_the_model_cannot_be_asked_again(vault: opene
     assert len(ended.outcome.proposals) == 1
 
 
+@pytest.mark.parametrize("second", [["It is gr"], scripts.task("It is green.")], ids=["text", "json"])
+def test_an_answer_that_ends_where_the_model_may_write_no_more_is_told_as_cut(
+    vault: opened.Opener, second: scripts.Reply
+) -> None:
+    ended = runs.do(vault, Cast({"task": [['{"summary": "It is gr'], second]}, finish="length"), current="Garden.md")
+
+    assert ended.outcome.state == "complete"
+    assert ended.outcome.answer.startswith("It is gr")
+    assert "may write no more" in str(ended.outcome.notices)
+
+
 def test_a_reply_that_nests_too_deep_is_one_that_cannot_be_used(vault: opened.Opener) -> None:
     deep = '{"a":' * 400 + "1" + "}" * 400
 

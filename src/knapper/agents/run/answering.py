@@ -13,7 +13,7 @@ from knapper.agents.citations import Checked
 from knapper.agents.mending import Mender
 from knapper.agents.run import budget as budgets
 from knapper.agents.run import wording
-from knapper.agents.run.asking import Account, Asker
+from knapper.agents.run.asking import Account, Asker, Text
 from knapper.agents.run.budget import Stage
 from knapper.agents.run.engine import Engine
 from knapper.agents.run.nodes import Node, Source
@@ -134,8 +134,8 @@ def _most(desk: Desk, stage: Stage) -> int:
     return min(most, int(left * _SHARE))
 
 
-async def _checked(desk: Desk, said: str, account: Account, stage: Stage) -> Written:
-    text, notes = defusing.defused(said.strip())
+async def _checked(desk: Desk, said: Text, account: Account, stage: Stage) -> Written:
+    text, notes = defusing.defused(said.text.strip())
     if not text:
         raise KnapError("the model said nothing", hint="try again, or take another model", code="model_reply")
     checked = await asyncio.to_thread(citations.check, desk.context, text)
@@ -149,7 +149,7 @@ async def _checked(desk: Desk, said: str, account: Account, stage: Stage) -> Wri
         citations=tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in checked.citations),
         removed=tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in checked.failures),
         sources=tuple(dict.fromkeys(found)),
-        notes=notes,
+        notes=(*notes, *said.notes),
     )
 
 

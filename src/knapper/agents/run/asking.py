@@ -6,12 +6,12 @@ from typing import Final, TypeVar
 
 import pydantic_ai
 from pydantic import BaseModel
-from pydantic_ai import Agent, ModelRetry, PromptedOutput
+from pydantic_ai import Agent, AgentRunResult, ModelRetry, PromptedOutput
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import failures, usage
+from knapper.agents import cuts, failures, usage
 from knapper.agents.run import budget as budgets
 from knapper.agents.run.budget import Budget, Stage
 from knapper.agents.usage import Meter, Spent
@@ -23,6 +23,15 @@ _SCHEMA_TOKENS: Final = 500
 """What describing a shape adds to a request."""
 _TRIES: Final = 2
 """Requests for a reply in JSON, the repair among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Hold what a model wrote."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    """Whether it isn't whole."""
 
 
 @dataclass(slots=True)
@@ -42,7 +51,7 @@ class Asker:
     budget: Budget
     meter: Meter | None = None
 
-    async def text(self, instructions: str, prompt: str, account: Account, stage: Stage, *, most: int) -> str:
+    async def text(self, instructions: str, prompt: str, account: Account, stage: Stage, *, most: int) -> Text:
         """Ask for a text.
 
         Args:
@@ -57,7 +66,8 @@ class Asker:
             KnapError: The model can't answer.
         """
         agent = Agent(self.model, instructions=instructions, retries=0)
-        return await self._ask(agent, (instructions, prompt), account, stage, most=most)
+        done = await self._ask(agent, (instructions, prompt), account, stage, most=most)
+        return Text(text=done.output, notes=cuts.of(done.response))
 
     async def shape(
         self,
@@ -92,23 +102,22 @@ class Asker:
             return found
 
         _ = agent.output_validator(checked)
-        return await self._ask(agent, ask, account, "work", most=most + _SCHEMA_TOKENS)
+        return (await self._ask(agent, ask, account, "work", most=most + _SCHEMA_TOKENS)).output
 
     async def _ask(
         self, agent: Agent[object, Said], ask: tuple[str, str], account: Account, stage: Stage, *, most: int
-    ) -> Said:
+    ) -> AgentRunResult[Said]:
         pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
         used = RunUsage()
         limits = self.allowed()
         settings = ModelSettings(max_tokens=most)
         with self.budget.hold(budgets.estimate(*ask) + most, stage):
             try:
-                said = await agent.run(ask[1], usage=used, usage_limits=limits, model_settings=settings)
+                return await agent.run(ask[1], usage=used, usage_limits=limits, model_settings=settings)
             except failures.CAUGHT as error:
                 raise failures.of(error, self.name) from error
             finally:
                 self.count(used, account)
-        return said.output
 
     def allowed(self) -> UsageLimits:
         """Tell what the owner's limits leave for a request.

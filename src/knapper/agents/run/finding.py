@@ -120,10 +120,10 @@ async def _reply(need: Need, prompt: Prompt) -> Reply:
     mark = untrusted.new_mark()
     blocks = [untrusted.enclose(one.source, untrusted.escape(one.value), mark) for one in prompt.data]
     before = need.account.spent
-    text = await need.asker.text(
+    said = await need.asker.text(
         prompt.instructions, "\n\n".join([prompt.request, *blocks]), need.account, "work", most=SCRIPT_TOKENS
     )
-    return Reply(text=text, usage=need.account.spent - before)  # for the trace; the run's account has it already
+    return Reply(text=said.text, usage=need.account.spent - before)  # for the trace; the run's account has it already
 
 
 def _task(need: Need) -> Task:

@@ -2,18 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pydantic_ai
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import citations, defusing, failures, mending, untrusted
+from knapper.agents import citations, cuts, defusing, failures, mending, untrusted
 from knapper.agents.citations import Checked
 from knapper.agents.contexts.unified import UnifiedContext
 from knapper.agents.failures import ModelFailure
@@ -125,6 +125,7 @@ class TaskAgent:
         history = prior.messages(given.chat_history)
         tell("the task agent is at work")
         said, history = await self._ask(agent, self._prompt(), history)
+        cut = self._cut()
         reply, checked = await asyncio.to_thread(self._read, grounds, said)
         complaint = _complaint(reply, checked)
         if complaint:
@@ -138,11 +139,12 @@ class TaskAgent:
             else:
                 second, rechecked = await asyncio.to_thread(self._read, grounds, again)
                 if not isinstance(second, KnapError):
-                    reply, checked = second, rechecked
+                    reply, checked, cut = second, rechecked, self._cut()
         if isinstance(reply, KnapError):  # its hint is for the model, which has had its second chance
             hint = "try again, ask for less, or take another model"
             raise ModelFailure(f"the model's answer can't be used: {reply.message}", code=reply.code, hint=hint)
-        return await self._finish(grounds, reply, checked)
+        done = await self._finish(grounds, reply, checked)
+        return replace(done, notices=(*done.notices, *cut))
 
     async def _ask(
         self, agent: Agent[None, str], prompt: str, history: Sequence[ModelMessage]
@@ -156,6 +158,10 @@ class TaskAgent:
         )
         self.messages = done.all_messages()
         return done.output, self.messages
+
+    def _cut(self) -> tuple[str, ...]:
+        last = self.messages[-1] if self.messages else None
+        return cuts.of(last) if isinstance(last, ModelResponse) else ()
 
     def _grounds(self) -> Grounds:
         given = self._given

@@ -1,0 +1,17 @@
+"""Tell where an answer of a model isn't whole."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic_ai.messages import FinishReason, ModelResponse
+
+_TOLD: Final[Mapping[FinishReason | None, str]] = {
+    "length": "the answer ends where the model may write no more at once; ask it to go on",
+    "error": "the answer broke off before its end; ask again, or ask the model to go on",
+}
+
+
+def of(reply: ModelResponse) -> tuple[str, ...]:
+    """Say it in words for a person; empty where the answer is whole."""
+    told = _TOLD.get(reply.finish_reason)
+    return (told,) if told else ()

@@ -1,0 +1,67 @@
+"""Tell replies of OpenAI's protocol that came to their end from streams that broke off."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Final
+
+import httpx2
+from openai import AsyncStream
+from openai.types.chat import ChatCompletionChunk
+from pydantic_ai.messages import FinishReason
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.ollama import OllamaModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings, OpenAIStreamedResponse
+
+_DONE: Final = re.compile(rb"[\r\n]data:[ \t]?\[DONE\]")
+_LONGEST: Final = 32
+"""Bytes of which a mark that comes in two parts may have the first in the last one."""
+
+
+class _Watched(httpx2.AsyncByteStream):
+    """Pass a body on, and see whether the protocol's end mark is in it."""
+
+    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+        self._body = body
+        self._tail = b"\n"
+        self.is_done = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._body:
+            seen = self._tail + part
+            self.is_done = self.is_done or bool(_DONE.search(seen))
+            self._tail = seen[-_LONGEST:]
+            yield part
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+class _Streamed(OpenAIStreamedResponse):
+    """Call a stream broken off that ends with neither a reason nor the end mark; a packed one isn't looked into."""
+
+    def _missing_finish_reason(self) -> FinishReason:
+        body = self._response.source.response.stream
+        return "error" if isinstance(body, _Watched) and not body.is_done else "stop"
+
+
+class Attentive(OpenAIChatModel):
+    """A model of OpenAI's protocol that gives a stream which broke off the finish reason ``error``."""
+
+    @property
+    def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
+        return _Streamed
+
+    async def _process_streamed_response(
+        self,
+        response: AsyncStream[ChatCompletionChunk],
+        model_request_parameters: ModelRequestParameters,
+        model_settings: OpenAIChatModelSettings | None = None,
+    ) -> OpenAIStreamedResponse:
+        answer, body = response.response, response.response.stream
+        if isinstance(body, httpx2.AsyncByteStream) and answer.headers.get("content-encoding") in {None, "identity"}:
+            answer.stream = _Watched(body)
+        return await super()._process_streamed_response(response, model_request_parameters, model_settings)
+
+
+class AttentiveOllama(Attentive, OllamaModel):
+    """The same, of Ollama."""
