@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime as dt
+import sqlite3
 import warnings
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from knapper.agents.chat import Message
 from knapper.agents.events import Event
 from knapper.agents.turns import Turn
 from knapper.agents.usage import Limits, Spent
-from knapper.errors import RefusedError
+from knapper.errors import RefusedError, StorageError
 from tests.agents import scripted
 from tests.agents.scripted import NOW, Model
 from tests.tools import opened
@@ -142,6 +143,67 @@ def test_turns_that_go_on_at_once_use_no_more_than_the_day_has(tmp_path: Path, l
 
     own.record("one", "m", Spent())
     assert own.allow("third").request_limit == usage.MAX_REQUESTS
+    own.shut()
+
+
+@pytest.mark.parametrize("limits", [Limits(day_tokens=100), Limits(day_cents=5)])
+def test_turns_of_several_processes_use_no_more_than_the_day_has(tmp_path: Path, limits: Limits) -> None:
+    own, other = meter(tmp_path, limits), meter(tmp_path, limits)
+    used = RunUsage(requests=1, input_tokens=60, cost=Decimal("0.03"))
+    mine, others = own.allow("one"), other.allow("other")
+    mine.check_before_request(used)
+    used.input_tokens, used.cost = 100, Decimal("0.05")
+    assert other.today().tokens == 60
+    with pytest.raises(UsageLimitExceeded):
+        mine.check_before_request(used)
+
+    with pytest.raises(UsageLimitExceeded):
+        others.check_before_request(RunUsage())
+    with pytest.raises(RefusedError):
+        other.allow("third")
+
+    own.record("one", "m", spent(40, "0.02"))
+    assert other.today() == spent(40, "0.02")
+    others.check_before_request(RunUsage())
+    own.shut()
+    other.shut()
+
+
+def test_what_a_turn_used_that_was_killed_stays_counted(tmp_path: Path) -> None:
+    killed = meter(tmp_path, Limits(day_tokens=100))
+    killed.allow("one").check_before_request(RunUsage(requests=2, input_tokens=99))
+    killed.shut()
+    own = meter(tmp_path, Limits(day_tokens=99))
+
+    with pytest.raises(RefusedError, match="day_tokens"):
+        own.allow("one")
+
+    own.shut()
+
+
+def test_a_request_is_allowed_though_what_is_used_cannot_be_written_down_now(tmp_path: Path) -> None:
+    own = meter(tmp_path, Limits(day_tokens=100))
+    allowed = own.allow("one")
+    with sqlite3.connect(tmp_path / usage.FILE) as database:
+        database.execute("CREATE TRIGGER full BEFORE INSERT ON spent BEGIN SELECT RAISE(FAIL, 'full'); END")
+    database.close()
+    used = RunUsage(requests=1, input_tokens=60)
+
+    allowed.check_before_request(used)
+
+    used.input_tokens = 100
+    with pytest.raises(UsageLimitExceeded):
+        allowed.check_before_request(used)
+    with pytest.raises(StorageError):
+        own.record("one", "m", spent(100))
+    own.shut()
+
+
+def test_without_a_limit_of_the_day_nothing_is_written_while_a_turn_goes_on(tmp_path: Path) -> None:
+    own = meter(tmp_path, Limits(turn_tokens=100))
+    own.allow("one").check_before_request(RunUsage(requests=1, input_tokens=60))
+
+    assert own.today() == Spent()
     own.shut()
 
 

@@ -1,9 +1,10 @@
 """Count what models cost, and hold that to the owner's limits: for a turn, for a run, for a day."""
 
+import contextlib
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +16,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 from knapper.agents import events
 from knapper.changes.disk.ledger import Ledger, open_ledger
 from knapper.codemode.asking import Spent
-from knapper.errors import RefusedError
+from knapper.errors import RefusedError, StorageError
 
 FILE: Final = "usage.db"
 VERSION: Final = 1
@@ -35,6 +36,10 @@ CREATE TABLE spent (
 );
 CREATE INDEX spent_day ON spent (day);
 CREATE INDEX spent_run ON spent (run);
+"""
+_INSERT: Final = """
+INSERT OR REPLACE INTO spent (id, at, day, run, model, requests, input_tokens, output_tokens, cost_usd)
+VALUES (:id, :at, :day, :run, :model, :requests, :input, :output, :cost)
 """
 
 
@@ -114,30 +119,56 @@ def event(spent: Spent) -> events.Usage:
     )
 
 
+@dataclass(slots=True, kw_only=True)
+class _Going:
+    """Hold a turn that goes on, while a day's limit is looked at."""
+
+    run: str
+    usage: weakref.ref[RunUsage]
+    row: int = 0
+    """Where it stands in the account; 0 where it doesn't."""
+    written: Spent = field(default_factory=Spent)
+    """What stands there."""
+
+    def unwritten(self) -> Spent:
+        usage = self.usage()
+        return Spent() if usage is None else of(usage) - self.written
+
+
 class Meter:
-    """Keep the account of one vault's state folder; threads and processes may share it."""
+    """Keep the account of one vault's state folder; threads and processes may share it.
+
+    While a day is limited, what turns that go on have used stands there as well: other processes see it, and it stays
+    where a turn is killed.
+    """
 
     def __init__(self, own: Ledger, limits: Limits, now: Callable[[], datetime]) -> None:
         """Wrap an open file; `open_meter` makes one."""
         self._ledger = own
         self._now = now
         self._lock = threading.Lock()
-        self._going: list[tuple[str, weakref.ref[RunUsage]]] = []
-        """What turns of this process have used that go on; what isn't written down yet."""
+        self._going: list[_Going] = []
+        """Turns of this process."""
         self.limits = limits
 
     def record(self, run: str, model: str, spent: Spent) -> None:
-        """Write down what a turn used; a turn without a request isn't."""
-        try:
-            if spent.requests or spent.tokens:
-                self._write(run, model, spent)
-        finally:
-            with self._lock:
-                self._going = [one for one in self._going if one[0] != run]
+        """Write down what a turn used, in place of what stood there as it went on; a turn without a request isn't."""
+        with self._lock:
+            ended = [one for one in self._going if one.run == run]
+            self._going = [one for one in self._going if one.run != run]
+        rows = [(one.row,) for one in ended if one.row]
+        used = bool(spent.requests or spent.tokens)
+        if not used and not rows:
+            return
+        with self._ledger.writing() as database:
+            database.executemany("DELETE FROM spent WHERE id = ?", rows)
+            if used:
+                database.execute(_INSERT, self._values(run, model, spent))
 
-    def _write(self, run: str, model: str, spent: Spent) -> None:
+    def _values(self, run: str, model: str, spent: Spent, *, row: int = 0) -> dict[str, str | int | None]:
         now = self._now()
-        values = {
+        return {
+            "id": row or None,
             "at": now.isoformat(timespec="seconds"),
             "day": now.date().isoformat(),
             "run": run,
@@ -147,12 +178,6 @@ class Meter:
             "output": spent.output_tokens,
             "cost": None if spent.cost_usd is None else str(spent.cost_usd),
         }
-        with self._ledger.writing() as database:
-            database.execute(
-                "INSERT INTO spent (at, day, run, model, requests, input_tokens, output_tokens, cost_usd)"
-                " VALUES (:at, :day, :run, :model, :requests, :input, :output, :cost)",
-                values,
-            )
 
     def today(self) -> Spent:
         """Add up what was used today, by the clock of this place."""
@@ -198,9 +223,13 @@ class Meter:
             UsageLimitExceeded: They don't.
         """
         with self._lock:
-            self._going = [one for one in self._going if one[1]() is not None]
-            if all(one() is not usage for _, one in self._going):
-                self._going.append((run, weakref.ref(usage)))
+            self._going = [one for one in self._going if one.row or one.usage() is not None]
+            own = next((one for one in self._going if one.usage() is usage), None)
+            if own is None:
+                own = _Going(run=run, usage=weakref.ref(usage))
+                self._going.append(own)
+        with contextlib.suppress(StorageError):  # the others of this process are still seen, and `record` tells of it
+            self._tell_others(own, of(usage))
         spent = self.today() + self._on_the_way()
         if 0 < self.limits.day_tokens <= spent.tokens:
             raise UsageLimitExceeded(f"the day's {self.limits.day_tokens} tokens are used")
@@ -211,10 +240,18 @@ class Meter:
         """Close the file."""
         self._ledger.shut()
 
-    def _on_the_way(self) -> Spent:
+    def _tell_others(self, own: _Going, spent: Spent) -> None:
+        if spent == own.written:
+            return
+        with self._ledger.writing() as database:
+            row = database.execute(_INSERT, self._values(own.run, "", spent, row=own.row)).lastrowid or 0
         with self._lock:
-            going = [usage for _, one in self._going if (usage := one()) is not None]
-        return sum(map(of, going), Spent())
+            own.row, own.written = row, spent
+
+    def _on_the_way(self) -> Spent:
+        """Add up what turns of this process have used that doesn't stand in the account yet."""
+        with self._lock:
+            return sum((one.unwritten() for one in self._going), Spent())
 
     def _sum(self, where: str, value: str) -> Spent:
         with self._ledger.reading() as database:
