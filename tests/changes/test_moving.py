@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from knapper.changes import rules, sizes
+from knapper.changes.grounds import Ground
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
+from knapper.vault import grants
 from knapper.vault.policy import Policy
 from tests.changes import relinking
 
@@ -17,6 +20,7 @@ FILES = {
     "Journal/day.md": "[[B]] [[sub/C]]\n",
 }
 CLIENT = Policy(client="mcp", hidden=("Journal/",))
+GROUND = Ground(visible=CLIENT.visible, real=lambda path: path)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +170,40 @@ def test_what_is_hidden_cant_be_moved_nor_moved_to(tmp_path: Path) -> None:
         with pytest.raises(RefusedError) as raised:
             world.draft((source, destination), policy=CLIENT)
         assert raised.value.code == "hidden"
+
+
+@pytest.mark.parametrize("source", ["B.md", "sub"])
+@pytest.mark.parametrize(
+    "destination",
+    ["Journal", "journal", "Journal/", "Journal/day.md", "JOURNAL/Day.md", "Journal/day.md/x", "link/day.md", "A"],
+)
+def test_no_answer_to_a_move_tells_what_is_hidden_where_it_would_go(
+    tmp_path: Path, source: str, destination: str
+) -> None:
+    bare = {path: text for path, text in FILES.items() if not path.startswith("Journal/")}
+    policy = Policy(client="mcp", hidden=("Journal/", "A 1.md"))
+    told: list[str] = []
+    for name, files in (("full", {**FILES, "A 1.md": ""}), ("bare", bare)):
+        world = relinking.make(tmp_path / name, files)
+        (world.root / "link").symlink_to("Journal")
+        try:
+            draft = world.draft((source, destination), policy=policy)
+            told.append(str([(file.path, file.target) for file in draft.files if not file.hidden]))
+        except KnapError as error:
+            told.append(f"{error.code} {error.message} {error.hint}")
+
+    assert told[0] == told[1]
+
+
+def test_a_folder_moves_for_one_reason_whether_or_not_something_in_it_is_hidden(tmp_path: Path) -> None:
+    hidden = {"sub/Journal/x.md": "x"}
+    worlds = [relinking.make(tmp_path / name, {**FILES, **more}) for name, more in (("a", hidden), ("b", {}))]
+
+    drafts = [world.draft(("sub", "other"), policy=CLIENT) for world in worlds]
+
+    assert [draft.folders for draft in drafts] == [(), (("sub", "other"),)]
+    assert {sizes.why_large(draft) for draft in drafts} == {"it moves a folder"}
+    assert {rules.verdict(draft, grants.usual("cli"), GROUND).reason for draft in drafts} == {"it moves a folder"}
 
 
 def test_links_in_hidden_files_follow_and_are_only_counted(tmp_path: Path) -> None:

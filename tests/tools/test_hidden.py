@@ -47,3 +47,17 @@ def test_a_link_into_a_hidden_folder_shows_a_client_nothing_and_counts_nothing(t
     assert (into["results"], into["total"]) == ([], 0)
     assert tagged == []
     assert (pending.stale, pending.pending) == (0, 0)
+
+
+def test_a_hidden_note_of_the_same_name_makes_no_link_ambiguous(tmp_path: Path) -> None:
+    notes = {"a.md": "[[b]] [[c]]\n", "secret/b.md": "x\n", "open/b.md": "x\n", "open/c.md": "x\n", "z/c.md": "x\n"}
+    index = worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s", worlds.WordEmbedder())
+    index.refresh()
+    view = index.view.seen_by(Policy(client="guest", hidden=("secret/",)))
+    with Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close) as context:
+        found = [links.shape(context, edge) for edge in index.graph.outgoing(context.view.path("a.md"))]
+
+    assert [(one["leads_to"], one.get("also_fits")) for one in found] == [
+        ("open/b.md", None),
+        ("z/c.md", ["open/c.md"]),
+    ]

@@ -8,8 +8,9 @@ import pytest
 
 from knapper.changes.writer import Asked
 from knapper.config import Client
-from knapper.errors import RefusedError
+from knapper.errors import KnapError, NotFound, RefusedError
 from knapper.tools import files, journal, moves
+from knapper.tools.context import Context
 from knapper.vault import grants
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -30,9 +31,32 @@ def test_a_planned_undo_is_shown_to_who_could_do_it(vault: Opener) -> None:
     hiding = replace(vault, hidden=("Secret/",))
 
     for client in ("mcp", "agent", "script"):
-        with hiding.open(client, DRY) as context, pytest.raises(RefusedError) as caught:
+        with hiding.open(client, DRY) as context, pytest.raises(KnapError) as caught:
             journal.undo_change(context)
+        assert caught.value.code == ("not_found" if client == "mcp" else "refused")
         assert "Plan" not in f"{caught.value.message}{caught.value.details}"
+
+
+def test_changes_of_hidden_files_alone_are_as_if_they_were_not_there_to_undo(vault: Opener) -> None:
+    with vault.open("mcp") as context:
+        mine = files.append_to_file(context, "Mine.md", "x")
+    with vault.open() as context:
+        theirs = [str(files.append_to_file(context, "Secret/Plan.md", "x")["change_id"]) for _ in range(2)]
+        missing = journal_answer(context, "nosuch")
+    hiding = replace(vault, hidden=("Secret/",))
+
+    with hiding.open("mcp") as context:
+        assert journal_answer(context, theirs[0]) == missing.replace("nosuch", theirs[0])
+        undone = journal.undo_change(context)
+
+    assert undone["undone"] == [mine["change_id"]]
+    assert (vault.text("Mine.md"), vault.text("Secret/Plan.md").count("x")) == ("One.\n", 2)
+
+
+def journal_answer(context: Context, change_id: str) -> str:
+    with pytest.raises(NotFound) as caught:
+        journal.undo_change(context, change_id)
+    return f"{caught.value.code} {caught.value.message} {caught.value.hint} {caught.value.details}"
 
 
 def test_a_tainted_run_undoes_nothing(vault: Opener) -> None:

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -253,3 +254,15 @@ def test_a_folder_is_called_one_only_where_something_in_it_is_seen(view: View) -
     for hidden in ("Secret", "Templates", ".obsidian", "Nothing"):
         with pytest.raises(NotFound, match="no file"):
             view.read(hidden)
+
+
+@pytest.mark.parametrize("name", ["Secret", "secret", "Templates"])
+def test_no_file_is_made_by_a_name_that_a_hidden_folder_may_have(view: View, root: Path, name: str) -> None:
+    told: list[str] = []
+    for _ in range(2):
+        with pytest.raises(KnapError) as caught:
+            view.new_path(name)
+        told.append(f"{caught.value.code} {caught.value.message}")
+        shutil.rmtree(root / name.title(), ignore_errors=True)
+
+    assert told[0] == told[1]

@@ -146,9 +146,7 @@ def _told(refused: tuple[Refusal, ...]) -> str:
 def _many(draft: Draft) -> str:
     if draft.named > MOST_FILES:
         return f"it changes {draft.named} files; more than {MOST_FILES} are always a proposal"
-    if draft.folders:
-        return "it moves a whole folder"
-    return "its files were chosen by a query" if draft.by_query else ""
+    return sizes.why_unnamed(draft)
 
 
 def _wary(draft: Draft, grants: Grants, ground: Ground) -> str:

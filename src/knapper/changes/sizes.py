@@ -16,14 +16,23 @@ def why_large(draft: Draft) -> str:
     Small is what changes one file, in a place that was named exactly, and overwrites, moves and trashes nothing: text
     that stands there once, a unique heading's section, a property, the start or end, a new note.
     """
-    if draft.folders:
-        return "it moves a folder"
-    if draft.by_query:
-        return "its files were chosen by a query"
+    if draft.by_query or draft.folders:
+        return why_unnamed(draft)
     asked = [file for file in draft.files if file.cause == "asked"]
     if len(asked) != 1:
         return f"it changes {len(asked)} files"
     return _why_large(asked[0])
+
+
+def why_unnamed(draft: Draft) -> str:
+    """Tell why the files of a draft count as not named one by one; empty where they were.
+
+    A folder that moves file by file reads like one that moves as a whole: the difference tells what is hidden in it.
+    """
+    asked = [file for file in draft.files if file.cause == "asked"]
+    if draft.folders or (draft.by_query and asked and all(file.target is not None for file in asked)):
+        return "it moves a folder"
+    return "its files were chosen by a query" if draft.by_query else ""
 
 
 def _why_large(file: FileDraft) -> str:

@@ -146,9 +146,10 @@ class Writer:
             ConflictError: Files were changed since, and *partial* wasn't asked for.
             NotFound: There is nothing to take back.
         """
-        _ = self.undoable(selector, run, partial=partial)
+        found = self.undoable(selector, run, partial=partial)
+        meta = Meta(client=self.grants.client, reason=reason)
         try:
-            undone = undo.undo(self.state, selector, Meta(client=self.grants.client, reason=reason), partial=partial)
+            undone = undo.undo(self.state, selector, meta, partial=partial, checked=found)
         except ConflictError as error:
             if "conflicts" in error.details:
                 error.hint = "undo what came later first, or take back the other files only (--partial)"
@@ -167,10 +168,18 @@ class Writer:
         """
         if not self.mine(run).may_undo:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
-        found = selection.changes(self.state.journal, selector, partial=partial)
+        found = selection.changes(self.state.journal, selector, partial=partial, sees=self._knows)
         for change in found:
             self._check_undo(change)
         return found
+
+    def _knows(self, change: Change) -> bool:
+        """Tell whether the client may know of a change: a person of all, others of what they did or could see."""
+        if self.grants.is_person or self.desk.view.policy.sees_all or change.client == self.grants.client:
+            return True
+        ends = ({end for end in (file.before_path, file.after_path) if end} for file in change.files)
+        visible = self.desk.view.visible
+        return any(all(end.startswith(_TRASH) or visible(NotePath(end)) for end in both) for both in ends)
 
     def _check_undo(self, change: Change) -> None:
         """Hold an undo to the rules as they are now; who isn't a person takes back only what it did itself."""

@@ -169,7 +169,7 @@ def shape(context: Context, edge: Edge) -> dict[str, JSONValue]:
         "target": edge.target,
         "leads_to": leads,
     }
-    others: list[JSONValue] = [path for path in edge.ambiguous if visible(path)]
+    others: list[JSONValue] = [path for path in edge.ambiguous if leads and path != leads and visible(path)]
     headings: list[JSONValue] = [*edge.headings]
     parts: dict[str, JSONValue] = {
         "headings": headings,

@@ -88,8 +88,12 @@ class Journal:
         with self.reading() as database:
             row = database.execute("SELECT * FROM changes WHERE id = ?", (change_id,)).fetchone()
             if row is None:
-                raise NotFound(f"no change '{change_id}' in the journal", hint="list the journal for its changes")
+                raise self.missing(change_id)
             return journal_rows.read(database, row)
+
+    def missing(self, change_id: str) -> NotFound:
+        """Make the error that says that there is no such change."""
+        return NotFound(f"no change '{change_id}' in the journal", hint="list the journal for its changes")
 
     def content(self, name: str) -> bytes:
         """Give the content of a hash.

@@ -1,8 +1,9 @@
 """Choose the changes that an undo takes back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Final, TypeAlias
 
 from knapper.changes.disk import history
@@ -17,6 +18,7 @@ _BACKWARDS = "ORDER BY seq DESC"
 _UNDOS = "(SELECT change FROM undoes WHERE undone = :id)"
 _LIMITS: Final = "it keeps what the settings journal.max_mb and journal.max_age_days leave room for"
 _SHOWN: Final = 20
+_STRETCH: Final = 200
 _MINE = f"{_HOLDS} AND {_NO_UNDO} {_BACKWARDS}"
 
 
@@ -56,13 +58,20 @@ class Since:
 Selector: TypeAlias = Last | One | OfProposal | OfRun | Since
 
 
-def changes(journal: Journal, selector: Selector, *, partial: bool = False) -> list[Change]:
+def _every(_: Change) -> bool:
+    return True
+
+
+def changes(
+    journal: Journal, selector: Selector, *, partial: bool = False, sees: Callable[[Change], bool] = _every
+) -> list[Change]:
     """Give the changes that a selector means and that still hold, newest first.
 
     Args:
         journal: Where they are.
         selector: Which.
         partial: True gives those that the journal still has of what is meant.
+        sees: Tells of a change whether whoever asks may know of it; others are as if they weren't there.
 
     Raises:
         NotFound: There is none, or the journal had to drop it (code ``pruned``).
@@ -72,7 +81,7 @@ def changes(journal: Journal, selector: Selector, *, partial: bool = False) -> l
     gone = lost(journal, selector)
     if gone and (isinstance(selector, One) or not (partial or isinstance(selector, Last))):
         raise _pruned(journal, selector, gone)
-    found = _found(journal, selector)
+    found = _found(journal, selector, sees)
     if not found:
         more = ": the journal had to drop all that there was" if gone else ""
         hint = _LIMITS if gone else "list the journal for what was changed"
@@ -105,28 +114,38 @@ def told(gone: Sequence[Pruned]) -> str:
 def _pruned(journal: Journal, selector: Selector, gone: Sequence[Pruned]) -> NotFound | ConflictError:
     details = {"pruned": [one.id for one in gone[:_SHOWN]]}
     said = f"{told(gone)}, so that this can't be taken back"
-    if isinstance(selector, One) or not _found(journal, selector):
+    if isinstance(selector, One) or not _found(journal, selector, _every):
         return NotFound(said, hint=_LIMITS, code="pruned", details=details)
     hint = f"a partial undo takes back the rest; {_LIMITS}"
     return ConflictError(f"{said} as a whole; nothing was done", hint=hint, code="pruned", details=details)
 
 
-def _found(journal: Journal, selector: Selector) -> list[Change]:
+def _found(journal: Journal, selector: Selector, sees: Callable[[Change], bool]) -> list[Change]:
     match selector:
         case Last():
-            return journal.select(f"{_MINE} LIMIT 1")
+            return list(islice(filter(sees, _backwards(journal)), 1))
         case One():
-            return [_one(journal, selector.change_id)]
+            return [_one(journal, selector.change_id, sees)]
         case OfProposal():
-            return journal.select(f"proposal = :proposal AND {_MINE}", {"proposal": selector.proposal})
+            found = journal.select(f"proposal = :proposal AND {_MINE}", {"proposal": selector.proposal})
         case OfRun():
-            return journal.select(f"run = :run AND {_MINE}", {"run": selector.run})
+            found = journal.select(f"run = :run AND {_MINE}", {"run": selector.run})
         case Since():
-            return _since(journal, selector.at)
+            found = _since(journal, selector.at)
+    return list(filter(sees, found))
 
 
-def _one(journal: Journal, change_id: str) -> Change:
+def _backwards(journal: Journal) -> Iterator[Change]:
+    offset, limit = 0, 1  # nearly always the first is meant
+    while found := journal.select(f"{_MINE} LIMIT :limit OFFSET :offset", {"limit": limit, "offset": offset}):
+        yield from found
+        offset, limit = offset + limit, _STRETCH
+
+
+def _one(journal: Journal, change_id: str, sees: Callable[[Change], bool]) -> Change:
     change = journal.show(change_id)
+    if not sees(change):
+        raise journal.missing(change_id)
     if change.undone:
         later = journal.select(f"id IN {_UNDOS} AND {_HOLDS} {_BACKWARDS}", {"id": change_id})
         hint = f"to have it again, undo {later[0].id}" if later else "list the journal for what took it back"

@@ -27,7 +27,9 @@ class Undone:
     """Files that stayed, since they were changed meanwhile; empty unless a partial undo was asked for."""
 
 
-def undo(state: State, selector: Selector, meta: Meta, *, partial: bool = False) -> Undone:
+def undo(
+    state: State, selector: Selector, meta: Meta, *, partial: bool = False, checked: Sequence[Change] | None = None
+) -> Undone:
     """Bring the files of some changes back to what they were before.
 
     Folders that the changes made are removed where they are empty now; what went to the system's trash is written anew.
@@ -37,6 +39,7 @@ def undo(state: State, selector: Selector, meta: Meta, *, partial: bool = False)
         selector: Which changes.
         meta: Who and why; its ``undoes`` is filled in.
         partial: True takes back what it can and leaves files that were changed since.
+        checked: What the selector gave when the rules were asked, so that just that is taken back; None asks anew.
 
     Raises:
         NotFound: Nothing fits the selector, or the journal had to drop it.
@@ -44,7 +47,7 @@ def undo(state: State, selector: Selector, meta: Meta, *, partial: bool = False)
         ConflictError: Files were changed since (each in ``details["conflicts"]``), or the journal had to drop some of
             the changes (code ``pruned``); nothing was done.
     """
-    changes = selection.changes(state.journal, selector, partial=partial)
+    changes = checked if checked is not None else selection.changes(state.journal, selector, partial=partial)
     wanted = list(inverse(state.journal, changes))
     left: tuple[Conflict, ...] = ()
     if partial:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from knapper.changes.requests import Move
@@ -53,12 +53,8 @@ def plan(view: View, moves: Sequence[Move]) -> list[Planned]:
 def _plan(view: View, move: Move) -> Planned:
     source, files, is_folder = _source(view, move.source)
     asked = _asked(view, move.destination, source, is_folder=is_folder)
-    target = _target(view, asked, source, is_folder=is_folder)
+    target = _target(view, Planned(source=source, target=asked, files=files, is_folder=is_folder))
     planned = Planned(source=source, target=target, files=files, is_folder=is_folder)
-    for _, place in planned.pairs():
-        if not view.visible(place):
-            hint = "choose another folder; hidden and ignored ones aren't written to"
-            raise RefusedError(f"{paths.shown(place)} wouldn't be visible", hint=hint, code="hidden")
     return Planned(
         source=source,
         target=target,
@@ -69,14 +65,21 @@ def _plan(view: View, move: Move) -> Planned:
     )
 
 
-def _asked(view: View, raw: str, source: NotePath, *, is_folder: bool) -> str:
+def _asked(view: View, raw: str, source: NotePath, *, is_folder: bool) -> NotePath:
     """Complete a destination: ``Folder/`` is a place in that folder, and a note's name without ending is a note's."""
     if raw.endswith("/"):
-        return raw + paths.name(source)
+        return paths.parse(raw + paths.name(source), root=view.root)
     is_bare = not is_folder and walk.kind_of(source) == "note" and raw and not paths.suffix(raw)
-    if not is_bare or (view.root / paths.parse(raw, root=view.root)).is_dir():
-        return raw
-    return raw + paths.suffix(source)
+    if is_bare and not _is_folder(view, paths.parse(raw, root=view.root)):
+        raw += paths.suffix(source)
+    return paths.parse(raw, root=view.root)
+
+
+def _is_folder(view: View, path: NotePath) -> bool:
+    """Tell whether a folder is there, as far as the client may know."""
+    if not (view.root / path).is_dir():
+        return False
+    return view.visible(NotePath(f"{path}/note.md")) or bool(view.files_at(view.root / path)[1])
 
 
 def _source(view: View, raw: str) -> tuple[NotePath, tuple[NotePath, ...], bool]:
@@ -104,12 +107,13 @@ def _folder(view: View, path: NotePath) -> NotePath | None:
     return found.path if is_folder else None
 
 
-def _target(view: View, raw: str, source: NotePath, *, is_folder: bool) -> NotePath:
-    """Find the new path in the spelling of the folders that are there."""
-    asked = paths.parse(raw, root=view.root)
-    if not is_folder and not view.visible(asked):
-        hint = "choose another folder; hidden and ignored ones aren't written to"
-        raise RefusedError(f"{paths.shown(asked)} wouldn't be visible", hint=hint, code="hidden")
+def _target(view: View, wanted: Planned) -> NotePath:
+    """Find the new path in the spelling of the folders that are there.
+
+    The rules come before the disk is asked, so that no answer tells what is hidden there.
+    """
+    source, asked = wanted.source, wanted.target
+    _check_visible(view, wanted, asked)
     found = lookup.find(view.root, asked, must_exist=False).path
     if found == source:  # at most another spelling of its name
         found = NotePath(found[: len(found) - len(paths.name(found))] + paths.name(asked))
@@ -119,8 +123,18 @@ def _target(view: View, raw: str, source: NotePath, *, is_folder: bool) -> NoteP
     if paths.key(found).startswith(f"{paths.key(source)}/"):
         hint = "name a folder outside of it"
         raise BadInput(f"{paths.shown(source)} can't be moved into itself", hint=hint, code="into_itself")
+    _check_visible(view, replace(wanted, target=found), asked)
     _check_free(view, source, found)
     return found
+
+
+def _check_visible(view: View, wanted: Planned, asked: NotePath) -> None:
+    places = [place for _, place in wanted.pairs()]
+    if not wanted.is_folder:  # a name that only a hidden folder may have can be no file's: it would tell of the folder
+        places.append(NotePath(f"{wanted.target}/note.md"))
+    if not all(map(view.visible, places)):
+        hint = "choose another folder; hidden and ignored ones aren't written to"
+        raise RefusedError(f"{paths.shown(asked)} wouldn't be visible", hint=hint, code="hidden")
 
 
 def _check_free(view: View, source: NotePath, target: NotePath) -> None:
@@ -140,9 +154,9 @@ def _check_free(view: View, source: NotePath, target: NotePath) -> None:
 def _free_name(view: View, target: NotePath) -> str:
     whole, suffix = target.removesuffix(paths.suffix(target)), paths.suffix(target)
     number = 1
-    while os.path.lexists(view.root / f"{whole} {number}{suffix}"):
+    while os.path.lexists(view.root / (name := f"{whole} {number}{suffix}")) or not view.visible(NotePath(name)):
         number += 1
-    return f"{whole} {number}{suffix}"
+    return name
 
 
 def _name_notices(view: View, source: NotePath, target: NotePath) -> list[str]:
