@@ -21,3 +21,9 @@ def vault(options: Options, *, writes: bool = False) -> Context:
         text = f"note: this is about the vault '{found.vault.name}' ({found.vault.path}), not the one of this folder"
         output.note(options, f"{text}, which `--vault '{output.line(str(found.passed_by))}'` names")
     return app.open_vault(found)
+
+
+def tell_if_busy(options: Options, context: Context) -> None:
+    """Say what a command that takes files in waits for, where somebody else is just at it."""
+    if context.index.is_being_filled:
+        output.note(options, "another process is writing the index; waiting for it")

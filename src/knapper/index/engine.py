@@ -48,6 +48,8 @@ class Freshness:
     """The vault is too large to be looked through before each search, and nobody watches it."""
     incomplete: bool = False
     """The vault hasn't been read from end to end yet."""
+    filling: bool = False
+    """Somebody is just taking in what is missing."""
     pending: int = 0
     """Chunks that search by meaning doesn't know yet."""
 
@@ -158,7 +160,13 @@ class Engine:
         pending = self._few_pending() if meaning else 0
         if pending and policy is not None and not policy.sees_all:
             pending = self.status(Filter(policy=policy)).pending
-        return Freshness(stale=stale, unchecked=unchecked, incomplete=not complete, pending=pending)
+        filling = (bool(stale) or not complete) and self.is_being_filled
+        return Freshness(stale=stale, unchecked=unchecked, incomplete=not complete, filling=filling, pending=pending)
+
+    @property
+    def is_being_filled(self) -> bool:
+        """Tell whether somebody, in whichever process, is just taking files in or giving chunks their vectors."""
+        return turn.is_taken(self.folder)
 
     def search(self, question: Question) -> Answer:
         """Answer from the index as it stands; what the vault's rules hide by now isn't there."""

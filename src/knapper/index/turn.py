@@ -44,6 +44,15 @@ def take(folder: Path, *, wait_s: float) -> Generator[bool]:
         lock.release()
 
 
+def is_taken(folder: Path) -> bool:
+    """Tell whether somebody has the turn right now; an index that can't be locked is nobody's."""
+    try:
+        with take(folder, wait_s=0) as mine:
+            return not mine
+    except StorageError:
+        return False
+
+
 def beat(folder: Path) -> None:
     """Leave a watcher's sign of life; where the index is just being deleted, there is none until it is back."""
     with suppress(FileNotFoundError):

@@ -109,11 +109,12 @@ def missing(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSON
     """Say what the answer may miss."""
     notes: list[JSONValue] = [*remarks]
     if freshness.incomplete:
-        notes.append("the index isn't complete yet: run `knap index`")
+        step = "it is being filled right now; ask again later" if freshness.filling else "run `knap index`"
+        notes.append(f"the index isn't complete yet: {step}")
     elif freshness.stale:
-        notes.append(
-            f"{freshness.stale} changed files aren't in the index yet: run `knap index`, or keep `knap watch` running"
-        )
+        step = "run `knap index`, or keep `knap watch` running"
+        step = "they are being taken in right now; ask again later" if freshness.filling else step
+        notes.append(f"{freshness.stale} changed files aren't in the index yet: {step}")
     elif freshness.unchecked:
         notes.append("the vault is too large to be checked for changes at each search: keep `knap watch` running")
     if freshness.pending:

@@ -31,15 +31,16 @@ def integrity(settings: Settings) -> Finding:
                     return _damaged(said)
                 lengths.check(connection)
             status = context.index.status(context.restrict(Filter()))
+            busy = context.index.is_being_filled
     except KnapError as error:
         return failed("index", error)
     except sqlite3.DatabaseError as error:
         return _damaged(str(error))
+    hint = "it is being filled right now; look again later" if busy else "run `knap index`"
     if not status.complete:
-        return Finding(name="index", state="warn", text="it isn't complete yet", hint="run `knap index`")
+        return Finding(name="index", state="warn", text="it isn't complete yet", hint=hint)
     text = f"{count(status.notes, 'note')}, {count(status.chunks, 'chunk')}"
     if status.pending:
-        hint = "run `knap index`"
         return Finding(name="index", state="warn", text=f"{text}, {status.pending} waiting for embedding", hint=hint)
     return Finding(name="index", state="ok", text=text)
 

@@ -33,6 +33,7 @@ def command(said: Options, *, full: bool, no_embed: bool) -> ExitCode:
     """
     start = time.monotonic()
     with session.vault(said) as context:
+        session.tell_if_busy(said, context)
         with progress.shown(said) as heard:
             outcome = context.index.refresh(full=full, progress=heard)
             embedded = 0 if no_embed else context.index.embed(progress=heard)

@@ -23,5 +23,6 @@ def command(said: Options) -> ExitCode:
     """Tell how the vault's index stands."""
     with session.vault(said) as context:
         answer = status.vault_status(context)
+        busy = context.index.is_being_filled
         places = {"vault": f"{context.vault} ({context.view.root})", "index": str(context.index.folder)}
-    return output.result(said, answer, standing.of_vault(answer, places))
+    return output.result(said, answer, standing.of_vault(answer, places, busy=busy))

@@ -39,6 +39,7 @@ def command(said: Options) -> ExitCode:
     What changed before is taken in first. It ends with Ctrl-C.
     """
     with session.vault(said) as context:
+        session.tell_if_busy(said, context)
         with progress.shown(said) as heard:
             before = context.index.refresh(progress=heard)
             context.index.embed(progress=heard)

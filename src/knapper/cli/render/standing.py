@@ -52,12 +52,13 @@ class Summary:
         }
 
 
-def of_vault(answer: Mapping[str, object], places: Mapping[str, str]) -> str:
+def of_vault(answer: Mapping[str, object], places: Mapping[str, str], *, busy: bool) -> str:
     """Say how a vault's index stands.
 
     Args:
         answer: From the tool ``vault_status``.
         places: ``vault`` and ``index``: where they are.
+        busy: Somebody is just filling the index.
     """
     rows = {
         "vault": places["vault"],
@@ -65,17 +66,18 @@ def of_vault(answer: Mapping[str, object], places: Mapping[str, str]) -> str:
         "chunks": f"{answer['chunks']}: {answer['embedded']} embedded, {answer['pending']} waiting",
         "model": str(answer["model"]) or "none: search goes by words only",
         "index": f"{places['index']}, {size(_number(answer, 'size_bytes'))}",
-        "state": _state(answer),
+        "state": _state(answer, busy=busy),
     }
     lines = [f"{name:<7} {text}" for name, text in rows.items()]
     return "\n".join([*lines, *_skipped(answer)])
 
 
-def _state(answer: Mapping[str, object]) -> str:
+def _state(answer: Mapping[str, object], *, busy: bool) -> str:
     if answer["index_incomplete"]:
-        return "incomplete: run `knap index`"
+        return f"incomplete: {'it is being filled right now; look again later' if busy else 'run `knap index`'}"
     built = dt.datetime.fromisoformat(str(answer["built"])).astimezone()
-    return f"complete, last change taken in {built:%Y-%m-%d %H:%M}"
+    more = "; it is being written right now" if busy else ""
+    return f"complete, last change taken in {built:%Y-%m-%d %H:%M}{more}"
 
 
 def _number(answer: Mapping[str, object], name: str) -> int:

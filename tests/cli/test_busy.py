@@ -1,0 +1,92 @@
+"""What commands say while somebody else is just filling the index."""
+
+import json
+import threading
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from knapper.cli import main
+from knapper.index import turn
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    """Make a vault that was never indexed, and give its index a folder."""
+    (tmp_path / "Garden.md").write_text("# Garden\n", encoding="utf-8")
+    main.run(["-v", str(tmp_path), "-q", "status"])
+    return tmp_path
+
+
+@pytest.fixture
+def folder(vault: Path, own_home: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Tell where the vault's index is."""
+    del vault
+    capsys.readouterr()
+    return next((own_home / "state" / "vaults").glob("*/index"))
+
+
+@pytest.fixture
+def filling(folder: Path) -> Generator[None]:
+    """Hold the turn to write, as another process does."""
+    with turn.take(folder, wait_s=0) as mine:
+        assert mine
+        yield
+
+
+@pytest.mark.usefixtures("filling")
+@pytest.mark.parametrize("command", [["search", "garden"], ["find"], ["ask", "garden"], ["status"], ["doctor"]])
+def test_an_index_that_is_being_filled_is_to_be_waited_for(
+    command: list[str], vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["-v", str(vault), *command])
+    shown = capsys.readouterr()
+
+    said = shown.out + shown.err
+    assert "it is being filled right now" in said
+    assert "run `knap index`" not in said
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_an_index_that_nobody_fills_is_to_be_filled(
+    command: str, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["-v", str(vault), command])
+
+    assert "run `knap index`" in capsys.readouterr().out
+
+
+def test_changes_that_are_being_taken_in_are_to_be_waited_for(
+    folder: Path, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main.run(["-v", str(vault), "-q", "index"])
+    (vault / "New.md").write_text("# New\n", encoding="utf-8")
+    capsys.readouterr()
+
+    with turn.take(folder, wait_s=0):
+        main.run(["-v", str(vault), "search", "garden", "--json"])
+    notes = json.loads(capsys.readouterr().out)["notes"]
+
+    assert notes == ["1 changed files aren't in the index yet: they are being taken in right now; ask again later"]
+
+
+def test_indexing_says_that_it_waits_for_another_process(
+    folder: Path, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = threading.Event()
+
+    def hold() -> None:
+        with turn.take(folder, wait_s=0):
+            held.set()
+            time.sleep(0.5)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait()
+    code = main.run(["-v", str(vault), "index"])
+    other.join()
+
+    assert (code, capsys.readouterr().err) == (0, "another process is writing the index; waiting for it\n")
