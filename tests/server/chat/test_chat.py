@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from knapper.config import Client
+from knapper.server.http import rooms
 from knapper.vault import grants
 from tests.agents import protocol
 from tests.agents.protocol import Reply
@@ -146,13 +147,32 @@ def test_the_agent_of_a_client_that_only_reads_is_given_no_tools_that_write(tmp_
 
 
 def test_without_a_model_the_owner_is_told_what_to_set(tmp_path: Path) -> None:
-    from knapper.server.http import rooms  # noqa: PLC0415 - the one test without a scripted model
-
     with apps.world(tmp_path) as world, world.client(None, rooms.mount(world.hub, world.stop)) as client:
         found = client.post("/chat", json={"message": "hi"})
 
     assert (found.status_code, found.json()["code"]) == (503, "no_model")
     assert "KNAP_MODEL" in found.json()["hint"]
+
+
+def test_a_message_that_no_model_can_answer_leaves_no_session_behind(tmp_path: Path) -> None:
+    with apps.world(tmp_path) as world, world.client(None, rooms.mount(world.hub, world.stop)) as client:
+        for path in ("/chat", "/chat/stream"):
+            _ = client.post(path, json={"message": "hi"})
+            _ = client.post(path, json={"message": "hi", "active_file": "Rain.md"})
+        kept = client.get("/sessions").json()["results"]
+
+    assert kept == []
+
+
+@pytest.mark.parametrize("path", ["/chat", "/chat/stream"])
+def test_an_empty_message_is_refused_and_begins_no_session(tmp_path: Path, path: str) -> None:
+    model = Model([["Hi."]])
+    with chats.asking(tmp_path, model) as client:
+        found = client.post(path, json={"message": " \n"})
+        kept = client.get("/sessions").json()["results"]
+
+    assert (found.status_code, found.json()["code"]) == (422, "bad_input")
+    assert (kept, model.asked) == ([], [])
 
 
 def test_a_model_that_fails_is_an_error_with_its_session(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from knapper.agents.sessions import locks
-from knapper.errors import ConflictError, NotFound
+from knapper.errors import BadInput, ConflictError, NotFound
 from knapper.server.http.ongoing import Ongoing
 from knapper.server.threads import Threads
 
@@ -62,6 +62,7 @@ class Talks:
             session_id: The session; empty for the open note's.
 
         Raises:
+            BadInput: The message is empty.
             NotFound: There is no such session.
             ConflictError: It answers another message (code ``session_busy``).
             SetupError: There is no model.
@@ -70,11 +71,15 @@ class Talks:
         """
         from knapper.agents.conversations import Said  # noqa: PLC0415 - a server without chats needn't pay for models
 
+        if not text.strip():
+            raise BadInput("the message is empty", hint="say something")
+
         def prepare() -> tuple[Session, Chat]:
+            room.check(active_file)
             if session_id:
-                room.check(active_file)
-            session = room.store.get(session_id) if session_id else room.session(active_file)
-            return session, room.chat()
+                return room.store.get(session_id), room.chat()
+            chat = room.chat()  # first, so that where no model is set up, no session is begun
+            return room.session(active_file), chat
 
         session, chat = await self.work(prepare)
         if running(room, session.id) is not None:
