@@ -165,7 +165,9 @@ def _wants_json(said: Options, args: Sequence[str]) -> bool:
 
 
 def _set_streams() -> None:
-    """Print every character that a note or a path may hold, on every system."""
+    """Print every character that a note or a path may hold, on every system; a closed input is an empty one."""
+    if sys.stdin is None:  # it was closed before the program began
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - as long as we run
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed before the program began
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as we run

@@ -13,13 +13,24 @@ _MARK = "\ufeff"
 """What some shells put before all that they pipe."""
 
 
-def given(options: Options, text: str) -> str:
+def given(options: Options, text: str, *, needed: bool = False) -> str:
     """Give an argument as it is; ``-`` stands for what comes on the standard input, less a byte-order mark.
 
+    Args:
+        options: The shared ones.
+        text: The argument.
+        needed: It takes the place of text that is there: where a program wrote nothing because it failed, that is kept.
+
     Raises:
-        BadInput: That isn't UTF-8.
+        BadInput: The standard input isn't UTF-8, or it is empty and something is needed.
     """
-    return unmarked(_standard_input(options)) if text == STDIN else text
+    if text != STDIN:
+        return text
+    found = unmarked(_standard_input(options))
+    if needed and not found:
+        hint = "see whether what should have written there failed; '' in the place of - stands for no text"
+        raise BadInput("the standard input holds nothing", hint=hint, code="no_input")
+    return found
 
 
 def of_file(options: Options, name: str) -> str:

@@ -2,6 +2,10 @@
 
 import os
 from collections.abc import Iterable
+from typing import Final
+
+_PLAIN: Final = ("dumb", "unknown")
+"""Terminals that print the codes of colours as they are."""
 
 
 def read(names: Iterable[str]) -> dict[str, str]:
@@ -26,8 +30,8 @@ def keep_numpy_to_one_thread() -> None:
 
 
 def wants_colour() -> bool:
-    """Tell whether NO_COLOR leaves colours alone.
+    """Tell whether NO_COLOR leaves colours alone, and the terminal isn't one that would print their codes.
 
     Source: no-color.org: any value that isn't empty turns colours off.
     """
-    return not read(["NO_COLOR"])
+    return not read(["NO_COLOR"]) and read(["TERM"]).get("TERM", "").strip().lower() not in _PLAIN

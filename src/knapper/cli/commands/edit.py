@@ -53,7 +53,7 @@ def command(said: Options, path: str, text: tuple[str, ...], **own: Unpack[Said]
     if own["at"]:
         if len(text) > 1:
             raise BadInput("with --at there is one text", hint="quote it if it holds spaces", code="usage")
-        content = texts.given(said, text[0]) if text else ""
+        content = texts.given(said, text[0], needed=True) if text else ""
     elif len(text) != _OLD_AND_NEW:
         hint = "quote each if it holds spaces; '' as the new text deletes the old one"
         raise BadInput("an old and a new text are needed", hint=hint, code="usage")

@@ -62,7 +62,7 @@ def command(said: Options, path: str, heading: str, text: str, **own: Unpack[Sai
     HEADING may be written with its # signs, which then have to be right, or without. TEXT is - for the standard input.
     """
     how = _how(own)
-    content = texts.given(said, text)
+    content = texts.given(said, text, needed=True)
     with writing.vault(said, own) as context:
         if how == "rename":
             answer = sections.rename_anchor(context, path, heading, content.strip(), own["expected"])
