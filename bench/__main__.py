@@ -19,6 +19,7 @@ NAMES = (
     "writes",
     "load",
     "tools",
+    "growth",
     "scouting",
     "mcp",
     "scripts",

@@ -108,24 +108,25 @@ def run(where: Places, options: argparse.Namespace) -> Report | str:
 def measure(vault: Path, folder: Path, runs: int, hidden: str) -> dict[str, Any]:
     """Call all tools; gives milliseconds by tool."""
     with vaults.opened(vault, folder) as engine:
-        unwatched = _timed(lambda: engine.freshen(meaning=False))
+        unwatched = timed(lambda: engine.freshen(meaning=False))
         turn.beat(folder)
-        connections = _timed(engine.graph.connections.get)
-        context = _context(engine, hidden)
+        connections = timed(engine.graph.connections.get)
+        context = reading_context(engine, hidden)
         some = list(_some(context))
         times: dict[str, list[float]] = {}
         for name, call in _CALLS.items():
             turn.beat(folder)
             for note in some[:_WARM_UP]:
                 call(context, note)
-            times[name] = [_timed(lambda: call(context, some[number % len(some)])) for number in range(runs)]  # noqa: B023
+            times[name] = [timed(lambda: call(context, some[number % len(some)])) for number in range(runs)]  # noqa: B023
         turn.beat(folder)
-        anew = [_timed(lambda: notes.find_notes(context, sort=sort)) for sort in 5 * _SORTS]  # noqa: B023
+        anew = [timed(lambda: notes.find_notes(context, sort=sort)) for sort in 5 * _SORTS]  # noqa: B023
         turn.stop_beating(folder)
         return {"times": times, "connections": connections, "unwatched": unwatched, "sorted": anew}
 
 
-def _context(engine: Engine, hidden: str) -> Context:
+def reading_context(engine: Engine, hidden: str = "") -> Context:
+    """Give what a client has who reads, and doesn't see the folder *hidden*."""
     policy = Policy(client="bench", hidden=(hidden,) if hidden else ())
 
     def no_writer() -> NoReturn:
@@ -147,7 +148,8 @@ def _words(note: str) -> str:
     return Path(note).stem
 
 
-def _timed(call: Callable[[], object]) -> float:
+def timed(call: Callable[[], object]) -> float:
+    """Give the milliseconds that a call takes."""
     begin = time.perf_counter()
     call()
     return (time.perf_counter() - begin) * 1000
