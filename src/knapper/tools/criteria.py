@@ -57,7 +57,8 @@ def search_by_date_range(
         context: The vault, as the client sees it.
         start_date: The first day, such as ``2026-01-31``.
         end_date: The last day, such as ``2026-02-28``.
-        date_type: ``modified``: when the file was saved. ``created``: the property Date, else when the file was made.
+        date_type: ``modified``: when the file was saved. ``created``: the property Date or created, else when the file
+            was made.
         limit: How many at most.
         offset: How many are left out at the beginning.
 

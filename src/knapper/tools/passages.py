@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection
 from typing import Annotated, Final
 
+from knapper.errors import BadInput
 from knapper.index import schema
 from knapper.index.filters import Filter
 from knapper.index.places import Place
@@ -94,6 +95,8 @@ def search_task_relevant(
         NotFound: There is no such note.
         BadInput: An argument is out of its range, or the task is empty.
     """
+    if not task.strip():
+        raise BadInput("the task is empty", hint="say what is to be done")
     search.check(task, limit, name="limit")
     freshness = context.freshen()
     source = reading.head(context, current_note) if current_note else None
