@@ -200,3 +200,35 @@ def test_a_vault_that_is_passed_by_is_known_unless_a_flag_named_the_other(two_va
         assert config.load(cwd=here / "deep").passed_by == here
         assert config.load(cwd=two_vaults / "work").passed_by is None
         assert config.load(cwd=two_vaults).passed_by is None
+
+
+def test_a_vault_that_is_not_there_is_told_with_what_names_it(
+    two_vaults: Path, config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config_file.write_text("default_vault = 'garden'\n" + config_file.read_text(encoding="utf-8"), encoding="utf-8")
+    by_file = refused(config.load())
+    monkeypatch.setenv("VAULT_PATH", "/nowhere/at/all")
+    by_variable = refused(config.load())
+    by_flag = refused(config.load({"default_vault": "garden"}, cwd=two_vaults))
+
+    assert by_file.message == f"there is no vault and no folder 'garden', which {config_file}:1 names"
+    assert by_variable.message == "there is no vault and no folder '/nowhere/at/all', which VAULT_PATH names"
+    assert by_flag.message == "there is no vault and no folder 'garden'"
+    assert by_flag.hint == "give the folder of your notes, or one of work, home"
+
+
+def test_a_vault_that_is_a_file_is_told_to_be_one(two_vaults: Path, config_file: Path) -> None:
+    note = two_vaults / "Note.md"
+    note.write_text("x", encoding="utf-8")
+    by_flag = refused(config.load({"default_vault": str(note)}))
+    config_file.write_text(f"[vaults.notes]\npath = '{note}'\n", encoding="utf-8")
+    by_file = refused(config.load())
+
+    assert by_flag.message == f"'{note}' is a file, and no vault"
+    assert by_file.message == f"the folder {note} of the vault 'notes' is a file"
+
+
+def refused(settings: Settings) -> SetupError:
+    with pytest.raises(SetupError) as raised:
+        _ = settings.vault
+    return raised.value

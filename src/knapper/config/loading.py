@@ -86,8 +86,14 @@ def _settings(sources: Sources, where: Path) -> Settings:
     known = vaults.configured(document, sections[layers.VAULTS]) if document else ()
     allowed = clients.configured(document, sections[layers.CLIENTS]) if document else ()
     wanted = found["default_vault"]
-    choice, why = vaults.choose(text(said, "default_vault"), base=wanted.base, vaults=known, config_file=where)
     is_named = bool(sources.flags.get("default_vault"))
+    choice, why = vaults.choose(
+        text(said, "default_vault"),
+        base=wanted.base,
+        vaults=known,
+        config_file=where,
+        place="" if is_named else wanted.source,
+    )
     _refuse_env_in_vault(sources.env_file, [*known, *([choice] if isinstance(choice, Vault) else [])])
     embeddings = Embeddings(
         kind=cast("Literal['static', 'endpoint', 'onnx', 'none']", text(said, "embeddings.kind")),

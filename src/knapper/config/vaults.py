@@ -32,7 +32,9 @@ def configured(document: Document, sections: Mapping[str, Mapping[str, object]])
     return tuple(_configured(document, name, section) for name, section in sections.items())
 
 
-def choose(wanted: str, *, base: Path, vaults: Sequence[Vault], config_file: Path) -> tuple[Vault | SetupError, str]:
+def choose(
+    wanted: str, *, base: Path, vaults: Sequence[Vault], config_file: Path, place: str = ""
+) -> tuple[Vault | SetupError, str]:
     """Choose a vault.
 
     Args:
@@ -40,12 +42,13 @@ def choose(wanted: str, *, base: Path, vaults: Sequence[Vault], config_file: Pat
         base: Where a relative folder starts.
         vaults: Those that are configured.
         config_file: For the hint.
+        place: What names *wanted*, where that isn't the command itself.
 
     Returns:
         The vault, or why there is none; and what chose it where nothing was *wanted*.
     """
     if wanted:
-        return _named(wanted, base, vaults), ""
+        return _named(wanted, place, base, vaults), ""
     if len(vaults) == 1:
         return _checked(vaults[0]), "the only configured vault"
     for folder in _around(base):
@@ -118,7 +121,7 @@ def _configured(document: Document, name: str, section: Mapping[str, object]) ->
     )
 
 
-def _named(wanted: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupError:
+def _named(wanted: str, place: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupError:
     for vault in vaults:
         if vault.name == wanted:
             return _checked(vault)
@@ -126,8 +129,13 @@ def _named(wanted: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupErr
     if _is_folder(folder):
         return _at(folder, vaults)
     names = [vault.name for vault in vaults]
-    hint = spelling.did_you_mean(wanted, names, "give the folder of your notes, or a name from the configuration")
-    return SetupError(f"there is no vault and no folder '{wanted}'", code="no_vault", hint=hint)
+    known = f"one of {', '.join(names)}" if names else "a name from the configuration"
+    hint = f"give the folder of your notes, or {known}"
+    by = f", which {place} names" if place else ""
+    if _is_file(folder):
+        return SetupError(f"'{wanted}' is a file, and no vault{by}", code="no_vault", hint=hint)
+    hint = spelling.did_you_mean(wanted, names, hint)
+    return SetupError(f"there is no vault and no folder '{wanted}'{by}", code="no_vault", hint=hint)
 
 
 def _at(folder: Path, vaults: Sequence[Vault]) -> Vault:
@@ -142,8 +150,9 @@ def _at(folder: Path, vaults: Sequence[Vault]) -> Vault:
 def _checked(vault: Vault) -> Vault | SetupError:
     if _is_folder(vault.path):
         return vault
+    problem = "is a file" if _is_file(vault.path) else "isn't there"
     return SetupError(
-        f"the folder {vault.path} of the vault '{vault.name}' isn't there",
+        f"the folder {vault.path} of the vault '{vault.name}' {problem}",
         code="no_vault",
         hint="correct its path in the configuration; `knap config path` tells where that is",
     )
@@ -171,5 +180,12 @@ def _same(one: Path, other: Path) -> bool:
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
     except (OSError, ValueError):
         return False
