@@ -1,16 +1,21 @@
-"""Let no connection wait for ever for the rest of a request."""
+"""Let no connection wait for ever for the rest of a request, and answer what is no HTTP as any other error."""
 
 import asyncio
+import secrets
 from typing import Final, cast
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from knapper.errors import BadInput
+from knapper.server import replies, tracing
 
 HEAD_TIMEOUT_S: Final = 20.0
 """How long a client may take for the first line and the headers of a request."""
 
 
 class Connection(H11Protocol):
-    """Close a connection whose request doesn't begin in time; all else is uvicorn's."""
+    """Close a connection whose request doesn't begin in time, or is none; all else is uvicorn's."""
 
     head_timeout_s: float = HEAD_TIMEOUT_S
     _head_timer: asyncio.TimerHandle | None = None
@@ -29,6 +34,19 @@ class Connection(H11Protocol):
         """Wait no more."""
         self._stop_waiting()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what can't be read as HTTP, in the one shape of errors, unless an answer has begun already."""
+        del msg
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            name = secrets.token_hex(8)
+            for part in _unreadable(name):
+                self.transport.write(self.conn.send(part) or b"")
+            tracing.LOG.info("%s - ? /… %d 0 ms", name, 400)
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: whoever offers another protocol takes this one as well, and no package is missing."""
 
     def _follow_head(self) -> None:
         if self._is_answering:
@@ -50,3 +68,14 @@ class Connection(H11Protocol):
     def _is_answering(self) -> bool:
         cycle = cast("RequestResponseCycle | None", self.cycle)  # uvicorn has none at first, but doesn't say so
         return cycle is not None and not cycle.response_complete
+
+
+def _unreadable(name: str) -> list[h11.Event]:
+    """Give the parts of the answer to what is no request; *name* finds it in the log."""
+    hint = "its first line, headers or length can't be read as HTTP/1.1, or are too long"
+    reply = replies.failure(
+        BadInput("the request can't be read", hint=hint, code="bad_request"),
+        {"connection": "close", tracing.HEADER: name},
+    )
+    head = h11.Response(status_code=reply.status_code, headers=reply.raw_headers, reason=b"Bad Request")
+    return [head, h11.Data(data=bytes(reply.body)), h11.EndOfMessage()]

@@ -1,0 +1,73 @@
+"""What comes over a connection and is no HTTP, or offers another protocol."""
+
+import contextlib
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from tests.server import live
+
+POST = b"POST /tools/read_file HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n"
+
+
+def exchange(address: str, *sent: bytes) -> bytes:
+    """Send bytes, each once something came back for those before, and give all that comes until the server closes."""
+    found = b""
+    with live.connected(address) as connection, contextlib.suppress(ConnectionError):
+        for number, part in enumerate(sent):
+            found += connection.recv(65_536) if number else b""
+            connection.sendall(part)
+        while piece := connection.recv(65_536):
+            found += piece
+    return found
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"NONSENSE\r\n\r\n",
+        b"GET /health HTTP/1.1\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: \x00\r\n\r\n",
+        POST + b"Content-Length: -5\r\n\r\n",
+        CHUNKED + b"\r\nno size\r\n",
+    ],
+)
+def test_what_is_no_request_is_told_as_any_other_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: bytes
+) -> None:
+    with live.serving(tmp_path) as server, caplog.at_level(logging.INFO):
+        token = b"Authorization: Bearer " + server.token.encode() + b"\r\n"
+        head, _, body = exchange(server.address, sent.replace(CHUNKED, CHUNKED + token)).partition(b"\r\n\r\n")
+
+    status, *lines = head.decode().lower().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    told = json.loads(body)
+    assert status == "http/1.1 400 bad request"
+    assert (told["success"], told["code"]) == (False, "bad_request")
+    assert (headers["content-type"], headers["connection"]) == ("application/json", "close")
+    assert f"{headers['x-request-id']} - ? /… 400" in caplog.text
+
+
+def test_nonsense_after_an_answer_ends_the_connection_and_nothing_fails(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with live.serving(tmp_path) as server, caplog.at_level(logging.INFO):
+        found = exchange(server.address, CHUNKED + b"\r\n", b"no size\r\n")
+
+    assert found.count(b"HTTP/1.1 ") == found.count(b"HTTP/1.1 401 ") == 1
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def test_whoever_offers_another_protocol_is_answered_in_this_one_without_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    offer = {"connection": "upgrade, http2-settings", "upgrade": "h2c", "http2-settings": "AAMAAABkAAQCAAAAAAIAAAAA"}
+    with live.serving(tmp_path) as server, server.client() as client, caplog.at_level(logging.INFO):
+        found = client.get("/health", headers=offer)
+
+    assert found.status_code == 200
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
