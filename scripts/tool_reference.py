@@ -48,7 +48,7 @@ def _kind(one: Mapping[str, Any]) -> str:
         return " or ".join(kinds)
     if one.get("type") == "array":
         return f"list of {_kind(one.get('items', {}))}"
-    return {"string": "text", "integer": "number", "boolean": "yes or no", "object": "object"}.get(
+    return {"string": "text", "integer": "number", "number": "number", "boolean": "yes or no", "object": "object"}.get(
         str(one.get("type", "")), "any JSON" if "$ref" not in one else "object"
     )
 

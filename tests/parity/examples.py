@@ -69,6 +69,7 @@ CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("web_search", {"query": "rain"}),
     ("fetch_page", {"url": "https://example.com/"}),
     ("run_script", {"code": "__result__ = [n for n in obsidian.list_notes('Plans', recursive=True)]"}),
+    ("run_script", {"code": "1/0", "timeout_s": None}),
     ("ask_vault", {"task": "When does it rain?", "note": "Rain.md", "link_depth": 1, "can": ["add"]}),
     ("scout_vault", {"task": "plan the watering", "rounds": 2}),
     ("find_tool", {"query": "move a note"}),

@@ -108,6 +108,7 @@ def test_most_examples_succeed(tmp_path: Path, state: Path) -> None:
         "web_search": "web_off",
         "fetch_page": "web_off",
         "transcribe_audio": "audio_off",
+        "run_script": "script_error",
         "ask_vault": "no_model",
         "scout_vault": "no_model",
     }
