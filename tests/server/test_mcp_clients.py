@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,6 +121,114 @@ def test_settings_that_arent_plain_json_are_left_alone(tmp_path: Path, raw: byte
     assert list(tmp_path.iterdir()) == [where]
 
 
+def test_what_a_person_added_to_our_entry_stays(tmp_path: Path) -> None:
+    where = tmp_path / "mcp.json"
+    entry = {
+        "url": "http://old",
+        "disabled": True,
+        "autoApprove": ["read_file"],
+        "env": {"MY": "1", "KNAP_STATE_DIR": "x"},
+    }
+    where.write_text(json.dumps({"mcpServers": {"knapper": entry}}), "utf-8")
+
+    installing.install(clients.find("cursor"), WANTED, where)
+
+    assert json.loads(where.read_bytes())["mcpServers"]["knapper"] == {
+        "command": WANTED.command[0],
+        "args": WANTED.command[1:],
+        "env": {"MY": "1"},
+        "disabled": True,
+        "autoApprove": ["read_file"],
+    }
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'\xef\xbb\xbf{\r\n\t"cost": 1.10,\r\n\t"mcpServers": {\r\n\t\t"a": {"args": ["x", "y"]}\r\n\t}\r\n}',
+        b'{"half": "\\ud83d", "e": 1E5, "mcpServers": {"a": {}}}',
+    ],
+)
+def test_settings_arent_written_anew(tmp_path: Path, raw: bytes) -> None:
+    where = tmp_path / "mcp.json"
+    where.write_bytes(raw)
+
+    installing.install(clients.find("cursor"), WANTED, where)
+
+    after = where.read_bytes()
+    begin = after.index(b'"knapper"')
+    assert raw.startswith(after[:begin].rstrip().removesuffix(b","))
+    assert json.loads(after.decode("utf-8-sig"))["mcpServers"]["knapper"]["command"] == WANTED.command[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no such modes there")
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_the_backup_is_as_private_as_the_settings(tmp_path: Path, mode: int) -> None:
+    where = tmp_path / "mcp.json"
+    where.write_text('{"key": "secret"}', "utf-8")
+    where.chmod(mode)
+
+    done = installing.install(clients.find("cursor"), WANTED, where)
+
+    assert Path(str(done["backup"])).stat().st_mode & 0o777 == mode
+
+
+def test_what_else_the_settings_hold_isnt_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = tmp_path / "mcp.json"
+    where.write_text('{"mcpServers": {"other": {"env": {"KEY": "secret"}}}}', "utf-8")
+
+    for more in (["--dry-run"], ["--dry-run", "--json"], ["--json"]):
+        code = main.run(["-v", str(tmp_path), "mcp", "install", "cursor", "--file", str(where), *more])
+        told = capsys.readouterr().out
+        assert (code, "secret" in told, "knapper.cli" in told) == (0, False, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files there")
+@pytest.mark.parametrize("kind", ["pipe", "read-only", "loop"])
+def test_what_isnt_a_file_that_may_be_written_is_left_alone(tmp_path: Path, kind: str) -> None:
+    where = tmp_path / "mcp.json"
+    if kind == "pipe":
+        os.mkfifo(where)
+    elif kind == "read-only":
+        where.write_text("{}", "utf-8")
+        where.chmod(0o400)
+    else:
+        where.symlink_to(where)
+    before = where.lstat()
+
+    with pytest.raises((SetupError, StorageError)):
+        installing.install(clients.find("cursor"), WANTED, where)
+
+    assert (where.lstat().st_ino, where.lstat().st_mode) == (before.st_ino, before.st_mode)
+    assert list(tmp_path.iterdir()) == [where]
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb"])
+def test_a_name_that_nobody_can_read_is_refused(tmp_path: Path, name: str) -> None:
+    where = tmp_path / "mcp.json"
+
+    with pytest.raises(BadInput, match="no name"):
+        installing.install(clients.find("cursor"), Wanted(command=["x"], environment={}, name=name), where)
+
+    assert not where.exists()
+
+
+def test_the_server_imports_nothing_from_where_its_client_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where, folder = tmp_path / "mcp.json", tmp_path / "cloned"
+    folder.mkdir()
+    (folder / "click.py").write_text("raise SystemExit('obeyed')", "utf-8")
+    assert main.run(["-v", str(tmp_path), "mcp", "install", "cursor", "--file", str(where)]) == 0
+    assert "wrote" in capsys.readouterr().out
+    entry = json.loads(where.read_bytes())["mcpServers"]["knapper"]
+
+    done = subprocess.run([entry["command"], *entry["args"], "--help"], cwd=folder, capture_output=True, check=False)
+
+    assert (done.returncode, b"obeyed" in done.stderr) == (0, False)
+    assert b"MCP clients" in done.stdout
+
+
 def test_a_link_stays_one(tmp_path: Path) -> None:
     real, where = tmp_path / "real.json", tmp_path / "mcp.json"
     real.write_text("{}", "utf-8")
@@ -158,6 +269,41 @@ def test_what_the_environment_says_is_entered_as_a_client_has_another(
     entry = json.loads(where.read_bytes())["mcpServers"]["knapper"]
     assert entry["args"][-4:] == ["--vault", str(vault), "--config", str(config)]
     assert entry["env"] == {"KNAP_STATE_DIR": str(tmp_path / "state")}
+
+
+def test_folders_that_only_a_shell_knows_are_entered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where, vault, config = tmp_path / "mcp.json", tmp_path / "one", tmp_path / "config" / "knapper" / "config.toml"
+    for folder in (vault, config.parent):
+        folder.mkdir(parents=True)
+    config.write_text("", "utf-8")
+    for name, value in {"XDG_CONFIG_HOME": tmp_path / "config", "XDG_DATA_HOME": tmp_path / "data"}.items():
+        monkeypatch.setenv(name, str(value))
+    for name in ("KNAP_CONFIG", "KNAP_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+    code = main.run(["-v", str(vault), "mcp", "install", "cursor", "--file", str(where)])
+
+    assert (code, capsys.readouterr().err) == (0, "")
+    entry = json.loads(where.read_bytes())["mcpServers"]["knapper"]
+    if sys.platform.startswith("linux"):
+        assert entry["args"][-2:] == ["--config", str(config)]
+        assert entry["env"] == {"KNAP_STATE_DIR": str(tmp_path / "data" / "knapper")}
+
+
+def test_a_configuration_that_isnt_there_yet_is_no_option_that_would_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = tmp_path / "mcp.json"
+    monkeypatch.setenv("KNAP_CONFIG", str(tmp_path / "later.toml"))
+
+    code = main.run(["-v", str(tmp_path), "mcp", "install", "cursor", "--file", str(where)])
+
+    assert (code, capsys.readouterr().err) == (0, "")
+    entry = json.loads(where.read_bytes())["mcpServers"]["knapper"]
+    assert "--config" not in entry["args"]
+    assert entry["env"]["KNAP_CONFIG"] == str(tmp_path / "later.toml")
 
 
 def test_a_dry_run_shows_what_to_enter_where_the_settings_cant_be_changed(

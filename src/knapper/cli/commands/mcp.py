@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 import click
 
@@ -14,6 +14,9 @@ from knapper.config import Settings, environment
 from knapper.config.table import CONFIG_ENV, STATE_ENV
 from knapper.errors import BadInput
 from knapper.tools.profiles import CHOICES, Choice
+
+_CONFIG_HOME: Final = "XDG_CONFIG_HOME"
+_DATA_HOME: Final = "XDG_DATA_HOME"
 
 
 class Said(TypedDict):
@@ -133,12 +136,12 @@ def _check_client(name: str, chosen: Settings) -> None:
 
 def _command(said: Options, chosen: Settings, profile: Choice) -> list[str]:
     """Give the command line that starts the server for these options, from any folder."""
-    line = [sys.executable, "-m", "knapper.cli", "mcp"]
+    line = [sys.executable, "-P", "-m", "knapper.cli", "mcp"]  # -P: never import what lies where the client works
     if said.vault:
         line += ["--vault", _vault(said.vault, chosen.vault.path)]
     elif not chosen.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
         line += ["--vault", str(chosen.vault.path)]
-    if said.config or environment.read([CONFIG_ENV]):
+    if said.config or (environment.read([CONFIG_ENV, _CONFIG_HOME]) and chosen.config_file.is_file()):
         line += ["--config", str(chosen.config_file)]
     if said.env_file:
         line += ["--env-file", str(Path(said.env_file).absolute())]
@@ -147,7 +150,12 @@ def _command(said: Options, chosen: Settings, profile: Choice) -> list[str]:
 
 def _environment(chosen: Settings) -> dict[str, str]:
     """Give the variables without which the server would find another state than this command."""
-    return {STATE_ENV: str(chosen.state_dir)} if environment.read([STATE_ENV]) else {}
+    needed: dict[str, str] = {}
+    if environment.read([CONFIG_ENV]) and not chosen.config_file.is_file():  # to be made, so that no option can name it
+        needed[CONFIG_ENV] = str(chosen.config_file)
+    if environment.read([STATE_ENV, _DATA_HOME]):
+        needed[STATE_ENV] = str(chosen.state_dir)
+    return needed
 
 
 def _vault(said: str, folder: Path) -> str:
@@ -157,9 +165,9 @@ def _vault(said: str, folder: Path) -> str:
 def _told(done: Mapping[str, object], *, dry_run: bool) -> str:
     if "problem" in done:
         return f"{done['problem']}; enter this by hand:\n{done['content']}"
-    if dry_run:
-        return f"{done['path']} would be:\n{done['content']}"
     if not done["changed"]:
         return f"{done['path']} says so already"
+    if dry_run:
+        return f"into {done['path']} would be entered:\n{done['content']}"
     kept = f"; what was there is in {done['backup']}" if "backup" in done else ""
     return f"wrote {done['path']}{kept}\nrestart the client to see it"

@@ -1,17 +1,22 @@
 """Know where the common clients keep their list of servers, and how an entry looks there."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, cast
 
+from knapper.config.table import CONFIG_ENV, STATE_ENV
 from knapper.errors import BadInput, SetupError
+from knapper.server.mcp import members
+from knapper.server.mcp.members import UnreadableError
 
 System = Literal["linux", "macos", "windows"]
 Entry = dict[str, object]
 NAME: Final = "knapper"
-_INDENT: Final = 2
+_VARIABLES: Final = frozenset({CONFIG_ENV, STATE_ENV})
+"""Those that an entry has from us."""
+_OURS: Final = frozenset({"type", "command", "args", "env", "url", "serverUrl", "httpUrl", "headers"})
+"""What says how a server is reached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +85,33 @@ def find(name: str) -> Client:
     return found
 
 
-def entry(client: Client, command: Sequence[str], environment: Mapping[str, str]) -> Entry:
-    """Make the entry that starts our server."""
-    made: Entry = {"command": command[0], "args": list(command[1:])}
-    if environment:
-        made["env"] = dict(environment)
-    return {"type": "stdio", **made} if client.typed else made
-
-
-def merged(client: Client, raw: bytes, made: Entry, where: Path, *, name: str = NAME) -> bytes:
-    """Put an entry into a client's settings; all others stay, in their order.
+def entry(client: Client, command: Sequence[str], environment: Mapping[str, str], before: object = None) -> Entry:
+    """Make the entry that starts our server.
 
     Args:
         client: Whose settings.
-        raw: The settings as they are; empty where there are none.
+        command: The server's command line.
+        environment: Variables that it needs.
+        before: The entry that stands there; what a person added to it stays, such as which tools need no asking.
+    """
+    ours: Entry = {"command": command[0], "args": list(command[1:])}
+    if client.typed:
+        ours = {"type": "stdio", **ours}
+    kept = cast("dict[str, object]", before) if isinstance(before, dict) else {}
+    variables = kept.get("env")
+    others = cast("dict[str, object]", variables) if isinstance(variables, dict) else {}
+    env = {**{name: value for name, value in others.items() if name not in _VARIABLES}, **environment}
+    if env:
+        ours["env"] = env
+    return {**ours, **{name: value for name, value in kept.items() if name not in _OURS}}
+
+
+def merged(client: Client, text: str, made: Entry, where: Path, *, name: str = NAME) -> str:
+    """Put an entry into a client's settings; all else stays as it is written.
+
+    Args:
+        client: Whose settings.
+        text: The settings as they are; empty where there are none.
         made: The entry.
         where: The settings' file, for messages.
         name: The entry's.
@@ -101,27 +119,25 @@ def merged(client: Client, raw: bytes, made: Entry, where: Path, *, name: str = 
     Raises:
         SetupError: The settings aren't plain JSON; they're left alone.
     """
-    settings = _settings(raw, where)
-    servers = settings.setdefault(client.key, {})
-    if not isinstance(servers, dict):
-        raise _unusable(where, f"'{client.key}' isn't an object")
-    cast("dict[str, object]", servers)[name] = made
-    text = json.dumps(settings, ensure_ascii=False, indent=_INDENT) + "\n"
-    return text.encode()
-
-
-def _settings(raw: bytes, where: Path) -> dict[str, object]:
-    if not raw.strip():
-        return {}
     try:
-        found: object = json.loads(raw.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise _unusable(where, f"it isn't plain JSON ({error})") from None
-    if not isinstance(found, dict):
-        raise _unusable(where, "it isn't an object")
-    return cast("dict[str, object]", found)
+        return members.put(text, client.key, name, made)
+    except UnreadableError as error:
+        raise unusable(where, str(error)) from None
 
 
-def _unusable(where: Path, why: str) -> SetupError:
-    hint = "add the entry by hand: `knap mcp install --dry-run` shows it"
+def present(client: Client, text: str, where: Path, *, name: str = NAME) -> object:
+    """Give the entry of that name that stands in a client's settings; None where there is none.
+
+    Raises:
+        SetupError: The settings aren't plain JSON.
+    """
+    try:
+        return members.get(text, client.key, name)
+    except UnreadableError as error:
+        raise unusable(where, str(error)) from None
+
+
+def unusable(where: Path, why: str) -> SetupError:
+    """Make the error that says why settings are left alone."""
+    hint = "enter by hand what the same command with --dry-run shows"
     return SetupError(f"{where} can't be changed: {why}", hint=hint, code="client_settings")
