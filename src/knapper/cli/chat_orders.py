@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents.sessions import export
-from knapper.cli import decisions, lines, output
+from knapper.cli import decisions, lines, next_steps, output
 from knapper.cli.render import outcomes, waiting
 from knapper.errors import KnapError
 from knapper.tools import files, journal, proposals
@@ -41,7 +41,7 @@ def obey(talk: Talk, text: str) -> bool:
     except KnapError as error:
         output.note(talk.said, f"error: {output.plain(error.message)}")
         if error.hint:
-            output.note(talk.said, f"hint: {output.plain(error.hint)}")
+            output.note(talk.said, f"hint: {output.plain(next_steps.of(error.hint))}")
     return True
 
 

@@ -7,7 +7,7 @@ from typing import TextIO
 
 import click
 
-from knapper.cli import codes
+from knapper.cli import codes, next_steps
 from knapper.cli.codes import ExitCode
 from knapper.errors import BadInput, KnapError, StorageError
 
@@ -18,6 +18,7 @@ def report(error: KnapError, *, as_json: bool) -> ExitCode:
     Returns:
         The exit code that tells it, also where nobody reads that stream.
     """
+    error.hint = next_steps.of(error.hint)
     try:
         _print(error, as_json=as_json)
     except BrokenPipeError:
@@ -39,9 +40,11 @@ def _print(error: KnapError, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(error.as_dict(), ensure_ascii=False, indent=2))
         return
-    click.echo(f"error: {error.message}", err=True)
+    from knapper.cli import output  # noqa: PLC0415 - 50 ms that only an error should cost
+
+    click.echo(output.plain(f"error: {error.message}"), err=True)
     if error.hint:
-        click.echo(f"hint: {error.hint}", err=True)
+        click.echo(output.plain(f"hint: {error.hint}"), err=True)
 
 
 def of(error: KnapError | click.ClickException | OSError) -> KnapError:
@@ -59,7 +62,7 @@ def of_usage(error: click.ClickException) -> KnapError:
         known = ", ".join(error.ctx.command.list_commands(group))
         hint = f"one of {known}; `{group.command_path} --help` tells of each"
         return BadInput(f"`{group.command_path}` alone does nothing", hint=hint, code="usage")
-    hint = f"`{ctx.command_path} --help` shows how it is used" if ctx else ""
+    hint = f"`{ctx.command_path if ctx else 'knap COMMAND'} --help` shows how it is used"
     text = error.format_message().strip()
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
 

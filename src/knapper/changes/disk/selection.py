@@ -18,6 +18,8 @@ _BACKWARDS = "ORDER BY seq DESC"
 _UNDOS = "(SELECT change FROM undoes WHERE undone = :id)"
 _LIMITS: Final = "it keeps what the settings journal.max_mb and journal.max_age_days leave room for"
 _SHOWN: Final = 20
+_MAX_SHOWN: Final = 80
+"""Characters of an id that are told again."""
 _STRETCH: Final = 200
 _MINE = f"{_HOLDS} AND {_NO_UNDO} {_BACKWARDS}"
 
@@ -85,8 +87,21 @@ def changes(
     if not found:
         more = ": the journal had to drop all that there was" if gone else ""
         hint = _LIMITS if gone else "list the journal for what was changed"
-        raise NotFound(f"there is nothing to undo{more}", hint=hint, code="pruned" if gone else None)
+        raise NotFound(f"there is nothing to undo{_said(selector)}{more}", hint=hint, code="pruned" if gone else None)
     return found
+
+
+def _said(selector: Selector) -> str:
+    """Say what was asked for, where it isn't the last change."""
+    match selector:
+        case OfRun():
+            return f" of the run '{selector.run[:_MAX_SHOWN]}'"
+        case OfProposal():
+            return f" of the proposal '{selector.proposal[:_MAX_SHOWN]}'"
+        case Since():
+            return f" since {selector.at.isoformat(timespec='minutes')}"
+        case _:
+            return ""
 
 
 def lost(journal: Journal, selector: Selector) -> list[Pruned]:

@@ -63,6 +63,8 @@ def command(said: Options, question: tuple[str, ...], **own: Unpack[Given]) -> E
         from knapper.cli import asking_model  # noqa: PLC0415 - 2 s that passages needn't cost
 
         return asking_model.answer(said, found, text, model=own["model"], note="")
+    if own["note"]:
+        output.note(said, "note: --note counts only where a model answers: these are passages of the whole vault")
     return _passages(said, found, text, own["number"])
 
 

@@ -55,4 +55,8 @@ def command(said: Options, path: str, **own: Unpack[Said]) -> ExitCode:
             path=path,
             since=since,
         )
-    return output.listing(said, answer, listings.changes(answer), nothing="nothing was changed")
+        is_there = not path or (context.view.root / path).exists()
+    nothing = "nothing was changed"
+    if not is_there:
+        nothing += f", and there is no file or folder '{output.line(path)}' in the vault"
+    return output.listing(said, answer, listings.changes(answer), nothing=nothing)

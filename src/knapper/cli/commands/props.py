@@ -76,6 +76,8 @@ def command(said: Options, words: tuple[str, ...], **own: Unpack[Said]) -> ExitC
     if not (wanted.paths or chosen):
         raise BadInput("no note is named", hint="name paths, or give --folder or --tag", code="usage")
     with writing.vault(said, own) as context:
+        if wanted.word is None:
+            _refuse_mistyped(context, wanted.paths if chosen else wanted.paths[1:])
         if chosen:
             found = properties.choose(context, folders=own["folder"], tags=own["tag"])
             wanted = replace(wanted, paths=(*wanted.paths, *found))
@@ -84,6 +86,20 @@ def command(said: Options, words: tuple[str, ...], **own: Unpack[Said]) -> ExitC
         if wanted.word is None:
             return _show(said, context, wanted.paths)
         return writing.tell(said, _change(context, wanted, own, chosen=chosen))
+
+
+def _refuse_mistyped(context: Context, words: tuple[str, ...]) -> None:
+    """Refuse what is like one of the words that say what to do, and no file.
+
+    Raises:
+        BadInput: There is one.
+    """
+    for word in words:
+        hint = options.did_you_mean(word, (_SHOW, *_ARGUMENTS), "")
+        if hint and not (context.view.root / word).exists():
+            raise BadInput(
+                f"'{word}' is no note, and nothing that can be done with properties", hint=hint, code="usage"
+            )
 
 
 def _parse(words: tuple[str, ...]) -> _Wanted:

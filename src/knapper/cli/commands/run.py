@@ -8,6 +8,7 @@ from knapper.cli import options, run_switches
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.run_switches import Given, Going
+from knapper.errors import BadInput
 
 START = "start"
 _VALUED = frozenset({"-v", "--vault", "--config", "--env-file"})
@@ -18,7 +19,11 @@ class Tasks(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
-        if args and not {"-h", "--help"} & set(args[:1]) and _first(args) not in self.commands:
+        if not args:
+            known = ", ".join(self.list_commands(ctx))
+            hint = f'quote it: `knap run "Plan the move"`; or one of {known}'
+            raise BadInput("no task is given", hint=hint, code="usage")
+        if not {"-h", "--help"} & set(args[:1]) and _first(args) not in self.commands:
             args = [START, *args]
         return super().parse_args(ctx, args)
 

@@ -5,6 +5,7 @@ from typing import Final, cast
 
 import click
 
+from knapper.cli import next_steps
 from knapper.cli.output import line, plain
 from knapper.cli.render import diffs
 from knapper.cli.render.amounts import count
@@ -60,7 +61,7 @@ def _left(answer: Row) -> Iterator[str]:
 def failure(row: Row) -> str:
     """Say what couldn't be done, for the error stream."""
     where = f"{row['path']}: " if row.get("path") and str(row["path"]) not in str(row["error"]) else ""
-    hint = f"\nhint: {row['hint']}" if row.get("hint") else ""
+    hint = f"\nhint: {next_steps.of(str(row['hint']))}" if row.get("hint") else ""
     return plain(f"error: {where}{row['error']}{hint}")
 
 

@@ -1,0 +1,95 @@
+"""What is said to who mistypes something, or forgets it."""
+
+from pathlib import Path
+
+import pytest
+
+import knapper
+from knapper.cli import main, next_steps
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    """Make a vault with one note in a folder."""
+    (tmp_path / "Garden.md").write_text("# Garden\n", encoding="utf-8")
+    return tmp_path
+
+
+def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[int, list[str]]:
+    code = main.run(["-v", str(vault), *args])
+    return code, capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "hint"),
+    [
+        (["search", "x", "--folder"], "option '--folder' requires an argument", "`knap COMMAND --help` shows how"),
+        (["run"], "no task is given", 'quote it: `knap run "Plan the move"`; or one of cancel,'),
+        (["props", "Garden.md", "sett", "a", "b"], "'sett' is no note,", "did you mean 'set'?"),
+        (["props", "--folder", ".", "remov", "a"], "'remov' is no note,", "did you mean 'remove'?"),
+        (["undo", "--run", "r1"], "there is nothing to undo of the run 'r1'", "`knap log` lists"),
+        (["undo", "--proposal", "p1"], "there is nothing to undo of the proposal 'p1'", "`knap log` lists"),
+        (["undo", "c1"], "no change 'c1' in the journal", "`knap log` lists"),
+        (["sessions", "show", "s1"], "there is no session 's1'", "`knap sessions` lists"),
+        (["edits", "show", "p1"], "no proposal 'p1'", "`knap edits list --all` lists"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_an_error_names_the_thing_and_the_next_command(
+    args: list[str], error: str, hint: str, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = told(capsys, vault, *args)
+
+    assert code == 2
+    assert lines[0].startswith(f"error: {error}")
+    assert lines[1].startswith(f"hint: {hint}")
+
+
+def test_an_option_without_its_value_before_the_command_has_a_next_step(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main.run(["-v"])
+
+    assert (code, capsys.readouterr().err.splitlines()[1]) == (2, "hint: `knap COMMAND --help` shows how it is used")
+
+
+def test_a_note_whose_name_is_like_an_operation_is_shown(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (vault / "sett").mkdir()
+    (vault / "Set.md").write_text("---\na: 1\n---\n", encoding="utf-8")
+    code, lines = told(capsys, vault, "props", "Garden.md", "Set.md")
+
+    assert (code, lines) == (0, [])
+
+
+@pytest.mark.parametrize("hint", next_steps.COMMANDS)
+def test_every_hint_that_is_put_into_commands_is_one_that_is_given(hint: str) -> None:
+    sources = Path(knapper.__file__).parent.rglob("*.py")
+
+    assert [
+        file for file in sources if file.name != "next_steps.py" and f'"{hint}"' in file.read_text(encoding="utf-8")
+    ]
+
+
+def test_the_log_of_what_is_not_there_says_so(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, mistyped = told(capsys, vault, "log", "Gardn.md")
+    _, unchanged = told(capsys, vault, "log", "Garden.md")
+
+    assert (code, mistyped) == (0, ["nothing was changed, and there is no file or folder 'Gardn.md' in the vault"])
+    assert unchanged == ["nothing was changed"]
+
+
+def test_a_note_that_a_question_is_about_is_not_dropped_in_silence(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, lines = told(capsys, vault, "ask", "garden", "--note", "Garden.md")
+
+    assert lines[0].startswith("note: --note counts only where a model answers")
+
+
+def test_what_an_error_quotes_from_a_note_does_not_steer_the_terminal(
+    vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (vault / "Evil.md").write_text("last \x1b]0;title\x07 \x1b[2J line\n", encoding="utf-8")
+    code, lines = told(capsys, vault, "edit", "Evil.md", "--at", "replace:900", "x")
+
+    assert code == 2
+    assert any("line" in line for line in lines)
+    assert "\x1b" not in "".join(lines)
