@@ -7,7 +7,7 @@ from typing import Final
 import trafilatura
 
 from knapper.errors import BadInput
-from knapper.net import charsets, texts
+from knapper.net import charsets, markup, texts
 from knapper.net.failures import BadStatus, WrongType
 from knapper.net.guard import Answer, Guard
 
@@ -142,9 +142,11 @@ def check(offset: int, length: int) -> None:
 
 def _from_html(html: str, url: str) -> tuple[str, str, str]:
     """Give title, date and text."""
+    html = markup.lean(html)
     tree = trafilatura.load_html(html)
     if tree is None:
         return "", "", ""
+    markup.strip(tree)
     about = trafilatura.extract_metadata(tree, default_url=url)
     text = trafilatura.extract(tree, url=url, output_format="markdown", include_links=True, include_comments=False)
     return about.title or "", about.date or "", text or trafilatura.html2txt(html)
