@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from knapper.agents.chat import Message
-from knapper.agents.events import Event, Question, Text, ToolCall, ToolResult
+from knapper.agents.events import Error, Event, Question, Text, ToolCall, ToolResult
 from knapper.agents.turns import LIMIT_REACHED, Turn
 from knapper.app import tables
 from knapper.tools.context import Context
@@ -178,6 +178,37 @@ def test_a_question_to_the_person_ends_the_turn(vault: opened.Opener) -> None:
     assert scripted.done(events).state == "asked"
     assert scripted.done(events).answer == "Which fence?"
     assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("question", ["", " \n", None])
+def test_a_question_without_words_is_none(vault: opened.Opener, question: str | None) -> None:
+    model = Model([[Call("ask_user", {"question": question, "options": ["a", None]})], ["Never mind."]])
+
+    with scripted.agent(vault) as context:
+        events = scripted.run(scripted.chat(model), context)
+
+    assert scripted.of(events, "question") == []
+    assert "the question is empty" in str(scripted.returned(model.asked[1]))
+    assert scripted.done(events).state == "complete"
+    assert scripted.done(events).answer == "Never mind."
+
+
+def test_of_two_questions_at_once_the_first_is_put(vault: opened.Opener) -> None:
+    asked = [Call("ask_user", {"question": "Which?", "options": ["a", None]}), Call("ask_user", {"question": "Why?"})]
+
+    with scripted.agent(vault) as context:
+        events = scripted.run(scripted.chat(Model([asked])), context)
+
+    assert [(one.question, one.options) for one in events if isinstance(one, Question)] == [("Which?", ["a"])]
+    assert scripted.done(events).answer == "Which?"
+
+
+def test_an_answer_of_white_space_is_none(vault: opened.Opener) -> None:
+    with scripted.agent(vault) as context:
+        events = scripted.run(scripted.chat(Model([["  \n"]])), context)
+
+    assert scripted.done(events).state == "failed"
+    assert [event.code for event in events if isinstance(event, Error)] == ["model_reply"]
 
 
 class Gauge:

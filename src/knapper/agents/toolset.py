@@ -10,7 +10,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from knapper.agents import halves, repair, workbench
+from knapper.agents import asking, halves, repair, workbench
 from knapper.agents.events import Proposal, Question, ToolResult
 from knapper.agents.results import Shown
 from knapper.agents.synthetic import ASK_USER, DEFINITIONS, GET_CONTINUATION
@@ -170,13 +170,12 @@ def _continue(bench: Workbench, call_id: str, arguments: repair.Arguments) -> st
 
 
 def _ask(bench: Workbench, call_id: str, arguments: repair.Arguments) -> str:
-    arguments = cast("repair.Arguments", halves.whole(arguments))
-    options = arguments.get("options")
-    bench.question = Question(
-        id=call_id,
-        question=str(arguments.get("question", "")).strip(),
-        options=options if isinstance(options, list) else [],
-    )
+    question, options = asking.read(arguments)
+    try:
+        asking.check(question, is_first=bench.question is None)
+    except BadInput as error:
+        return _tell(bench, call_id, ASK_USER, cast("dict[str, JSONValue]", error.as_dict()))
+    bench.question = Question(id=call_id, question=question, options=[*options])
     bench.told.append(bench.question)
     return _ASKED
 

@@ -38,6 +38,7 @@ from knapper.agents import (
 from knapper.agents.chat import Chat, Message, Tell
 from knapper.agents.citations import Checked
 from knapper.agents.events import Done, Error, Event, State, Text, ToolCall, ToolResult
+from knapper.agents.failures import ModelFailure
 from knapper.agents.mending import Mender
 from knapper.agents.toolset import TableTools
 from knapper.agents.workbench import Workbench
@@ -46,6 +47,7 @@ from knapper.tools.context import Context
 from knapper.vault.outline import JSONValue
 
 LIMIT_REACHED: Final = "\n\n[Tool call limit reached]"
+_AGAIN: Final = "try again, or take another model"
 _RETRIES: Final = 50
 
 
@@ -227,6 +229,8 @@ class Turn:
         if self.state == "failed":
             self.state = "complete"
         text, left_out = defusing.defused(self._text())
+        if self.state == "complete" and not text.strip():
+            raise ModelFailure(f"{self._chat.name}: it said nothing", code="model_reply", hint=_AGAIN)
         replies = [one for one in self._run.new_messages() if isinstance(one, ModelResponse)] if self._run else []
         self._notes = (*left_out, *(cuts.of(replies[-1]) if replies else ()))
         checked = await asyncio.to_thread(citations.check, self._context, text)

@@ -203,6 +203,25 @@ def test_a_question_pauses_and_the_answer_goes_on_from_what_was_written_down(vau
     assert ended.run.pipeline.token_accounting.scout_tokens > paused.run.pipeline.token_accounting.scout_tokens
 
 
+def test_a_question_without_words_pauses_nothing(vault: opened.Opener) -> None:
+    cast = Cast({"scout": [[Call("ask_user", {"question": " "})], [scripts.select("Garden.md")]]})
+
+    with runs.context(vault) as context:
+        ended = runs.run(runs.agents(cast), context, Request(task="paint", toggles=ALONE))
+
+    assert ended.outcome.state == "complete"
+    assert "the question is empty" in cast.prompts("scout", 1)
+
+
+def test_of_two_questions_at_once_the_scout_puts_the_first(vault: opened.Opener) -> None:
+    asked = [Call("ask_user", {"question": "Which?", "options": ["a", None]}), Call("ask_user", {"question": "Why?"})]
+
+    with runs.context(vault) as context:
+        paused = runs.run(runs.agents(Cast({"scout": [asked]})), context, Request(task="paint", toggles=ALONE))
+
+    assert paused.outcome.question == {"question": "Which?", "options": ["a"]}
+
+
 def test_cancelling_leaves_the_last_selection(vault: opened.Opener) -> None:
     def stop(_: object) -> list[str]:
         raise asyncio.CancelledError

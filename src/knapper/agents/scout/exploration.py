@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final, cast
 
+from knapper.agents import asking
 from knapper.agents.contexts.records import NoteSelectionMetadata
 from knapper.agents.repair import Arguments
 from knapper.agents.scout.records import CONFIDENCES, Confidence, Question
@@ -73,12 +74,14 @@ class Exploration:
         return self._told(unknown, dropped=len(kept) - len(self.selected), most=most)
 
     def ask(self, arguments: Arguments) -> Answer:
-        """Put a question to the person."""
-        options = arguments.get("options")
-        self.question = Question(
-            question=str(arguments.get("question", "")).strip(),
-            options=tuple(map(str, options)) if isinstance(options, list) else (),
-        )
+        """Put a question to the person.
+
+        Raises:
+            BadInput: It is empty, or the second one.
+        """
+        question, options = asking.read(arguments)
+        asking.check(question, is_first=self.question is None)
+        self.question = Question(question=question, options=options)
         self._step(f"asked: {self.question.question}")
         return {"success": True, "message": "The question is put to the person; the answer comes next."}
 
