@@ -127,7 +127,8 @@ def _property(snapshot: Snapshot, request: EditProperty) -> tuple[Splice, ...]:
 def _whole(snapshot: Snapshot, content: str) -> Splice:
     splice = snapshot.rewrite(snapshot.text_start, len(snapshot.raw), content)
     if splice.new == snapshot.raw[splice.start :]:
-        raise BadInput("Nothing would change: the note holds this text.", code="no_change")
+        hint = "Nothing has to be done."
+        raise BadInput("Nothing would change: the note holds this text.", hint=hint, code="no_change")
     return splice
 
 

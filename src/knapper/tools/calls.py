@@ -113,7 +113,8 @@ def _check_text(row: Row, arguments: Mapping[str, object]) -> None:
         hint = "a \\ud800 to \\udfff needs its other half"
         raise BadInput(f"{row.name} was given text that isn't valid Unicode", hint=hint, code="bad_arguments") from None
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{row.name} was given what isn't JSON: {error}", code="bad_arguments") from None
+        hint = "give its arguments as one JSON object"
+        raise BadInput(f"{row.name} was given what isn't JSON: {error}", hint=hint, code="bad_arguments") from None
 
 
 def _renamed(known: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:

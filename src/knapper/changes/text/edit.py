@@ -42,7 +42,8 @@ def replace(snapshot: Snapshot, old: str, new: str, *, count: int = 1) -> Edit:
     if count < 1:
         raise BadInput(f"count is {count}.", hint="Give how many times the old text stands in the note.")
     if old == new:
-        raise BadInput("Nothing would change: old and new text are the same.", code="no_change")
+        hint = "Give another new text."
+        raise BadInput("Nothing would change: old and new text are the same.", hint=hint, code="no_change")
     places = _exact(snapshot, old)
     normalised = not places
     if normalised:

@@ -55,7 +55,9 @@ def assign(snapshot: Snapshot, key: str, value: JSONValue) -> Outcome:
     values = property_checks.values(snapshot)
     name = entry.name if entry else key
     if entry is not None and property_checks.same(values[name], value):
-        raise BadInput(f"Nothing would change: {name!r} has this value.", code="no_change")
+        raise BadInput(
+            f"Nothing would change: {name!r} has this value.", hint="Nothing has to be done.", code="no_change"
+        )
     if entry is None:
         ways = property_lines.added(snapshot, entries, name, value)
     else:
@@ -126,7 +128,9 @@ def rename(snapshot: Snapshot, key: str, new: str) -> Outcome:
         hint = "Remove one of the two, or append one's value to the other."
         raise BadInput(f"The note has a property {other.name!r} already.", hint=hint, code="exists")
     if new == entry.name:
-        raise BadInput(f"Nothing would change: the property is named {new!r}.", code="no_change")
+        raise BadInput(
+            f"Nothing would change: the property is named {new!r}.", hint="Nothing has to be done.", code="no_change"
+        )
     values = property_checks.values(snapshot)
     renamed = {new if name == entry.name else name: value for name, value in values.items()}
     start, stop = entry.key.start, entry.key.stop

@@ -167,7 +167,8 @@ def replace_body(snapshot: Snapshot, heading: Heading, content: str, *, strict: 
     start, stop = _body_text(snapshot, section)
     if start == stop:
         if not text:
-            raise BadInput(f"Nothing would change: {label(section)!r} is empty.", code="no_change")
+            hint = "Nothing has to be done."
+            raise BadInput(f"Nothing would change: {label(section)!r} is empty.", hint=hint, code="no_change")
         return snapshot.put_lines(section.body_start, text, rank=splices.BELOW)
     return _changed(snapshot, section, snapshot.rewrite(start, stop, text))
 

@@ -38,7 +38,9 @@ def rename(snapshot: Snapshot, old: str, new: str) -> Renamed:
     old, new = old.strip().removeprefix("#").rstrip("/"), new.strip().removeprefix("#").rstrip("/")
     check(new)
     if old == new:
-        raise BadInput(f"Nothing would change: old and new tag are #{new}.", code="no_change")
+        raise BadInput(
+            f"Nothing would change: old and new tag are #{new}.", hint="Give another name.", code="no_change"
+        )
     found = [tag for tag in snapshot.outline.tags if _is_or_below(tag.name, old)]
     touched = [tag for tag in found if _renamed(tag.name, old, new) != tag.name]
     if not touched:
