@@ -59,6 +59,19 @@ def test_all_that_is_asked_must_hold(vault: Opener, asked: dict[str, Any], found
     assert (paths(answer), answer["total"]) == (found, len(found))
 
 
+@pytest.mark.parametrize(("sort", "said"), [("due", False), ("-rank", False), ("modified", False), ("modifed", True)])
+def test_a_property_to_sort_by_that_no_note_has_is_told(vault: Opener, sort: str, *, said: bool) -> None:
+    with vault.open() as context:
+        answer: Any = notes.find_notes(context, sort=sort)
+
+    assert answer["total"] == 5
+    assert [note for note in answer.get("notes", []) if f"property '{sort}' to sort by" in note] == (
+        [f"no note has the property '{sort}' to sort by; what every note has: path, title, created, modified, size"]
+        if said
+        else []
+    )
+
+
 @pytest.mark.parametrize(
     ("sort", "found"),
     [

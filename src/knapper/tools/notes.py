@@ -1,6 +1,6 @@
 """Find notes by all that is known of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Final, Unpack
@@ -9,7 +9,7 @@ from knapper.errors import BadInput
 from knapper.index import schema
 from knapper.index.catalog import Entry, Listing
 from knapper.index.filters import Filter
-from knapper.index.search import Question
+from knapper.index.search import Mode, Question
 from knapper.index.stretches import By, Order, Stretch
 from knapper.tools import answers, checks, criteria, filters, foreign, search
 from knapper.tools.context import Context
@@ -27,6 +27,8 @@ _SHOWN: Final = ("title", "modified")
 _TEXTS: Final = frozenset({"aliases", "tags", "properties", "preview"})
 _MOST_FIELDS: Final = 30
 _PREVIEW: Final = 200
+_OF_TESTS: Final = frozenset("!=~")
+"""Characters that a test of properties takes for its own."""
 
 
 class More(Tests, total=False):
@@ -43,7 +45,8 @@ def find_notes(
 
     Args:
         context: The vault, as the client sees it.
-        query: Words, ranked as search does; empty for all notes that the filters leave.
+        query: Words, ranked as search does, and with ``sort`` only those that hold one; empty for all notes that the
+            filters leave.
         folder: Only below it; empty for the whole vault.
         limit: How many at most.
         offset: How many are left out at the beginning.
@@ -83,6 +86,7 @@ def find_notes(
         stretch = Stretch(where=where, order=order or Order(), limit=limit, offset=offset)
         found = context.index.catalog.find(stretch)
     rows: list[JSONValue] = [*_rows(context, found.entries, fields)]
+    remarks = (*remarks, *_unsorted(context, order))
     return {**answers.stretch(rows, found.total, limit, offset), **search.missing(freshness, remarks)}
 
 
@@ -105,7 +109,9 @@ def _ranked(
     context: Context, query: str, where: Filter, order: Order | None, limit: int, offset: int
 ) -> tuple[Listing, tuple[str, ...]]:
     search.check(query, 1)
-    found = context.index.search(Question(text=query, limit=RANKED, per_note=1, where=where))
+    # What is only near in meaning is at the end of a ranking, and would be anywhere in another order.
+    mode: Mode = "hybrid" if order is None else "keyword"
+    found = context.index.search(Question(text=query, mode=mode, limit=RANKED, per_note=1, where=where))
     paths_of = {schema.file_of(hit.row.id): hit.row.note for hit in found.hits}
     ids = list(paths_of)
     full = (f"only the {RANKED} best matches are listed: narrow the query",) if len(ids) >= RANKED else ()
@@ -134,6 +140,15 @@ def _order(sort: str) -> Order | None:
         if by == name.lower():
             return Order(by=by, descending=descending)
     return Order(by="property", descending=descending, name=name)
+
+
+def _unsorted(context: Context, order: Order | None) -> Iterator[str]:
+    """Say so where no note has the property to sort by: a mistyped name leaves the order as it is."""
+    if order is None or order.by != "property" or set(order.name) & _OF_TESTS:
+        return
+    having = context.restrict(filters.read({"properties": (order.name,)}, kinds=criteria.NOTES))
+    if not context.index.catalog.find(Stretch(where=having, limit=1)).entries:
+        yield f"no note has the property '{order.name}' to sort by; what every note has: {', '.join(SORTS)}"
 
 
 def _rows(context: Context, entries: Sequence[Entry], fields: Sequence[str]) -> list[dict[str, JSONValue]]:
