@@ -127,6 +127,7 @@ def test_addresses_that_are_not_of_the_web_or_come_twice_are_left_out(kind: Kind
         ("b", "https://a.example/", ""),
         ("c", "https://a.example/", ""),
         ("d", "", ""),
+        ("e", "https://a.example/\ud800", ""),
     ]
 
     assert [hit.url for hit in search(kind, reply(kind.answer(rows)))[0]] == ["https://a.example/"]

@@ -17,7 +17,7 @@ from knapper.net.failures import BadAddress
 MAX_LENGTH: Final = 4_000
 _PORTS: Final = {"http": 80, "https": 443}
 _FORM: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?")
-_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ufeff\\]")
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\\]")
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _KEPT: Final = "/?:@!$&'()*+,;=%-._~[]"
