@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from knapper.index import schema
 
 _MIN_ROOM = 1_024
+_ROOM = 1.25
+"""Times what is held: the first note that is saved needn't wait until all is copied."""
 _LOAD_ROWS = 8_192
 
 
@@ -135,7 +137,7 @@ class Vectors:
         wanted = self._used + more
         if wanted <= len(self._ids):
             return
-        room = wanted if self._used == 0 else max(wanted, int(len(self._ids) * 1.25), _MIN_ROOM)
+        room = max(int(wanted * _ROOM), _MIN_ROOM)  # what nothing was written to yet takes no memory
         self._ids = np.resize(self._ids, room) if len(self._ids) else np.empty(room, np.int64)
         grown = np.empty((room, dimensions), np.float32)
         grown[: self._used] = self._matrix[: self._used]
