@@ -184,6 +184,33 @@ def test_an_answer_whose_stream_just_ends_is_told_as_broken_off(
     assert str(scripted.done(events).notes).count("broke off") == notes
 
 
+def said(kind: str, **more: object) -> str:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}"
+
+
+@pytest.mark.parametrize(("reason", "notes"), [(None, 1), ("end_turn", 0), ("something_new", 0)])
+def test_an_answer_of_anthropics_protocol_that_just_ends_is_told_as_broken_off(
+    vault: opened.Opener, reason: str | None, notes: int
+) -> None:
+    used = {"input_tokens": 3, "output_tokens": 1}
+    head = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [], "usage": used}
+    raw = [
+        said("message_start", message=head),
+        said("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+        said("content_block_delta", index=0, delta={"type": "text_delta", "text": "It is gr"}),
+    ]
+    if reason:
+        end = said("message_delta", delta={"stop_reason": reason}, usage={"output_tokens": 5})
+        raw = [*raw, said("content_block_stop", index=0), end, said("message_stop")]
+
+    with protocol.serving(Reply(raw=raw)) as server:
+        given = models.open_model([names.parse(f"anthropic:c@{server.address}")], lambda _: "k", ONCE)
+        events = answer(vault, scripted.chat(given))
+
+    assert scripted.done(events).answer == "It is gr"
+    assert str(scripted.done(events).notes).count("broke off") == notes
+
+
 @pytest.mark.parametrize("provider", ["tiny@{}/v1", "ollama:tiny@{}"])
 @pytest.mark.parametrize("finish", ["length", "tool_calls", None])
 def test_a_call_that_ends_in_the_middle_changes_nothing(

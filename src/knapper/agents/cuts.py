@@ -13,5 +13,11 @@ _TOLD: Final[Mapping[FinishReason | None, str]] = {
 
 def of(reply: ModelResponse) -> tuple[str, ...]:
     """Say it in words for a person; empty where the answer is whole."""
-    told = _TOLD.get(reply.finish_reason)
+    told = _TOLD.get("error" if _broke_off(reply) else reply.finish_reason)
     return (told,) if told else ()
+
+
+def _broke_off(reply: ModelResponse) -> bool:
+    """Tell whether a reply of Anthropic's, which always give a reason, ends without one."""
+    given = reply.finish_reason or (reply.provider_details or {}).get("finish_reason")
+    return reply.provider_name == "anthropic" and not given
