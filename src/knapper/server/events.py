@@ -8,24 +8,29 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import StreamingResponse
 
-from knapper.server import replies, stopping
+from knapper.server import places, replies, stopping
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from starlette.requests import Request
 
     from knapper.agents.live import Last, Live
     from knapper.vault.outline import JSONValue
 
+    Told = Callable[[Mapping[str, JSONValue]], Mapping[str, JSONValue]]
+
 HEARTBEAT_S: Final = 15.0
 """After so many silent seconds a comment is sent, so that a dead connection is noticed."""
 START: Final = "start"
 """The first event: what this is, for windows that come later."""
+ERROR: Final = "error"
+"""The event that tells what went wrong."""
 _LONGEST_ID: Final = 15
 _BEAT: Final = b": still here\n\n"
 
@@ -61,14 +66,26 @@ def stream(
     """
     stopping.leave_to_itself(request.scope)
     headers = {**replies.HEADERS, "x-accel-buffering": "no"}
-    frames = frames_of(live, start, last_heard(request), heartbeat_s)
+    frames = frames_of(live, start, last_heard(request), heartbeat_s, partial(places.told_event, request.scope))
     return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
 
 async def frames_of(
-    live: Live[Last], start: Mapping[str, JSONValue], heard: int, heartbeat_s: float = HEARTBEAT_S
+    live: Live[Last],
+    start: Mapping[str, JSONValue],
+    heard: int,
+    heartbeat_s: float = HEARTBEAT_S,
+    told: Told | None = None,
 ) -> AsyncGenerator[bytes]:
-    """Write events; their ids are those of the work, and one more, as the first one is ours."""
+    """Write events; their ids are those of the work, and one more, as the first one is ours.
+
+    Args:
+        live: What goes on.
+        start: The first event.
+        heard: The last one that was heard; 0 for none.
+        heartbeat_s: See `HEARTBEAT_S`.
+        told: Gives an error as the client is told it; None for as it is.
+    """
     if heard > len(live.events) + 1:  # an id of other work, such as from before a restart: all is new
         heard = 0
     if not heard:
@@ -85,7 +102,9 @@ async def frames_of(
             if found is None:
                 return
             number, event = found
-            yield Event(id=number + 1, name=event.kind, data=event.as_dict()).encode()
+            data = event.as_dict()
+            shown = told(data) if told and event.kind == ERROR else data
+            yield Event(id=number + 1, name=event.kind, data=shown).encode()
             coming = asyncio.ensure_future(anext(following, None))
     finally:
         _ = coming.cancel()

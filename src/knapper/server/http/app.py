@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from knapper import __version__
 from knapper.app import Hub
 from knapper.config.sections.server import Server
+from knapper.server import places
 from knapper.server.auth import Gate, Keys
 from knapper.server.bodies import Intake
 from knapper.server.http import calling, changes, document, failures, health, notes, proposals, search, tools
@@ -88,6 +89,7 @@ def create(hub: Hub, server: Server, keys: Keys, work: Work, mounts: Sequence[Mo
         ],
     )
     failures.handle(app)
+    app.state.places = places.of_settings(hub.settings)
     _add_routes(app, Serving(hub=hub, threads=work.threads))
     app.router.routes.extend(route for mount in mounts for route in mount.routes)
     return app

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
-from knapper.server import replies, statuses, tracing
+from knapper.server import places, replies, statuses, tracing
 
 LOG: Final = logging.getLogger("knapper.server.failures")
 
@@ -28,8 +28,8 @@ def handle(app: FastAPI) -> None:
 
 
 async def _of_knapper(request: Request, error: Exception) -> Response:
-    del request
-    return replies.failure(error if isinstance(error, KnapError) else KnapError("something failed"))
+    failure = error if isinstance(error, KnapError) else KnapError("something failed")
+    return replies.failure(places.told(request.scope, failure))
 
 
 async def _of_system(request: Request, error: Exception) -> Response:

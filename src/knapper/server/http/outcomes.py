@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from knapper.server import replies, statuses
+from knapper.server import places, replies, statuses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from starlette.requests import Request
     from starlette.responses import Response
 
     from knapper.errors import SetupError
@@ -32,18 +33,19 @@ _STATUSES: Final = {
 """Of errors while a model works; all others are the model's server's."""
 
 
-def failed(shape: Mapping[str, JSONValue], error: Mapping[str, JSONValue]) -> Response:
+def failed(shape: Mapping[str, JSONValue], error: Mapping[str, JSONValue], request: Request) -> Response:
     """Reply with what went wrong, beside what there is.
 
     Args:
         shape: What there is.
         error: As `knapper.agents.events.Error` shows itself.
+        request: What is answered.
     """
-    code = str(error["code"])
-    told = {"success": False, "error": error["error"], "code": code, "hint": error["hint"]}
+    code, shown = str(error["code"]), places.told_event(request.scope, error)
+    told = {"success": False, "error": shown["error"], "code": code, "hint": shown["hint"]}
     return replies.Json({**shape, **told}, _STATUSES.get(code, GATEWAY))
 
 
-def not_set_up(error: SetupError) -> Response:
+def not_set_up(error: SetupError, request: Request) -> Response:
     """Reply that the owner has to set something up first, such as a model."""
-    return replies.Json(error.as_dict(), statuses.BUSY)
+    return replies.Json(places.told(request.scope, error).as_dict(), statuses.BUSY)

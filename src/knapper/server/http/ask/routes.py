@@ -65,7 +65,7 @@ def _asking(tasks: Tasks, answer: Callable[[Live[Outcome], Request], Awaitable[R
             desk = await tasks.desk(auth.client_of(request.scope), given.text("vault"))
             live = await _begun(tasks, desk, given)
         except SetupError as error:
-            return outcomes.not_set_up(error)
+            return outcomes.not_set_up(error, request)
         return await answer(live, request)
 
     return endpoint
@@ -80,10 +80,9 @@ async def _begun(tasks: Tasks, desk: Desk, given: Given) -> Live[Outcome]:
 
 async def _whole(live: Live[Outcome], request: Request) -> Response:
     """Wait for the end; whoever asked may have gone, and the task goes on."""
-    del request
     told = (await live.wait()).as_dict()
     error = next((one.as_dict() for one in live.events if one.kind == "error"), None)
-    return replies.Json({"success": True, **told}) if error is None else outcomes.failed(told, error)
+    return replies.Json({"success": True, **told}) if error is None else outcomes.failed(told, error, request)
 
 
 async def _live(live: Live[Outcome], request: Request) -> Response:

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from knapper.vault.outline import JSONValue
 
 
-def whole(turn: LiveTurn) -> Response:
-    """Reply with a turn that has ended: its answer, or its error beside what there is of an answer."""
+def whole(turn: LiveTurn, request: Request) -> Response:
+    """Reply to a request with a turn that has ended: its answer, or its error beside what there is of an answer."""
     told = [event.as_dict() for event in turn.events]
     done = next(one for one in reversed(told) if one["type"] == "done")
     error = next((one for one in told if one["type"] == "error"), None)
     shape = _shape(turn, done, told)
     if error is None:
         return replies.Json({"success": True, **shape})
-    return outcomes.failed(shape, error)
+    return outcomes.failed(shape, error, request)
 
 
 def stream(turn: LiveTurn, request: Request) -> StreamingResponse:

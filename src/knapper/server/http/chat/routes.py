@@ -57,7 +57,7 @@ def _asking(talks: Talks, answer: Callable[[LiveTurn, Request], Awaitable[Respon
             room = await talks.room(auth.client_of(request.scope), given.text("vault"))
             turn = await talks.begin(room, given.text("message"), given.text("active_file"), session)
         except SetupError as error:
-            return outcomes.not_set_up(error)
+            return outcomes.not_set_up(error, request)
         return await answer(turn, request)
 
     return endpoint
@@ -65,9 +65,8 @@ def _asking(talks: Talks, answer: Callable[[LiveTurn, Request], Awaitable[Respon
 
 async def _whole(turn: LiveTurn, request: Request) -> Response:
     """Wait for the end; whoever asked may have gone, and the turn goes on."""
-    del request
     _ = await turn.wait()
-    return answers.whole(turn)
+    return answers.whole(turn, request)
 
 
 async def _live(turn: LiveTurn, request: Request) -> Response:

@@ -97,7 +97,7 @@ def _endpoint(runs: RunWork, work: Work, takes: Sequence[Take]) -> Endpoint:
             room = await runs.room(auth.client_of(request.scope), given.text("vault"))
             found = await work(runs, room, str(request.path_params.get("run_id", "")), given, request)
         except SetupError as error:
-            return outcomes.not_set_up(error)
+            return outcomes.not_set_up(error, request)
         return found if isinstance(found, Response) else replies.Json({"success": True, **found})
 
     return endpoint
