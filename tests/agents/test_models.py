@@ -193,7 +193,14 @@ def test_an_answer_of_anthropics_protocol_that_just_ends_is_told_as_broken_off(
     vault: opened.Opener, reason: str | None, notes: int
 ) -> None:
     used = {"input_tokens": 3, "output_tokens": 1}
-    head: dict[str, object] = {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [], "usage": used}
+    head: dict[str, object] = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "c",
+        "content": [],
+        "usage": used,
+    }
     raw = [
         said("message_start", message=head),
         said("content_block_start", index=0, content_block={"type": "text", "text": ""}),
