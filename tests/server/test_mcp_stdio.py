@@ -117,3 +117,22 @@ def test_a_signal_ends_it_though_the_client_is_still_there(tmp_path: Path, name:
 
     assert code == 0
     assert (tmp_path / "ended").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a closed pipe is told otherwise there")
+def test_a_client_that_only_stops_listening_ends_it_without_a_word(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Rain.md": "# Rain\n"})
+    line = [sys.executable, "-P", "-m", "knapper.cli", "mcp", "--no-watch", "--vault", str(vault.root)]
+    environment = {"KNAP_STATE_DIR": str(vault.state), "KNAP_EMBEDDINGS": "none", "HOME": str(vault.state)}
+
+    with subprocess.Popen(line, stdin=-1, stdout=-1, stderr=-1, env=environment) as server:
+        send(server, 1, "initialize", HELLO)
+        assert server.stdout is not None
+        assert server.stderr is not None
+        assert json.loads(server.stdout.readline())["id"] == 1
+        server.stdout.close()
+        send(server, 2, "tools/list", {})
+        code = server.wait(60)
+        log = server.stderr.read()
+
+    assert (code, log) == (0, b"")

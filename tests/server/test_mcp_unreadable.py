@@ -46,6 +46,8 @@ def test_lines_that_are_no_message_are_answered_between_those_that_are(tmp_path:
         json.dumps(OPENING).encode(),
         b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
         b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"search_vault","arguments":{"query":"\\ud800"}}}',
+        b'{"jsonrpc":"2.0","id":4,"method":"tools/call",'
+        b'"params":{"name":"append_to_file","arguments":{"path":"A.md","content":"caf\xe9"}}}',
         b"",
         b'{"jsonrpc":"2.0","id":3}',
         PING,
@@ -62,9 +64,10 @@ def test_lines_that_are_no_message_are_answered_between_those_that_are(tmp_path:
         rest, _ = server.communicate(timeout=60)
 
     errors = [(one["id"], one["error"]["code"]) for one in answers if "error" in one]
-    assert sorted(errors, key=str) == [(2, -32700), (3, -32600), (None, -32700)]
+    assert sorted(errors, key=str) == [(2, -32700), (3, -32600), (4, -32700), (None, -32700)]
     assert [one["id"] for one in answers if "result" in one] == [1, "last"]
     assert (rest, server.returncode) == (b"", 0)
+    assert vault.text("A.md") == "# A\n"
 
 
 @pytest.mark.parametrize(
@@ -75,6 +78,7 @@ def test_lines_that_are_no_message_are_answered_between_those_that_are(tmp_path:
         ('{"id": "a\\ud800"}', -32700, None),
         ('{"id": true, "x": "\\udfff"}', -32700, None),
         ("[" * 100_000, -32700, None),
+        ('{"id": 6, "x": "caf\udce9"}', -32700, 6),
         ("[]", -32600, None),
         ('{"jsonrpc": "2.0", "id": 7, "method": 5}', -32600, 7),
         ('{"id": "seven", "method": "ping"}', -32600, "seven"),

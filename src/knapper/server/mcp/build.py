@@ -1,6 +1,6 @@
 """Build the protocol's server from the table of tools."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from fastmcp import FastMCP
@@ -25,7 +25,7 @@ Search, read and edit a vault of Markdown notes.
 """
 
 
-def build(desk: Desk, choice: Choice = "full", *, kind: type[FastMCP] = FastMCP) -> FastMCP:
+def build(desk: Desk, choice: Choice = "full", *, kind: Callable[..., FastMCP] = FastMCP) -> FastMCP:
     """Make the server; nothing is opened or indexed yet.
 
     Args:

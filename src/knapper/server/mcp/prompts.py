@@ -36,8 +36,6 @@ def weekly_review(days: str = "7") -> str:
     Args:
         days: How many days back, 1 to 366.
     """
-    if not (days.isascii() and days.isdigit() and 1 <= int(days[:4]) <= _MOST_DAYS):
-        raise MCPError(code=mcp_types.INVALID_PARAMS, message=f"days is a number from 1 to {_MOST_DAYS}")
     return (
         f"Review the last {days} days of my notes.\n\n"
         "1. get_current_date, then search_by_date_range for notes saved since.\n"
@@ -90,8 +88,19 @@ class _Asked(FunctionPrompt):
         unknown = sorted(set(given) - {one.name for one in known})
         if missing or unknown:
             problem = f"needs {', '.join(missing)}" if missing else f"has no {', '.join(unknown)}"
-            raise MCPError(code=mcp_types.INVALID_PARAMS, message=f"the prompt '{self.name}' {problem}")
-        return await super().render(arguments)
+            raise _refusal(f"the prompt '{self.name}' {problem}")
+        said = {name: value for name, value in given.items() if str(value).strip()}  # clients send blank fields, too
+        if "days" in said and not _is_span(str(said["days"])):
+            raise _refusal(f"days is a number from 1 to {_MOST_DAYS}")
+        return await super().render(said)
+
+
+def _is_span(days: str) -> bool:
+    return days.isascii() and days.isdigit() and len(days) <= len(str(_MOST_DAYS)) and 1 <= int(days) <= _MOST_DAYS
+
+
+def _refusal(message: str) -> MCPError:
+    return MCPError(code=mcp_types.INVALID_PARAMS, message=message)
 
 
 class Prompts(Provider):

@@ -1,14 +1,17 @@
 """Serve one client over standard input and output; nothing but the protocol is ever printed there."""
 
 import asyncio
+import io
 import logging.config
 import os
 import signal
 import sys
 import uuid
+from functools import partial
 from types import FrameType
 from typing import Any, Final
 
+import anyio
 from fastmcp import FastMCP
 from fastmcp.server.context import reset_transport, set_transport
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
@@ -35,6 +38,9 @@ def run(hub: Hub, client: str, choice: Choice, *, watch: bool = True) -> None:
         client: Whose policy holds.
         choice: Which tools are listed.
         watch: Keep the indexes up to date meanwhile; the handshake doesn't wait for that.
+
+    Raises:
+        BrokenPipeError: The client has closed the end that it listens at, and left the other one open.
     """
     logging.config.dictConfig(logs.configuration("WARNING"))
     asyncio.run(_serve(hub, Caller(client, run=f"{client}-{uuid.uuid4().hex[:12]}"), choice, watch=watch))
@@ -42,22 +48,29 @@ def run(hub: Hub, client: str, choice: Choice, *, watch: bool = True) -> None:
 
 async def _serve(hub: Hub, caller: Caller, choice: Choice, *, watch: bool) -> None:
     desk = Desk(hub=hub, identify=lambda: caller)
-    server = build(desk, choice, kind=_Server)
-    met = asyncio.Event()
+    met, left = asyncio.Event(), asyncio.Event()
+    server = build(desk, choice, kind=partial(_Server, left))
     server.add_middleware(_Meeting(met))
     watching = asyncio.create_task(_follow(hub, met)) if watch else None
-    signalled = asyncio.create_task(_signalled())
+    ending: list[asyncio.Task[Any]] = [asyncio.create_task(_signalled()), asyncio.create_task(left.wait())]
     serving = asyncio.create_task(server.run_stdio_async(show_banner=False))
     try:
-        _ = await asyncio.wait((serving, signalled), return_when=asyncio.FIRST_COMPLETED)
+        _ = await asyncio.wait((serving, *ending), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in filter(None, (watching, signalled)):
+        others = [*ending, watching] if watching else ending
+        for task in others:
             task.cancel()
-        _ = await asyncio.gather(*filter(None, (watching, signalled)), return_exceptions=True)
+        _ = await asyncio.gather(*others, return_exceptions=True)
         has_ended = desk.threads.finish(_FINISH_S)
         if not (has_ended and serving.done()):
             _leave()
-    serving.result()
+    has_gone = False
+    try:
+        serving.result()
+    except* BrokenPipeError:
+        has_gone = True
+    if has_gone:
+        raise BrokenPipeError("the client doesn't listen any more")
 
 
 async def _signalled() -> None:
@@ -82,7 +95,12 @@ def _leave() -> None:
 
 
 class _Server(FastMCP):
-    """Answer lines that are no messages, too."""
+    """Answer lines that are no messages, too, and tell when nobody listens any more."""
+
+    def __init__(self, left: asyncio.Event, *args: Any, **more: Any) -> None:  # noqa: ANN401 - as the library has them
+        """Take what is told when the client has closed the end that it listens at."""
+        super().__init__(*args, **more)
+        self._left = left
 
     @override
     async def run_stdio_async(
@@ -92,12 +110,26 @@ class _Server(FastMCP):
         del show_banner, log_level, stateless
         token = set_transport("stdio")
         try:
-            async with self._lifespan_manager(), stdio_server() as (reading, writing):
-                await self._mcp_server.run(
-                    Heard(reading, writing), writing, self._mcp_server.create_initialization_options()
-                )
+            async with self._lifespan_manager(), stdio_server(_lines()) as (reading, writing):
+                await self._hear(Heard(reading, writing), writing)
         finally:
             reset_transport(token)
+
+    async def _hear(self, reading: Any, writing: Any) -> None:  # noqa: ANN401 - the library's streams
+        """Answer until the client closes its end, or until the library gives up because nothing can be written."""
+        try:
+            await self._mcp_server.run(reading, writing, self._mcp_server.create_initialization_options())
+        except asyncio.CancelledError:  # it waits for one more line now, which may never come
+            self._left.set()
+            raise
+
+
+def _lines() -> anyio.AsyncFile[str]:
+    """Read what the client sends; a byte that isn't UTF-8 is kept as what no message may hold.
+
+    The library would put a mark in its place, which would be written into a note as if the client had said it.
+    """
+    return anyio.wrap_file(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape"))
 
 
 class _Meeting(Middleware):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from fastmcp.server.providers.base import Provider
 from fastmcp.tools.base import Tool, ToolResult
@@ -23,6 +23,8 @@ from knapper.tools.context import Context
 from knapper.tools.profiles import Choice
 from knapper.tools.rows import Row
 from knapper.tools.tables import Open
+
+_MISSING: Final = "missing"
 
 
 class RowTool(Tool):
@@ -86,7 +88,7 @@ class _Missing(Tool):
 
     @classmethod
     def of(cls, name: str, desk: Desk, *, is_read_only: bool) -> "_Missing":
-        tool = cls(name=name, parameters={"type": "object"})
+        tool = cls(name=_MISSING, parameters={"type": "object"})  # the library warns of odd names, line by line
         try:
             _ = desk.hub.table.find(name)
             hint = "the person set it up with the profile read-only" if is_read_only else ""

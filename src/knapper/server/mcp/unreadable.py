@@ -13,7 +13,8 @@ from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError
 
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
-_NO_JSON: Final = "json_invalid"
+_UNPARSED: Final = frozenset({"json_invalid", "string_unicode"})
+"""What the library calls text that isn't JSON, and text that isn't UTF-8."""
 _PARSE: Final = "Parse error: a line has to be JSON in UTF-8, without half a surrogate pair"
 _REQUEST: Final = "Invalid request: a line has to be a message of JSON-RPC 2.0"
 
@@ -71,7 +72,7 @@ class Heard:
 def answer(error: ValidationError) -> JSONRPCError | None:
     """Answer text that is no message, under its id where one can be told; nothing for an empty line."""
     found = error.errors(include_url=False, include_context=False)
-    if found[0]["type"] != _NO_JSON:
+    if found[0]["type"] not in _UNPARSED:
         return _error(INVALID_REQUEST, _REQUEST, next(_ids(one["input"] for one in found), None))
     line = str(found[0]["input"])
     if not line.strip():
