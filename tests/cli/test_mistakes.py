@@ -24,6 +24,8 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
     ("args", "error", "hint"),
     [
         (["search", "x", "--folder"], "option '--folder' requires an argument", "`knap COMMAND --help` shows how"),
+        (["index", "Notes"], "got unexpected extra argument (Notes)", "the vault is named before it: `knap --vault F"),
+        (["chat", "--note", "Gardn.md", "--model", "ollama:none"], "no file 'Gardn.md' in the vault", ""),
         (["run"], "no task is given", 'quote it: `knap run "Plan the move"`; or one of cancel,'),
         (["props", "Garden.md", "sett", "a", "b"], "'sett' is no note,", "did you mean 'set'?"),
         (["props", "--folder", ".", "remov", "a"], "'remov' is no note,", "did you mean 'remove'?"),
@@ -93,3 +95,15 @@ def test_what_an_error_quotes_from_a_note_does_not_steer_the_terminal(
     assert code == 2
     assert any("line" in line for line in lines)
     assert "\x1b" not in "".join(lines)
+
+
+def test_the_configuration_can_be_saved_where_it_would_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = tmp_path / "new" / "knapper" / "config.toml"
+    monkeypatch.setenv("KNAP_CONFIG", str(where))
+    code = main.run(["config", "path"])
+
+    assert (code, capsys.readouterr().out) == (0, f"{where}\n")
+    assert where.parent.is_dir()
+    assert not where.exists()

@@ -3,13 +3,16 @@
 import json
 import os
 import sys
-from typing import TextIO
+from typing import Final, TextIO
 
 import click
 
 from knapper.cli import codes, next_steps
 from knapper.cli.codes import ExitCode
 from knapper.errors import BadInput, KnapError, StorageError
+
+_OF_A_VAULT: Final = frozenset({"index", "watch", "serve", "status", "doctor"})
+"""Commands to which many give the vault's folder, since they take nothing else."""
 
 
 def report(error: KnapError, *, as_json: bool) -> ExitCode:
@@ -64,6 +67,8 @@ def of_usage(error: click.ClickException) -> KnapError:
         return BadInput(f"`{group.command_path}` alone does nothing", hint=hint, code="usage")
     hint = f"`{ctx.command_path if ctx else 'knap COMMAND'} --help` shows how it is used"
     text = error.format_message().strip()
+    if ctx and ctx.info_name in _OF_A_VAULT and "unexpected extra argument" in text:
+        hint = f"the vault is named before it: `knap --vault FOLDER {ctx.info_name}`"
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
 
 

@@ -26,7 +26,7 @@ def talk(said: Options, *, model: str, note: str, session: str, new: bool) -> Ex
 
     Raises:
         SetupError: The model can't answer.
-        NotFound: There is no such session.
+        NotFound: There is no such session, or no such note.
     """
     found = settings.read(said)
     with app.open_hub(found, only=True) as hub, chats.open_chats(hub) as opened, asyncio.Runner() as runner:
@@ -44,6 +44,8 @@ def talk(said: Options, *, model: str, note: str, session: str, new: bool) -> Ex
 
 
 def _session(opened: Chats, session: str, note: str, *, new: bool) -> Session:
+    if note:
+        _ = opened.conversations.context_of("").view.path(note)  # so that a mistyped one begins no session of its own
     if session:
         return opened.store.get(session)
     return opened.store.begin(file=note) if new else opened.conversations.route(note)

@@ -1,5 +1,7 @@
 """Show the settings."""
 
+import contextlib
+
 import click
 
 from knapper.cli import options, output, settings
@@ -46,7 +48,9 @@ def command(ctx: click.Context) -> ExitCode | None:
 def path(said: Options) -> ExitCode:
     """Tell where the configuration file is, or would be.
 
-    A file that is broken is named too.
+    A file that is broken is named too. Its folder is made, so that an editor can save it there.
     """
     where = settings.file(said)
+    with contextlib.suppress(OSError):  # then the editor says what is wrong there
+        where.parent.mkdir(parents=True, exist_ok=True)
     return output.result(said, {"path": str(where), "exists": where.exists()}, str(where))
