@@ -17,7 +17,7 @@ from knapper.config.sections.server import Server
 from knapper.server import places
 from knapper.server.auth import Gate, Keys
 from knapper.server.bodies import Intake
-from knapper.server.http import calling, changes, document, failures, health, notes, proposals, search, tools
+from knapper.server.http import calling, changes, document, failures, health, methods, notes, proposals, search, tools
 from knapper.server.http.calling import Endpoint, Serving
 from knapper.server.http.faces import Face
 from knapper.server.origins import Guard, rules
@@ -92,6 +92,7 @@ def create(hub: Hub, server: Server, keys: Keys, work: Work, mounts: Sequence[Mo
     app.state.places = places.of_settings(hub.settings)
     _add_routes(app, Serving(hub=hub, threads=work.threads))
     app.router.routes.extend(route for mount in mounts for route in mount.routes)
+    app.router.routes.extend(methods.heads(app.router.routes))
     return app
 
 

@@ -124,7 +124,7 @@ async def read(request: Request, takes: Sequence[Take]) -> Given:
         BadInput: It has something that isn't taken, lacks what is needed, or a value can't be used.
         CallerError: The body isn't JSON.
     """
-    in_query = request.method in {"GET", "DELETE"}
+    in_query = request.method in {"GET", "HEAD", "DELETE"}
     face = Face(method="GET" if in_query else "POST", path="/", tool="")
     shown: dict[str, JSONValue] = {take.name: _plain(take) for take in takes}
     given = await faces.arguments(face, request, shown)

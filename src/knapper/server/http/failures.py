@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
 from knapper.server import places, replies, statuses, tracing
+from knapper.server.http import methods
 
 LOG: Final = logging.getLogger("knapper.server.failures")
 
@@ -41,14 +42,13 @@ async def _of_system(request: Request, error: Exception) -> Response:
 
 async def _of_routing(request: Request, error: Exception) -> Response:
     """Answer what the router refuses: an unknown path, or a method that a path doesn't have."""
-    del request
     if not isinstance(error, HTTPException) or error.status_code == statuses.NOT_FOUND:
         return replies.failure(NotFound("there is no such path", hint="/openapi.json lists what there is"))
     if error.status_code == statuses.NO_SUCH_METHOD:
-        headers = error.headers or {}
-        hint = f"it takes {headers.get('Allow', headers.get('allow', 'others'))}"
+        allowed = methods.allowed(request.scope)  # the error knows of one route alone, and a path may have several
         return replies.failure(
-            BadInput("this path doesn't take that method", hint=hint, code="method_not_allowed"), headers
+            BadInput("this path doesn't take that method", hint=f"it takes {allowed}", code="method_not_allowed"),
+            {"allow": allowed},
         )
     return replies.failure(BadInput("the request can't be read", code="bad_request"), error.headers)
 
