@@ -78,22 +78,10 @@ class Outside:
 
 
 def _open_web(settings: Settings) -> Web:
+    from knapper.app import web_choice  # noqa: PLC0415 - needed by few
     from knapper.net import web  # noqa: PLC0415 - slow to import, and off for most
 
-    chosen, model = settings.web, settings.model
-    is_model = chosen.provider == "model"
-    return web.open_web(
-        web.Options(
-            provider=chosen.provider,
-            api_key=chosen.api_key or (model.api_key if is_model else ""),
-            base_url=chosen.base_url or (model.base_url if is_model else ""),
-            model=chosen.model or model.name,
-            max_results=chosen.max_results,
-            hosts=chosen.hosts,
-            timeout_s=chosen.timeout_s,
-            max_page_bytes=chosen.max_page_kb * 1_000,
-        )
-    )
+    return web.open_web(web_choice.options(settings))
 
 
 def _open_transcriber(settings: Settings, folder: Path) -> Transcriber:
