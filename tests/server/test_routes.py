@@ -1,13 +1,17 @@
 """What each noun answers."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from starlette.requests import Request
 
 from knapper.config import Client
+from knapper.server.http import faces
+from knapper.server.http.faces import Face
 from knapper.vault import grants
 from tests.server import apps
 
@@ -192,3 +196,14 @@ def test_every_reply_names_its_request_and_forbids_sniffing(tmp_path: Path) -> N
     assert own.headers["x-request-id"] == "my-request.1"
     assert hostile.headers["x-request-id"].isalnum()
     assert own.headers["x-content-type-options"] == hostile.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_query_of_very_many_names_is_read_at_once_and_holds_nobody_up() -> None:
+    count = 40_000  # what compares each name with all others takes longer than a test may
+    query = "&".join(f"n{number}={number}" for number in range(count)).encode()
+    request = Request({"type": "http", "method": "GET", "query_string": query, "headers": [], "path_params": {}})
+    face = Face(method="GET", path="/search", tool="search_vault")
+
+    given = asyncio.run(faces.arguments(face, request, {}))
+
+    assert (len(given), given["n0"], given["n39999"]) == (count, "0", "39999")

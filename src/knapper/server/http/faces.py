@@ -94,11 +94,13 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _of_query(request: Request, properties: Mapping[str, JSONValue]) -> dict[str, object]:
+    said: dict[str, list[str]] = {}
+    for name, text in request.query_params.multi_items():
+        said.setdefault(name, []).append(text)
     given: dict[str, object] = {}
-    for name in dict.fromkeys(request.query_params.keys()):
+    for name, texts in said.items():
         schema = properties.get(name)
-        said = request.query_params.getlist(name)
-        given[name] = _value(name, said, schema if isinstance(schema, dict) else {})
+        given[name] = _value(name, texts, schema if isinstance(schema, dict) else {})
     return given
 
 
