@@ -114,6 +114,28 @@ def test_an_answer_that_ends_where_the_model_may_write_no_more_is_told_as_cut(
     assert "may write no more" in str(ended.outcome.notices)
 
 
+@pytest.mark.parametrize(
+    "first", ['{"summary": "", "edits": []}', '{"summary": null}', '{"edits": null, "summary": " "}']
+)
+def test_a_reply_that_says_nothing_is_asked_for_again(vault: opened.Opener, first: str) -> None:
+    cast = Cast({"task": [[first], scripts.task("It is green.")]})
+
+    ended = runs.do(vault, cast, current="Garden.md")
+
+    assert "says nothing" in cast.prompts("task")
+    assert ended.outcome.answer == "It is green."
+
+
+@pytest.mark.parametrize(("summary", "answer"), [("null", ""), ('["a", 1]', '["a", 1]')])
+def test_a_summary_that_is_no_text_is_none_or_shown_as_it_is(vault: opened.Opener, summary: str, answer: str) -> None:
+    edit = '{"file": "Garden.md", "position": "end", "content": "More."}'
+
+    ended = runs.do(vault, Cast({"task": [[f'{{"summary": {summary}, "edits": [{edit}]}}']]}), current="Garden.md")
+
+    assert len(ended.outcome.proposals) == 1
+    assert ended.outcome.answer == answer
+
+
 def test_a_reply_that_nests_too_deep_is_one_that_cannot_be_used(vault: opened.Opener) -> None:
     deep = '{"a":' * 400 + "1" + "}" * 400
 

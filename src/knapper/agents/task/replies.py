@@ -65,7 +65,15 @@ def parse(text: str) -> Reply:
         raise BadInput("edits is no list", hint='give "edits": [] where nothing changes', code="bad_reply")
     if len(edits) > MOST_EDITS:
         raise BadInput(f"there are {len(edits)} edits", hint=f"give at most {MOST_EDITS}", code="bad_reply")
-    return Reply(summary=halves.joined(str(said.get("summary", ""))).strip(), edits=tuple(map(_edit, edits)))
+    summary = _summary(said.get("summary"))
+    if not summary and not edits:
+        raise BadInput("the reply says nothing", hint='give the answer as "summary"', code="bad_reply")
+    return Reply(summary=summary, edits=tuple(map(_edit, edits)))
+
+
+def _summary(given: JSONValue) -> str:
+    text = given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
+    return halves.joined(text).strip()
 
 
 def _object(text: str) -> Mapping[str, JSONValue]:
