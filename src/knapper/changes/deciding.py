@@ -57,7 +57,8 @@ def plan(writer: Writer, draft: Draft) -> Submission:
 
 def tell(writer: Writer, draft: Draft) -> Submission:
     """Tell what applying a draft would do, once it is permitted."""
-    plans.check(applying.check(writer.state, list(draft.effects())))
+    with sight.veiling(sight.hidden_paths(draft.files, writer.desk.view.visible)):
+        plans.check(applying.check(writer.state, list(draft.effects())))
     shown, hidden = submissions.reports(draft)
     told = Submission(status="planned", files=shown, hidden=hidden, notices=draft.notices)
     return replace(told, rewritten=draft.rewritten)

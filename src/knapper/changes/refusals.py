@@ -75,7 +75,7 @@ def _refusal(file: FileDraft, grants: Grants, ground: Ground, scope: Scope) -> R
 def _first_refusal(file: FileDraft, grants: Grants, ground: Ground, scope: Scope) -> Refusal | None:
     restored = _is_restored(file)
     if restored and not ground.visible(NotePath(file.path.removeprefix(_TRASH))):
-        return _untouchable(file.path)
+        return _untouchable(file.path, file)
     for path in paths_of(file)[restored:]:
         if found := _place_refusal(path, file, grants, ground):
             return found
@@ -86,7 +86,7 @@ def _first_refusal(file: FileDraft, grants: Grants, ground: Ground, scope: Scope
         return Refusal(path=file.path, code="capability", reason=reason, hint=hint)
     if _is_outside(file, grants, scope) and not restored:
         what = "no note is open" if scope.paths is None else f"it isn't in the scope '{grants.editable}'"
-        reason = f"'{file.path}' may not be changed: {what}"
+        reason = f"{shown(file.path, file)} may not be changed: {what}"
         hint = "open the note, or add it to the context, or choose a wider editable scope"
         return Refusal(path=file.path, code="outside_scope", reason=reason, hint=hint)
     return None
@@ -109,7 +109,7 @@ def _place_refusal(path: NotePath, file: FileDraft, grants: Grants, ground: Grou
         return Refusal(path=path, code="outside_vault", reason=reason, hint="copy the file into the vault first")
     for place in dict.fromkeys((path, real)):
         if _is_dotted(place) or not (file.cause == "link" or ground.visible(place)):
-            return _untouchable(path)
+            return _untouchable(path, file)
         if grants.is_read_only:
             reason = f"{shown(path, file)}: the client '{grants.client}' may only read"
             return Refusal(path=path, code="read_only", reason=reason, hint="a person can make this change")
@@ -125,8 +125,8 @@ def shown(path: NotePath, file: FileDraft) -> str:
     return "a file that isn't shown here" if file.hidden else f"'{path}'"
 
 
-def _untouchable(path: NotePath) -> Refusal:
-    reason = f"'{path}' isn't a place for notes: hidden, ignored and system folders are never written"
+def _untouchable(path: NotePath, file: FileDraft) -> Refusal:
+    reason = f"{shown(path, file)} isn't a place for notes: hidden, ignored and system folders are never written"
     return Refusal(path=path, code="untouchable", reason=reason, hint="choose another path")
 
 

@@ -1,6 +1,7 @@
 """Decide on what waits: accept it, reject it, or edit it before."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from knapper.changes import deciding, grounds, rules
@@ -71,7 +72,7 @@ class Reviewer:
             self.writer.proposals.abandon(selection)
             raise
         settled = self.writer.proposals.mark_accepted(selection, applied.change_id)
-        left = () if files or hunks else _left(settled)
+        left = () if files or hunks else _left(sight.seen(settled, self.writer.desk.view.visible))
         return replace(applied, proposal_id=proposal_id, notices=(*applied.notices, *left))
 
     def plan(
@@ -101,8 +102,14 @@ class Reviewer:
         if found.status not in {"open", "stale"}:
             return found
         deciding.follow(self.writer, proposal_id)
-        fitted, _ = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
+        with self._veiling(proposal_id):
+            fitted, _ = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
         return sight.seen(fitted, self.writer.desk.view.visible)
+
+    def _veiling(self, proposal_id: str) -> AbstractContextManager[None]:
+        """Let errors tell nothing of those files of a proposal that the client may not know of."""
+        files = self.writer.proposals.show(proposal_id).files
+        return sight.veiling(sight.hidden_paths(files, self.writer.desk.view.visible))
 
     def reject(
         self, proposal_id: str, reason: str = "", *, files: Sequence[str] = (), hunks: Sequence[str] = ()
@@ -124,11 +131,13 @@ class Reviewer:
     def reject_alone(self, proposal_id: str, reason: str, *, files: Sequence[str], hunks: Sequence[str]) -> Submission:
         """Reject as `reject` does, while nobody else writes."""
         found = deciding.own(self.writer, proposal_id)
+        choices.check_names(found, files, hunks)
         deciding.follow(self.writer, proposal_id)
         chosen = self.writer.proposals.rejectable(proposal_id, files=files, hunks=hunks)
         ending = {f"{file}.{hunk}" for file, numbers in chosen.items() for hunk in numbers}
         root = self.writer.desk.view.root
-        cleared = acceptance.blocks_removed(self.writer.proposals, root, proposal_id, ending=ending)
+        with self._veiling(proposal_id):
+            cleared = acceptance.blocks_removed(self.writer.proposals, root, proposal_id, ending=ending)
         done = Submission(status="applied", proposal_id=proposal_id)
         if cleared.files:  # first, so that a kill leaves nothing in notes of what is rejected
             done = deciding.apply(self.writer, cleared, f"rejected {proposal_id}", found.run)
@@ -140,6 +149,7 @@ class Reviewer:
     ) -> tuple[ProposedFile, ...]:
         """Give the files of which `reject` would reject something, with just those hunks; errors are the same."""
         found = deciding.own(self.writer, proposal_id)
+        choices.check_names(found, files, hunks)
         chosen = self.writer.proposals.rejectable(proposal_id, files=files, hunks=hunks)
         return tuple(
             replace(file, hunks=tuple(one for one in file.hunks if one.number in chosen[file.number]))
@@ -171,6 +181,7 @@ class Reviewer:
     def edit_alone(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str) -> Submission:
         """Edit as `edit` does, while nobody else writes."""
         found = deciding.own(self.writer, proposal_id)
+        choices.check_names(found, (), (hunk,))
         deciding.follow(self.writer, proposal_id)
         drawings = self.writer.proposals.drawings
         held = drawings.get(proposal_id)
@@ -178,7 +189,8 @@ class Reviewer:
             _check_taint(found, held, hunk)
         noted: Mapping[NotePath, bytes] = {}
         if held:
-            _, noted = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
+            with self._veiling(proposal_id):
+                _, noted = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
         made = drawings.edit(proposal_id, digest, hunk, text, noted).rendering
         done = Submission(status="applied")
         if made is not None:

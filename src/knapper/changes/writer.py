@@ -17,6 +17,7 @@ from knapper.changes.disk.undo import Undone
 from knapper.changes.drafting import Desk
 from knapper.changes.drafts import Draft
 from knapper.changes.requests import Request
+from knapper.changes.review import sight
 from knapper.changes.review.making import DAYS
 from knapper.changes.review.making import Note as Waiting
 from knapper.changes.review.proposals import Proposals
@@ -242,22 +243,32 @@ class Writer:
         Raises:
             KnapError: As for `knapper.changes.disk.apply.apply`; nothing was changed then.
         """
-        applied = applying.apply(self.state, list(draft.effects()), meta)
+        unseen = sight.hidden_paths(draft.files, self.desk.view.visible)
+        with sight.veiling(unseen):
+            applied = applying.apply(self.state, list(draft.effects()), meta)
         self._tell(path for file in draft.files for path in (file.path, file.place))
         files, hidden = submissions.reports(draft)
-        told = tuple(self.recovered)
-        self.recovered.clear()
+        told = (*self.recovered, *applied.notices)
+        if self.desk.view.policy.sees_all:
+            self.recovered.clear()
+        else:  # of other changes, and of files that follow, whoever sees all is told
+            own = [path for file in draft.files for path in (file.path, file.place)]
+            told = tuple(one for one in applied.notices if _is_about(one, own) and not _is_about(one, unseen))
         return Submission(
             status="applied",
             change_id=applied.change_id,
             files=files,
             hidden=hidden,
-            notices=(*told, *draft.notices, *applied.notices, *self.applied(applied.change_id)),
+            notices=(*draft.notices, *told, *self.applied(applied.change_id)),
             rewritten=draft.rewritten,
         )
 
     def _tell(self, paths: Iterable[NotePath | str]) -> None:
         self.touched([self.desk.view.root / path for path in dict.fromkeys(paths)])
+
+
+def _is_about(notice: str, paths: Iterable[str]) -> bool:
+    return any(path in notice for path in paths)
 
 
 def _without(draft: Draft, verdict: Verdict) -> Draft | None:

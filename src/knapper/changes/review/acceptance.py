@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.review import rendering, sight
+from knapper.changes.review import choices, rendering, sight
 from knapper.changes.review.choices import Selection
 from knapper.changes.review.proposal_records import Proposal, ProposedFile
 from knapper.changes.review.proposals import Proposals
@@ -41,9 +41,10 @@ def choose(
             was edited by hand.
         BadInput: What was chosen can't be taken by itself.
     """
-    store.show(proposal_id, visible=view.visible)
-    current, noted = _held(store, view.root, proposal_id)
-    selection = store.select(proposal_id, digest, files=files, hunks=hunks, noted=noted, current=current)
+    choices.check_names(store.show(proposal_id, visible=view.visible), files, hunks)
+    with sight.veiling(sight.hidden_paths(store.show(proposal_id).files, view.visible)):
+        current, noted = _held(store, view.root, proposal_id)
+        selection = store.select(proposal_id, digest, files=files, hunks=hunks, noted=noted, current=current)
     return replace(selection, draft=sight.marked(selection.draft, view.visible))
 
 

@@ -130,6 +130,17 @@ def hunks_of(proposal: Proposal, names: Collection[str]) -> Chosen:
     return {number: frozenset(own) for number, own in chosen.items()}
 
 
+def check_names(proposal: Proposal, files: Collection[str], hunks: Collection[str]) -> None:
+    """See that a proposal, as it is shown to somebody, has what they name of it.
+
+    Raises:
+        NotFound: It has no such file or hunk.
+    """
+    for path in files:
+        _ = file_at(proposal, path)
+    _ = hunks_of(proposal, hunks)
+
+
 def draft(proposal: Proposal, chosen: Chosen) -> Draft:
     """Make the draft that does what was chosen, and nothing else."""
     files = tuple(hunking.drafted(file, chosen[file.number]) for file in proposal.files if file.number in chosen)

@@ -2,14 +2,18 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Final
 
-from knapper.changes.drafts import FileDraft
+from knapper.changes.drafts import Capability, FileDraft
 from knapper.changes.review import proposal_records
 from knapper.changes.review.proposal_records import ItemKind, ItemState, ProposedFile, ProposedHunk
 from knapper.changes.text import diff
 from knapper.changes.text.diff import Hunk
 from knapper.errors import BadInput, NotFound
 from knapper.vault import lines, notes
+
+_OF_EDITED: Final = frozenset[Capability]({"add", "delete", "properties"})
+"""What a client must be allowed to do for text that was put in a hunk's place: it may be any, and is no mere link."""
 
 
 def cut(file: FileDraft, number: int, proposal: str) -> ProposedFile:
@@ -153,9 +157,12 @@ def drafted(file: ProposedFile, numbers: Collection[int]) -> FileDraft:
         file: What is proposed.
         numbers: The hunks of an edit that are wanted; anything else is taken whole.
     """
-    after = file.content
+    after, needs, cause = file.content, file.needs, file.cause
     if file.kind == "edit" and file.before is not None:
-        after = diff.apply_hunks(file.before, (one.hunk for one in file.waiting if one.number in numbers))
+        wanted = [one for one in file.waiting if one.number in numbers]
+        after = diff.apply_hunks(file.before, (one.hunk for one in wanted))
+        if any(one.edited for one in wanted):
+            needs, cause = needs | _OF_EDITED, "asked"
     return FileDraft(
         path=file.path,
         base=file.base,
@@ -163,9 +170,9 @@ def drafted(file: ProposedFile, numbers: Collection[int]) -> FileDraft:
         after=after,
         target=file.target,
         trash=file.trash,
-        needs=file.needs,
+        needs=needs,
         anchored=file.anchored,
-        cause=file.cause,
+        cause=cause,
         requests=file.requests,
     )
 

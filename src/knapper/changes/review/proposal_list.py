@@ -25,20 +25,24 @@ class Wanted:
     """Which files the reader may know of; what was asked for others isn't listed."""
 
 
-_HOLDS: Final = """EXISTS (SELECT 1 FROM files WHERE proposal = proposals.id AND (
+_SEEN: Final = "(visible(path) AND visible(coalesce(target, path)))"
+_HOLDS: Final = f"""EXISTS (SELECT 1 FROM files WHERE proposal = proposals.id AND (
     key(path) = :path OR key(target) = :path
     OR substr(key(path), 1, length(:path) + 1) = :path || '/'
-    OR substr(key(target), 1, length(:path) + 1) = :path || '/'))"""
-_HIDDEN: Final = """NOT EXISTS (SELECT 1 FROM files WHERE proposal = proposals.id AND cause = 'asked'
-    AND NOT (visible(path) AND visible(coalesce(target, path))))"""
+    OR substr(key(target), 1, length(:path) + 1) = :path || '/') AND {_SEEN})"""  # noqa: S608 - constant text of ours
+_HIDDEN: Final = f"""NOT EXISTS (SELECT 1 FROM files WHERE proposal = proposals.id AND cause = 'asked'
+    AND NOT {_SEEN})"""  # noqa: S608 - as above
 _CONDITIONS: Final = {
     "status": "status = :status",
     "client": "client = :client",
     "run": "run = :run",
     "path": _HOLDS,
 }
-_COUNTS: Final = """SELECT CASE WHEN state = 'open' AND stale IS NOT NULL THEN 'stale' ELSE state END, count(*)
-    FROM items WHERE proposal = ? GROUP BY 1"""
+_COUNTS: Final = f"""SELECT CASE WHEN state = 'open' AND stale IS NOT NULL THEN 'stale' ELSE state END, count(*)
+    FROM items WHERE proposal = :id AND file IN (SELECT number FROM files WHERE proposal = :id AND {_SEEN})
+    GROUP BY 1"""  # noqa: S608 - as above
+_FIRST: Final = f"""SELECT path, count(*) OVER () AS files FROM files WHERE proposal = ? AND {_SEEN}
+    ORDER BY number LIMIT 1"""  # noqa: S608 - as above
 
 
 def page(database: sqlite3.Connection, wanted: Wanted, limit: int, offset: int) -> Page:
@@ -76,10 +80,8 @@ def _prepare(database: sqlite3.Connection, wanted: Wanted) -> None:
 
 
 def _summary(database: sqlite3.Connection, row: sqlite3.Row) -> Summary:
-    first = database.execute(
-        "SELECT path, count(*) OVER () AS files FROM files WHERE proposal = ? ORDER BY number LIMIT 1", (row["id"],)
-    ).fetchone()
-    counts = {state: int(count) for state, count in database.execute(_COUNTS, (row["id"],))}
+    first = database.execute(_FIRST, (row["id"],)).fetchone()
+    counts = {state: int(count) for state, count in database.execute(_COUNTS, {"id": row["id"]})}
     return Summary(
         id=row["id"],
         client=row["client"],
