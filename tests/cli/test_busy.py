@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from knapper.cli import main
+from knapper.cli.render import phases
 from knapper.index import turn
 
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Path:
     """Make a vault that was never indexed, and give its index a folder."""
-    (tmp_path / "Garden.md").write_text("# Garden\n", encoding="utf-8")
+    (tmp_path / "Garden.md").write_text("# Garden\n\n#home\n", encoding="utf-8")
     main.run(["-v", str(tmp_path), "-q", "status"])
     return tmp_path
 
@@ -90,3 +91,41 @@ def test_indexing_says_that_it_waits_for_another_process(
     other.join()
 
     assert (code, capsys.readouterr().err) == (0, "another process is writing the index; waiting for it\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["move", "Garden.md", "Yard.md"],
+        ["section", "Garden.md", "Garden", "Yard", "--rename"],
+        ["tags", "rename", "home", "house", "--yes"],
+    ],
+    ids=["move", "heading", "tag"],
+)
+def test_what_makes_links_follow_says_that_it_waits_for_another_process(
+    command: list[str], folder: Path, vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = threading.Event()
+
+    def hold() -> None:
+        with turn.take(folder, wait_s=0):
+            held.set()
+            time.sleep(1)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait()
+    code = main.run(["-v", str(vault), *command])
+    other.join()
+
+    assert (code, capsys.readouterr().err) == (0, "another process is writing the index; waiting for it\n")
+
+
+def test_a_move_in_a_vault_that_was_never_indexed_shows_how_far_that_is(
+    folder: Path, vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phases.Lines.__init__, "__kwdefaults__", {"every_s": 0.0})
+    code = main.run(["-v", str(vault), "move", "Garden.md", "Yard.md"])
+
+    assert (code, folder.is_dir()) == (0, True)
+    assert "read 1 of 1 files\n" in capsys.readouterr().err

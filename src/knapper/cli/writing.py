@@ -10,7 +10,7 @@ from knapper.changes.writer import Asked
 from knapper.cli import output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
-from knapper.cli.render import outcomes
+from knapper.cli.render import outcomes, progress
 from knapper.errors import BadInput
 from knapper.tools.context import Context
 
@@ -58,6 +58,20 @@ def vault(said: Options, own: Mapping[str, Any]) -> Context:
         raise BadInput("--yes and --propose contradict each other", hint="give one of them", code="usage")
     asked = Asked(reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], person_word=own["yes"])
     return replace(session.vault(said, writes=True), asked=asked)
+
+
+def catch_up(said: Options, context: Context) -> None:
+    """Have the index whole before links are looked up by it, and show how far that is: a large vault takes a while.
+
+    Raises:
+        ConflictError: Another process has been writing the index for a minute.
+        StorageError: The index can't be written.
+    """
+    if context.index.graph.is_complete and not context.index.is_being_filled:
+        return
+    session.tell_if_busy(said, context)
+    with progress.shown(said) as heard:
+        _ = context.index.refresh(progress=heard)
 
 
 def tell(said: Options, answer: Mapping[str, object]) -> ExitCode:

@@ -41,6 +41,7 @@ def command(said: Options, sources: tuple[str, ...], destination: str, **own: Un
         if len(sources) > 1 and not into:
             hint = f"end it with a slash to have it made: '{destination}/'"
             raise BadInput(f"'{destination}' is no folder, and several files go there", hint=hint, code="usage")
+        writing.catch_up(said, context)
         target = f"{destination.rstrip('/')}/" if into else destination
         if len(sources) == 1:
             answer = moves.move_file(context, sources[0], target)

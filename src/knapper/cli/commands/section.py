@@ -65,6 +65,7 @@ def command(said: Options, path: str, heading: str, text: str, **own: Unpack[Sai
     content = texts.given(said, text, needed=True)
     with writing.vault(said, own) as context:
         if how == "rename":
+            writing.catch_up(said, context)
             answer = sections.rename_anchor(context, path, heading, content.strip(), own["expected"])
         else:
             request = EditSection(path=path, heading=heading, content=content, how=how, base=own["expected"])

@@ -71,6 +71,7 @@ def rename(said: Options, old: str, new: str, paths: tuple[str, ...], **own: Unp
     In all notes that have it this waits as a proposal, unless you give --yes.
     """
     with writing.vault(said, own) as context:
+        writing.catch_up(said, context)
         answer = tags.rename_tag(context, old, new, paths)
     return writing.tell(said, answer)
 
