@@ -39,7 +39,7 @@ class Work:
     is_done: Callable[[], bool]
     """Asked after each round."""
     uncounted: frozenset[str] = frozenset()
-    """Tools whose calls alone are no round."""
+    """Tools whose calls alone are no round, the first time."""
     history: Sequence[ModelMessage] = field(default=(), repr=False)
     limits: UsageLimits = field(default_factory=lambda: UsageLimits(request_limit=_MAX_REPLIES))
 
@@ -49,6 +49,8 @@ class Progress:
     """Hold how far the work is; it stays right however the work ends."""
 
     rounds: int = 0
+    spared: bool = False
+    """Whether calls that are no round were made already."""
     text: str = ""
     """What the model said last."""
     messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
@@ -101,8 +103,11 @@ async def _reply(node: ModelRequestNode[Box, str], run: AgentRun[Box, str], prog
 
 def _is_over(node: CallToolsNode[Box, str], work: Work, progress: Progress) -> bool:
     """Count a round of calls, and tell whether it is one too many."""
-    free = work.uncounted | {GET_CONTINUATION}
-    if all(call.tool_name in free for call in node.model_response.tool_calls):
+    called = {call.tool_name for call in node.model_response.tool_calls}
+    if called == {GET_CONTINUATION}:
+        return False
+    if not progress.spared and called <= work.uncounted | {GET_CONTINUATION}:
+        progress.spared = True
         return False
     progress.rounds += 1
     if progress.rounds > work.rounds:

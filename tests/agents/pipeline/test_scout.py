@@ -213,6 +213,18 @@ def test_a_question_without_words_pauses_nothing(vault: opened.Opener) -> None:
     assert "the question is empty" in cast.prompts("scout", 1)
 
 
+def test_a_model_that_asks_nothing_again_and_again_uses_up_its_rounds(vault: opened.Opener) -> None:
+    cast = Cast({"scout": [[Call("ask_user", {"question": ""})]]})
+
+    with runs.context(vault) as context:
+        ended = runs.run(runs.agents(cast), context, Request(task="paint", toggles=ALONE))
+
+    assert ended.outcome.state == "complete"
+    assert ended.run.pipeline.scout is not None
+    assert ended.run.pipeline.scout.ended == "rounds"
+    assert len(cast.asked["scout"]) == 7
+
+
 def test_of_two_questions_at_once_the_scout_puts_the_first(vault: opened.Opener) -> None:
     asked = [Call("ask_user", {"question": "Which?", "options": ["a", None]}), Call("ask_user", {"question": "Why?"})]
 
