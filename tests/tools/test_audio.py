@@ -11,6 +11,7 @@ from knapper.errors import KnapError, NotFound, RefusedError, SetupError
 from knapper.net.speech import Audio, Segment, TranscriberError, Transcript, choice
 from knapper.net.speech.choice import SpeechSettings
 from knapper.tools import audio
+from knapper.tools.cancelling import Cancelling
 from knapper.tools.context import Context
 from tests.net.recordings import Reply, listening
 from tests.tools import opened
@@ -146,6 +147,26 @@ def test_what_fails_is_told_beside_what_succeeds(tmp_path: Path) -> None:
     assert told["errors"][0] == {
         "file": "a.mp3", "error": "can't be heard", "code": "transcriber_refused", "hint": "speak up"
     }  # fmt: skip
+
+
+def test_once_nobody_waits_no_more_is_sent(tmp_path: Path) -> None:
+    made = vault(tmp_path, "![[a.mp3]] ![[b.mp3]] ![[c.mp3]]\n", {"a.mp3": "1", "b.mp3": "2", "c.mp3": "3"})
+    cancelling = Cancelling()
+
+    class Leaving(Ear):
+        def transcribe(self, audio: Audio) -> Transcript:
+            if audio.name == "b.mp3":
+                cancelling.tell()
+            return Ear.transcribe(self, audio)
+
+    ear = Leaving()
+    with made.open() as context:
+        heard = replace(context, open_transcriber=lambda: ear, on_cancel=cancelling.on)
+        with pytest.raises(KnapError) as caught:
+            audio.transcribe_audio(heard, "Work/Call.md")
+
+    assert caught.value.code == "cancelled"
+    assert ear.heard == ["a.mp3=1", "b.mp3=2"]
 
 
 def test_when_all_fail_it_is_an_error_that_tells_each(tmp_path: Path) -> None:

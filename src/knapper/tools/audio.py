@@ -1,6 +1,7 @@
 """Transcribe the recordings that notes embed."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 from knapper.errors import KnapError, NotFound
@@ -43,23 +44,38 @@ def transcribe_audio(context: Context, path: str) -> Annotated[Answer, shapes.Tr
     wanted = [*_embedded(context, note)]
     if not wanted:
         return {"success": True, "message": "No audio embeds found", "results": [], "path": note.path}
-    results: list[JSONValue] = []
-    failed: list[tuple[str, KnapError]] = []
-    transcriber = context.open_transcriber() if any(file is not None for _, file in wanted) else None
-    for number, (target, file) in enumerate(wanted):
-        context.progress(number, len(wanted), target)
-        try:
-            if file is None or transcriber is None:
-                raise _missing(target)
-            results.append(_shape(context, file, _transcribe(context, transcriber, file)))
-        except KnapError as error:
-            failed.append((paths.name(file or target), error))
+    results, failed = _transcribed(context, wanted)
     if not results:
         raise _all_failed(failed)
     told: Answer = {"success": True, "results": results, "path": note.path}
     if failed:
         told["errors"] = _errors(failed)
     return told
+
+
+def _transcribed(
+    context: Context, wanted: Sequence[tuple[str, NotePath | None]]
+) -> tuple[list[JSONValue], list[tuple[str, KnapError]]]:
+    """Transcribe one file after another; no more are begun once nobody waits for them."""
+    results: list[JSONValue] = []
+    failed: list[tuple[str, KnapError]] = []
+    transcriber = context.open_transcriber() if any(file is not None for _, file in wanted) else None
+    over = threading.Event()
+    forget = context.on_cancel(over.set)
+    try:
+        for number, (target, file) in enumerate(wanted):
+            context.progress(number, len(wanted), target)
+            if over.is_set():
+                raise KnapError("the call was cancelled", hint="what was transcribed is kept", code="cancelled")
+            try:
+                if file is None or transcriber is None:
+                    raise _missing(target)
+                results.append(_shape(context, file, _transcribe(context, transcriber, file)))
+            except KnapError as error:
+                failed.append((paths.name(file or target), error))
+    finally:
+        forget()
+    return results, failed
 
 
 def _embedded(context: Context, note: Note) -> Iterator[tuple[str, NotePath | None]]:
