@@ -2,6 +2,8 @@
 
 import os
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,7 +77,24 @@ def test_an_empty_file_gets_a_token(tmp_path: Path, content: bytes) -> None:
     assert path.read_text(encoding="ascii").strip() == made
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", None])
+def test_all_who_make_the_first_token_at_once_have_the_same(tmp_path: Path) -> None:
+    for number in range(20):
+        state, start = tmp_path / str(number), threading.Barrier(8)
+
+        def make(state: Path = state, start: threading.Barrier = start) -> str:
+            _ = start.wait()
+            return tokens.read_or_make(state, "api")
+
+        with ThreadPoolExecutor(8) as pool:
+            made = {one.result() for one in [pool.submit(make) for _ in range(8)]}
+
+        assert made == {tokens.read_or_make(state, "api")}
+        assert [one.name for one in (state / "server").iterdir()] == ["api.token"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe", None, b"short", b"a" * 30 + b"\n" + b"b" * 30, b"a b" * 20, b"a" * 1_001]
+)
 def test_what_is_no_token_is_told_with_its_place(tmp_path: Path, content: bytes | None) -> None:
     path = tokens.place(tmp_path, "api")
     path.parent.mkdir(parents=True)

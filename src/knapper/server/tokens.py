@@ -13,6 +13,7 @@ Name = Literal["api", "page"]
 """For programs, or for the page, behind which a person sits."""
 
 _BYTES: Final = 32
+_MIN_CHARS: Final = 24
 _MAX_CHARS: Final = 1_000
 _PREFIX: Final = "knap_"
 
@@ -33,20 +34,24 @@ def place(state_dir: Path, name: Name) -> Path:
 
 
 def read_or_make(state_dir: Path, name: Name) -> str:
-    """Give the token that is kept; where there is none yet, one is made.
+    """Give the token that is kept; where there is none yet, one is made, the same for all who make one at once.
 
     Raises:
-        StorageError: It can't be read or written.
+        StorageError: It can't be read or written, or the file holds what no request can show as a token.
     """
     path = place(state_dir, name)
     try:
-        token = path.read_text(encoding="ascii")[:_MAX_CHARS].strip()
+        token = path.read_text(encoding="ascii").strip()
         _close_to_others(path)
     except FileNotFoundError:
-        return write_new(state_dir, name)
+        return _keep(path, make(), is_first=True)
     except (OSError, UnicodeDecodeError) as error:
         raise _unusable(path, error) from error
-    return token or write_new(state_dir, name)
+    if not token:
+        return write_new(state_dir, name)
+    if not (_MIN_CHARS <= len(token) <= _MAX_CHARS and token.isprintable() and " " not in token):
+        raise _unusable(path, None)
+    return token
 
 
 def write_new(state_dir: Path, name: Name) -> str:
@@ -55,20 +60,37 @@ def write_new(state_dir: Path, name: Name) -> str:
     Raises:
         StorageError: It can't be written.
     """
-    path = place(state_dir, name)
-    token = make()
+    return _keep(place(state_dir, name), make(), is_first=False)
+
+
+def _keep(path: Path, token: str, *, is_first: bool) -> str:
+    """Write a token, and give the one that is kept: who only makes the first one leaves another's in place."""
     fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(handle, "w", encoding="ascii") as file:  # noqa: PTH123 - a handle, opened with its mode
             file.write(token + "\n")
-        fresh.replace(path)
+        if not (is_first and _is_taken(fresh, path)):
+            fresh.replace(path)
+            return token
+        return path.read_text(encoding="ascii").strip()
     except OSError as error:
+        raise _unusable(path, error) from error
+    finally:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
-        raise _unusable(path, error) from error
-    return token
+
+
+def _is_taken(fresh: Path, path: Path) -> bool:
+    """Tell whether a name is taken: by somebody else, or by the fresh file, which gets it where it is free."""
+    try:
+        path.hardlink_to(fresh)
+    except FileExistsError:
+        return True
+    except (OSError, NotImplementedError):  # a disk whose files have one name only
+        return False
+    return True
 
 
 def _close_to_others(path: Path) -> None:
@@ -77,7 +99,7 @@ def _close_to_others(path: Path) -> None:
         path.chmod(0o600)
 
 
-def _unusable(path: Path, error: OSError | UnicodeDecodeError) -> StorageError:
+def _unusable(path: Path, error: OSError | UnicodeDecodeError | None) -> StorageError:
     cause = error.strerror if isinstance(error, OSError) else "it holds something else"
     return StorageError(
         f"the token in {path} can't be used: {cause}",
