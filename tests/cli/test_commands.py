@@ -44,8 +44,10 @@ def printed(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
         (["doctor"], {"checks"}),
         (["config"], {"settings", "config_file"}),
         (["config", "path"], {"path", "exists"}),
+        (["tools", "read_file"], {"name", "parameters", "returns"}),
+        (["bench", "agent", "--list"], {"results", "total"}),
     ],
-    ids=["index", "search", "ask", "status", "doctor", "config", "config path"],
+    ids=["index", "search", "ask", "status", "doctor", "config", "config path", "tools", "bench"],
 )
 def test_every_command_prints_json(
     command: list[str], keys: set[str], vault: Path, capsys: pytest.CaptureFixture[str]

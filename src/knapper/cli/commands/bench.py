@@ -70,9 +70,9 @@ def agent(said: Options, **own: Unpack[Given]) -> ExitCode:
     from knapper.agents.suite import trials  # noqa: PLC0415 - 2 s that `knap bench --help` needn't cost
 
     if own["list_only"]:
-        for task in trials.TASKS:
-            output.write(said, f"{task.id}: {task.text}")
-        return ExitCode.OK
+        tasks = [{"task": task.id, "text": task.text} for task in trials.TASKS]
+        text = "\n".join(f"{task['task']}: {task['text']}" for task in tasks)
+        return output.result(said, {"results": tasks, "total": len(tasks)}, text)
     try:
         tasks = trials.find(own["only"])
     except KeyError as error:

@@ -54,7 +54,7 @@ def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
         for row in rows
     ]
     if said.as_json:
-        output.write_json(found[0] if name else {"success": True, "results": found, "total": len(found)})
+        output.write_json({"success": True, **(found[0] if name else {"results": found, "total": len(found)})})
     elif name:
         output.write(said, _described(found[0]))
     else:
