@@ -20,6 +20,7 @@ from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
 from knapper.server.mcp.progress import Cancelled, Reporter
 from knapper.tools.profiles import Choice
+from tests.server.test_mcp_marks import settings as several
 from tests.tools import opened
 
 NOTES = {
@@ -198,6 +199,26 @@ def test_the_essential_choice_is_small_and_still_reaches_the_rest(vault: opened.
     assert tokens(defined) <= 1_500
     assert (found.structured_content or {})["results"][0]["name"] == "rename_tag"
     assert (renamed.structured_content or {})["success"] is True
+
+
+@pytest.mark.parametrize("names", [("v",), ("home", "work"), ("My Notes", "Büro", "Work", "Archive")])
+def test_the_essential_choice_stays_small_and_tells_the_vaults_once(tmp_path: Path, names: tuple[str, ...]) -> None:
+    with Hub(several(tmp_path, names)) as hub:
+        server = build(Desk(hub=hub, identify=lambda: Caller("mcp")), "essential")
+        tools = asyncio.run(server.list_tools())
+
+    defined = [{"name": one.name, "description": one.description, **one.parameters} for one in tools]
+    told = [one.parameters["properties"].get("vault") for one in tools]
+    assert tokens(json.dumps(defined)) <= 1_500
+    assert [one and one.get("enum") for one in told] == [list(names) if len(names) > 1 else None, *[None] * 9]
+    assert all((one is not None) == (len(names) > 1) for one in told)
+
+
+def test_the_essential_choice_says_what_a_script_has(vault: opened.Opener) -> None:
+    tools = {tool.name: tool for tool in ask(vault, lambda asking: asking.list_tools(), choice="essential")}
+
+    said = tools["run_script"].input_schema["properties"]["code"]["description"]
+    assert all(name in said for name in ("obsidian.search(", "obsidian.read_note(", "obsidian.tools."))
 
 
 def tokens(text: str) -> int:

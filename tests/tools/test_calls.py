@@ -302,6 +302,21 @@ def test_a_tool_is_found_by_other_words_than_its_own_beside_words_that_all_have(
     assert cast("list[dict[str, JSONValue]]", found["results"])[0]["name"] == name
 
 
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("which notes link to this one", "find_backlinks"),
+        ("which notes mention Rain", "find_backlinks"),
+        ("notes changed last week", "search_by_date_range"),
+        ("recent notes", "search_by_date_range"),
+    ],
+)
+def test_a_tool_is_among_those_found_by_the_question_it_answers(context: Context, query: str, name: str) -> None:
+    found = tables.whole().call("find_tool", {"query": query}, lambda _: context)
+
+    assert name in [one["name"] for one in cast("list[dict[str, JSONValue]]", found["results"])]
+
+
 def test_a_found_tool_can_be_called_and_calling_goes_no_further(context: Context) -> None:
     table = tables.whole()
 

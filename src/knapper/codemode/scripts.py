@@ -63,7 +63,8 @@ def run_script(
 
     Args:
         context: The vault, as the client sees it.
-        code: The script, in Python 3; it sets ``__result__``.
+        code: The script, in Python 3, with ``obsidian.search(query, limit)``, ``obsidian.read_note(path)`` and the
+            reading tools as ``obsidian.tools.NAME(...)``; it sets ``__result__``.
         profile: What else it may read, where the owner allows any: local for files, extended for files and pages.
         timeout_s: How long it may take, in seconds; never longer than the owner allows.
 

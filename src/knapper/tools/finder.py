@@ -50,6 +50,16 @@ _ALSO: Final[Mapping[str, tuple[str, ...]]] = {
     "remember": ("preference",),
     "modified": ("saved",),
     "edited": ("saved",),
+    "changed": ("saved",),
+    "yesterday": ("date",),
+    "week": ("date",),
+    "month": ("date",),
+    "recent": ("date", "saved"),
+    "recently": ("date", "saved"),
+    "link": ("backlink",),
+    "linked": ("backlink",),
+    "linking": ("backlink",),
+    "mention": ("backlink",),
     "approve": ("accept",),
     "decline": ("reject",),
 }
@@ -88,9 +98,10 @@ class Finder:
         self._table = table
 
     def find_tool(self, context: Context, query: str, limit: int = 5) -> Annotated[Answer, FoundTools]:
-        """Find tools by what they do, with their parameters; call one with call_tool.
+        """Find more tools: for links, tags, dates, sections, daily notes, review, the web; call one with call_tool.
 
-        Only what can be called is found: where nothing may be changed, what reads.
+        They are found by what they do, and told with their parameters. Only what can be called is found: where nothing
+        may be changed, what reads.
 
         Args:
             context: The vault, as the client sees it.

@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 
 from knapper.errors import KnapError, RefusedError
 from knapper.server import kinds
-from knapper.server.mcp import results
+from knapper.server.mcp import definitions, results
 from knapper.server.mcp.callers import Desk
 from knapper.server.mcp.progress import Reporter
 from knapper.tools import schema
@@ -45,11 +45,15 @@ class RowTool(Tool):
                 do without, for it takes room in its context.
         """
         brief = choice == "essential" and row.profile == "essential"
+        parameters = dereference_refs(desk.hub.table.parameters(row, brief=brief))  # some clients know no "$ref"
+        if brief:
+            is_first = row is desk.hub.table.chosen(choice)[0]
+            parameters = definitions.shortened(parameters, names_vaults=is_first)
         tool = cls(
             name=row.name,
             title=row.title,
             description=schema.summary(row) if brief else schema.description(row),
-            parameters=dereference_refs(desk.hub.table.parameters(row, brief=brief)),  # some clients know no "$ref"
+            parameters=parameters,
             output_schema=None if brief else dereference_refs(schema.returns(row)),
             annotations=annotations(row),
         )
