@@ -32,3 +32,34 @@ def test_notes_that_are_only_near_in_meaning_come_last(vault: Path, capsys: pyte
 
 def test_in_another_order_only_notes_that_hold_a_word_stand(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found(capsys, vault, "garden", "--sort=-title") == ["Garden.md"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--tag", "hom"], ["note: no note has the tag #hom: list_tags, or `knap tags`, lists them"]),
+        (["--tag", "#home/yar"], ["note: no note has the tag #home/yar: list_tags, or `knap tags`, lists them"]),
+        (["--property", "statsu=open"], ["note: no note has the property 'statsu'"]),
+        (["--property", "statsu~op"], ["note: no note has the property 'statsu'"]),
+        (["--property", "statsu"], ["note: no note has the property 'statsu'"]),
+        (["--tag", "home", "--property", "status=done"], []),
+    ],
+    ids=lambda value: " ".join(value)[:20],
+)
+@pytest.mark.parametrize("command", [["find"], ["search", "garden"]], ids=["find", "search"])
+def test_a_mistyped_tag_or_property_is_told_where_nothing_is_found(
+    command: list[str], args: list[str], said: list[str], vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (vault / "Home.md").write_text("---\nstatus: open\n---\nThe garden. #home\n", encoding="utf-8")
+    code = main.run(["-v", str(vault), *command, *args])
+
+    assert (code, capsys.readouterr().err.splitlines()) == (1, ["nothing found", *said])
+
+
+@pytest.mark.parametrize("command", [["find"], ["search", "garden"]], ids=["find", "search"])
+def test_a_property_that_must_be_missing_may_be_one_that_no_note_has(
+    command: list[str], vault: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main.run(["-v", str(vault), *command, "--property", "!nowhere"])
+
+    assert (code, capsys.readouterr().err) == (0, "")

@@ -11,7 +11,7 @@ from knapper.index.catalog import Entry, Listing
 from knapper.index.filters import Filter
 from knapper.index.search import Mode, Question
 from knapper.index.stretches import By, Order, Stretch
-from knapper.tools import answers, checks, criteria, filters, foreign, search
+from knapper.tools import absent, answers, checks, criteria, filters, foreign, search
 from knapper.tools.context import Context
 from knapper.tools.filters import Tests
 from knapper.tools.shapes import Answer
@@ -27,8 +27,6 @@ _SHOWN: Final = ("title", "modified")
 _TEXTS: Final = frozenset({"aliases", "tags", "properties", "preview"})
 _MOST_FIELDS: Final = 30
 _PREVIEW: Final = 200
-_OF_TESTS: Final = frozenset("!=~")
-"""Characters that a test of properties takes for its own."""
 
 
 class More(Tests, total=False):
@@ -86,7 +84,8 @@ def find_notes(
         stretch = Stretch(where=where, order=order or Order(), limit=limit, offset=offset)
         found = context.index.catalog.find(stretch)
     rows: list[JSONValue] = [*_rows(context, found.entries, fields)]
-    remarks = (*remarks, *_unsorted(context, order))
+    lost = () if found.total else absent.names(context, where)
+    remarks = (*remarks, *lost, *_unsorted(context, order))
     return {**answers.stretch(rows, found.total, limit, offset), **search.missing(freshness, remarks)}
 
 
@@ -144,10 +143,7 @@ def _order(sort: str) -> Order | None:
 
 def _unsorted(context: Context, order: Order | None) -> Iterator[str]:
     """Say so where no note has the property to sort by: a mistyped name leaves the order as it is."""
-    if order is None or order.by != "property" or set(order.name) & _OF_TESTS:
-        return
-    having = context.restrict(filters.read({"properties": (order.name,)}, kinds=criteria.NOTES))
-    if not context.index.catalog.find(Stretch(where=having, limit=1)).entries:
+    if order is not None and order.by == "property" and not absent.has_property(context, order.name):
         yield f"no note has the property '{order.name}' to sort by; what every note has: {', '.join(SORTS)}"
 
 

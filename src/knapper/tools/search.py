@@ -7,7 +7,7 @@ from knapper.errors import BadInput, NotFound, RefusedError
 from knapper.index.engine import Freshness
 from knapper.index.ranking import Hit
 from knapper.index.search import Mode, Question
-from knapper.tools import checks, filters, foreign
+from knapper.tools import absent, checks, filters, foreign
 from knapper.tools.context import Context
 from knapper.tools.filters import Where
 from knapper.tools.shapes import Answer
@@ -69,7 +69,7 @@ def search_vault(
     remarks = [*found.remarks]
     if not found.hits:
         answer["message"] = "No matching documents found"
-        remarks += _lost(context, where.folders)
+        remarks += [*_lost(context, where.folders), *absent.names(context, where)]
     results: list[JSONValue] = [
         shape(hit, explain=more.get("explain", False)) | ({"foreign": True} if hit.row.note in others else {})
         for hit in found.hits
