@@ -21,7 +21,7 @@ class Reply:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     raw: Sequence[str] | None = None
-    """Lines of the stream in place of well-formed ones."""
+    """Lines of the stream, or of the whole reply, in place of well-formed ones."""
     hang_s: float = 0
     """How long nothing comes after the first part; for who asks for the whole, at all."""
     cut: bool = False
@@ -102,8 +102,9 @@ class Handler(BaseHTTPRequestHandler):
             whole = {**chunk({}), "object": "chat.completion", "choices": [choice], "usage": usage}
             if reply.hang_s:
                 self.told.over.wait(reply.hang_s)
+            body = json.dumps(whole) if reply.raw is None else "\n".join(reply.raw)
             with contextlib.suppress(OSError):  # whoever asked may have gone meanwhile
-                self._send(200, json.dumps(whole).encode(), {})
+                self._send(200, body.encode(), {})
         else:
             self._stream(reply)
 

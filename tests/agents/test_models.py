@@ -7,8 +7,10 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
+from pydantic_ai.messages import ModelRequest
+from pydantic_ai.models import Model, ModelRequestParameters
 
-from knapper.agents import models, names, reach
+from knapper.agents import failures, models, names, reach
 from knapper.agents.chat import Chat, Message
 from knapper.agents.events import Error, Event, Text, ToolResult
 from knapper.agents.keys import Keys
@@ -182,6 +184,49 @@ def test_an_answer_whose_stream_just_ends_is_told_as_broken_off(
     assert scripted.done(events).state == "complete"
     assert scripted.done(events).answer.startswith("It is gr")
     assert str(scripted.done(events).notes).count("broke off") == notes
+
+
+NO_CHUNK: list[dict[str, object]] = [
+    {"choices": "x"},
+    {"choices": {"0": 1}},
+    {"choices": [{"index": 0, "delta": "x"}]},
+    {"choices": [{"index": 0, "delta": {"content": ["x"]}}]},
+    {"choices": [{"index": 0, "delta": {"content": 7}}]},
+    {"choices": [{"index": 0, "delta": {"tool_calls": "x"}}]},
+    {"choices": [{"index": 0, "delta": {}, "finish_reason": ["stop"]}]},
+    {"usage": "many"},
+    {"created": "now"},
+    {"created": 10**18},
+]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [*(json.dumps({**protocol.chunk({}), **odd}) for odd in NO_CHUNK), "[1]", "null", "5", '{"a":' * 5_000 + "1"],
+    ids=lambda one: one[:30] if one[2:4] == 'a"' else one[-60:],
+)
+def test_a_stream_of_another_shape_is_told_as_one_that_cannot_be_used(vault: opened.Opener, first: str) -> None:
+    with protocol.serving(Reply(raw=[f"data: {first}", "data: [DONE]"])) as server:
+        events = answer(vault, chat(server))
+
+    assert error(events).code == "model_reply"
+    assert scripted.done(events).state == "failed"
+
+
+@pytest.mark.parametrize(
+    "body", ["[]", "null", '"x"', "{}", '{"choices": [7]}', '{"choices": []}', '{"choices": [{"message": "x"}]}', "<p>"]
+)
+def test_a_whole_reply_of_another_shape_is_told_as_one_that_cannot_be_used(body: str) -> None:
+    async def ask(given: Model) -> None:
+        async with given:
+            await given.request([ModelRequest.user_text_prompt("x")], None, ModelRequestParameters())
+
+    with protocol.serving(Reply(raw=[body])) as server:
+        given = models.open_model([name(server)], lambda _: "", ONCE)
+        with pytest.raises(failures.CAUGHT) as told:
+            asyncio.run(ask(given))
+
+    assert failures.of(told.value, "m").code == "model_reply"
 
 
 def said(kind: str, **more: object) -> str:

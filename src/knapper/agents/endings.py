@@ -1,20 +1,33 @@
-"""Tell replies of OpenAI's protocol that came to their end from streams that broke off."""
+"""Tell replies of OpenAI's protocol that came to their end from streams that broke off, and from what is no reply."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
 from typing import Final
 
 import httpx2
 from openai import AsyncStream
 from openai.types.chat import ChatCompletionChunk
-from pydantic_ai.messages import FinishReason
+from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, ModelResponseStreamEvent
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.ollama import OllamaModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings, OpenAIStreamedResponse
+from pydantic_ai.settings import ModelSettings
 
 _DONE: Final = re.compile(rb"[\r\n]data:[ \t]?\[DONE\]")
 _LONGEST: Final = 32
 """Bytes of which a mark that comes in two parts may have the first in the last one."""
+_MISREAD: Final = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What comes of a reply of another shape: neither OpenAI's library nor pydantic-ai looks at all of that before."""
+
+
+@contextmanager
+def _reading() -> Generator[None]:
+    try:
+        yield
+    except _MISREAD as error:
+        raise UnexpectedModelBehavior(f"the reply has another shape ({type(error).__name__})") from error
 
 
 class _Watched(httpx2.AsyncByteStream):
@@ -39,6 +52,11 @@ class _Watched(httpx2.AsyncByteStream):
 class _Streamed(OpenAIStreamedResponse):
     """Call a stream broken off that ends with neither a reason nor the end mark; a packed one isn't looked into."""
 
+    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        with _reading():
+            async for event in super()._get_event_iterator():
+                yield event
+
     def _missing_finish_reason(self) -> FinishReason:
         body = self._response.source.response.stream
         return "error" if isinstance(body, _Watched) and not body.is_done else "stop"
@@ -46,6 +64,16 @@ class _Streamed(OpenAIStreamedResponse):
 
 class Attentive(OpenAIChatModel):
     """A model of OpenAI's protocol that gives a stream which broke off the finish reason ``error``."""
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask for a whole reply; one of another shape is told as such."""
+        with _reading():
+            return await super().request(messages, model_settings, model_request_parameters)
 
     @property
     def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
@@ -60,7 +88,8 @@ class Attentive(OpenAIChatModel):
         answer, body = response.response, response.response.stream
         if isinstance(body, httpx2.AsyncByteStream) and answer.headers.get("content-encoding") in {None, "identity"}:
             answer.stream = _Watched(body)
-        return await super()._process_streamed_response(response, model_request_parameters, model_settings)
+        with _reading():
+            return await super()._process_streamed_response(response, model_request_parameters, model_settings)
 
 
 class AttentiveOllama(Attentive, OllamaModel):
