@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from knapper.server.connections import Connection
 from tests.server import live
 
 POST = b"POST /tools/read_file HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -71,3 +72,23 @@ def test_whoever_offers_another_protocol_is_answered_in_this_one_without_a_warni
 
     assert found.status_code == 200
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def test_who_comes_when_there_are_too_many_connections_is_sent_away_in_the_one_shape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection, "most", 1)
+    with live.serving(tmp_path) as server:
+        with live.connected(server.address) as first:
+            first.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            served = first.recv(65_536)
+            with server.client() as client:
+                found = client.get("/health", headers={"x-request-id": "abc"})
+        monkeypatch.undo()
+        with server.client() as client:
+            again = client.get("/health")
+
+    assert served.startswith(b"HTTP/1.1 200 ")
+    assert (found.status_code, found.json()["code"]) == (503, "busy")
+    assert (found.headers["retry-after"], found.headers["x-request-id"]) == ("1", "abc")
+    assert again.status_code == 200

@@ -5,28 +5,44 @@ import secrets
 from typing import Final, cast
 
 import h11
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from knapper.errors import BadInput
+from knapper.errors import BadInput, StorageError
 from knapper.server import replies, tracing
 
 HEAD_TIMEOUT_S: Final = 20.0
 """How long a client may take for the first line and the headers of a request."""
+MOST: Final = 1_000
+"""Connections at once, idle ones among them; who comes then is told to come again."""
+
+
+async def _full(scope: Scope, receive: Receive, send: Send) -> None:
+    error = StorageError("the server has too many connections", hint="try again in a moment", code="busy")
+    await replies.failure(error, {"connection": "close"})(scope, receive, send)
+
+
+_FULL: Final = tracing.Trace(_full)
 
 
 class Connection(H11Protocol):
     """Close a connection whose request doesn't begin in time, or is none; all else is uvicorn's."""
 
     head_timeout_s: float = HEAD_TIMEOUT_S
+    most: int = MOST
+    app: ASGIApp
+    _answers: ASGIApp
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        self._answers = self.app
         self._follow_head()
 
     def data_received(self, data: bytes) -> None:
         """Wait on for the head, or, once it is there, no more."""
+        self.app = self._answers if len(self.connections) <= self.most else _FULL
         super().data_received(data)
         self._follow_head()
 

@@ -19,7 +19,6 @@ from knapper.server.connections import Connection
 from knapper.server.stopping import Stop
 
 _KEEP_ALIVE_S: Final = 30
-_CONNECTIONS: Final = 1_000
 _BACKLOG: Final = 1_024
 _SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
@@ -90,7 +89,6 @@ def serve(app: ASGIApp, taken: socket.socket, *, stop: Stop, stop_s: int, on_sta
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
         backlog=_BACKLOG,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=stop_s,
