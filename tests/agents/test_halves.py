@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 
 from knapper.agents import halves
 from knapper.agents.chat import Message
@@ -73,6 +73,9 @@ HALF = '"\\ud83d"'
         Call("ask_user", f'{{"question": {HALF}}}'),
         Call("get_continuation", f'{{"tool_call_id": {HALF}}}'),
         Call("no_such_tool", f'{{"a": {HALF}}}'),
+        Call("create_file", '{"path": "N.md", "content": "\ud83d"}'),
+        Call("read_file\ud83d", '{"path": "A.md"}'),
+        Call("read_file", '{"path": "A.md"}', "\ud83d"),
     ],
 )
 def test_a_chat_bears_calls_that_spell_halves_of_characters(call: Call, tmp_path: Path) -> None:
@@ -115,6 +118,18 @@ def test_a_task_bears_an_answer_that_spells_half_a_character_and_no_edit_that_do
     assert ended.outcome.answer == "Hi \ufffd"
     assert "holds half a character" in cast.prompts("task")
     assert kept(ended.outcome.as_dict())
+
+
+def test_whatever_a_reply_says_of_itself_can_be_kept() -> None:
+    call = ToolCallPart(tool_name="a\ud83d", args='{"b": "\ud83d\ude00 \ud83d"}', tool_call_id="\ude00")
+    said = ModelResponse(
+        parts=[call], model_name="m\ud83d", provider_response_id="\ud83d", provider_details={"a": "\ud83d"}
+    )
+
+    halves.mend(said)
+
+    assert ModelMessagesTypeAdapter.dump_json([said])
+    assert call.args == '{"b": "\\ud83d\\ude00 \\ud83d"}'
 
 
 def kept(shown: object) -> bytes:

@@ -1,13 +1,17 @@
 """Mend what models write that no UTF-8 can hold: halves of characters."""
 
+import re
 from dataclasses import replace
+from typing import Any, Final, cast
 
-from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ThinkingPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from knapper.vault.outline import JSONValue
+
+_HALF: Final = re.compile("[\ud800-\udfff]")
 
 
 def joined(text: str) -> str:
@@ -25,10 +29,28 @@ def whole(value: JSONValue) -> JSONValue:
 
 
 def mend(said: ModelResponse) -> None:
-    """Mend the texts of a reply that was streamed, where it stands: what is asked next holds it."""
+    """Mend a reply that was streamed, where it stands: what is asked next holds it, and it is kept."""
     for part in said.parts:
         if isinstance(part, TextPart | ThinkingPart):
             part.content = joined(part.content)
+        elif isinstance(part, ToolCallPart):
+            _mend_call(part)
+    if said.model_name:
+        said.model_name = joined(str(said.model_name))  # a server may send anything
+    if said.provider_response_id:
+        said.provider_response_id = joined(str(said.provider_response_id))
+    said.provider_details = cast("dict[str, Any] | None", whole(cast("JSONValue", said.provider_details)))
+
+
+def _mend_call(call: ToolCallPart) -> None:
+    call.tool_name, call.tool_call_id = joined(str(call.tool_name)), joined(str(call.tool_call_id))
+    if isinstance(call.args, str):
+        call.args = _HALF.sub(_escaped, call.args)
+
+
+def _escaped(half: re.Match[str]) -> str:
+    """Write half a character as JSON does, so that whoever reads the arguments still sees that it is one."""
+    return f"\\u{ord(half[0]):04x}"
 
 
 class Whole(WrapperModel):
