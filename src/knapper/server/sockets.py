@@ -11,14 +11,15 @@ def bind(host: str, port: int) -> socket.socket:
     """Take an address and a port.
 
     Args:
-        host: A name or an address.
+        host: A name or an address; one of IPv6 may stand in brackets, as in URLs.
         port: 0 for any free one.
 
     Raises:
         SetupError: The port is taken or not allowed, or the machine has no such address.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = found[0]
     except (OSError, UnicodeError) as error:
         raise SetupError(
             f"there is no address '{host}'", hint="give --host an address of this machine", code="no_address"
