@@ -24,7 +24,6 @@ def told(capsys: pytest.CaptureFixture[str], vault: Path, *args: str) -> tuple[i
     ("args", "error", "hint"),
     [
         (["search", "x", "--folder"], "option '--folder' requires an argument", "`knap COMMAND --help` shows how"),
-        (["index", "Notes"], "got unexpected extra argument (Notes)", "the vault is named before it: `knap --vault F"),
         (["chat", "--note", "Gardn.md", "--model", "ollama:none"], "no file 'Gardn.md' in the vault", ""),
         (["run"], "no task is given", 'quote it: `knap run "Plan the move"`; or one of cancel,'),
         (["props", "Garden.md", "sett", "a", "b"], "'sett' is no note,", "did you mean 'set'?"),
@@ -107,3 +106,21 @@ def test_the_configuration_can_be_saved_where_it_would_be(
     assert (code, capsys.readouterr().out) == (0, f"{where}\n")
     assert where.parent.is_dir()
     assert not where.exists()
+
+
+@pytest.mark.parametrize("words", [["--vault", "{}/My", "Notes", "index"], ["index", "--vault", "{}/My", "Notes"]])
+def test_a_folder_with_spaces_is_to_be_quoted(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "My Notes").mkdir()
+    code = main.run([word.format(tmp_path) for word in words])
+
+    assert code == 2
+    assert capsys.readouterr().err.splitlines()[1].startswith("hint: quote a folder whose name holds spaces")
+
+
+def test_a_folder_given_to_a_command_is_to_be_named_before_it(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main.run(["index", "Notes"])
+
+    assert code == 2
+    assert capsys.readouterr().err.splitlines()[1] == "hint: the vault is named before it: `knap --vault FOLDER index`"

@@ -9,10 +9,13 @@ import click
 
 from knapper.cli import codes, next_steps
 from knapper.cli.codes import ExitCode
+from knapper.cli.options import Options
 from knapper.errors import BadInput, KnapError, StorageError
 
 _OF_A_VAULT: Final = frozenset({"index", "watch", "serve", "status", "doctor"})
 """Commands to which many give the vault's folder, since they take nothing else."""
+
+SPACES: Final = "quote a folder whose name holds spaces: knap --vault 'My Notes' index"
 
 
 def report(error: KnapError, *, as_json: bool) -> ExitCode:
@@ -68,7 +71,8 @@ def of_usage(error: click.ClickException) -> KnapError:
     hint = f"`{ctx.command_path if ctx else 'knap COMMAND'} --help` shows how it is used"
     text = error.format_message().strip()
     if ctx and ctx.info_name in _OF_A_VAULT and "unexpected extra argument" in text:
-        hint = f"the vault is named before it: `knap --vault FOLDER {ctx.info_name}`"
+        has_vault = bool(ctx.ensure_object(Options).vault)
+        hint = SPACES if has_vault else f"the vault is named before it: `knap --vault FOLDER {ctx.info_name}`"
     return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
 
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Final, NoReturn, cast
 
 import click
@@ -85,12 +86,14 @@ class Program(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the arguments begin with, and tell the nearest one where there is none."""
-        name = args[0]
+        name, said = args[0], ctx.ensure_object(Options)
         if not name.startswith("-") and name not in self.list_commands(ctx):
+            is_cut = bool(said.vault) and Path(f"{said.vault} {name}").is_dir()
+            hint = failure.SPACES if is_cut else "`knap --help` lists the commands"
             raise BadInput(
                 f"there is no command '{name}'",
                 code="no_command",
-                hint=options.did_you_mean(name, self.list_commands(ctx), "`knap --help` lists the commands"),
+                hint=hint if is_cut else options.did_you_mean(name, self.list_commands(ctx), hint),
             )
         return super().resolve_command(ctx, args)
 
