@@ -226,6 +226,38 @@ def test_a_field_that_was_left_blank_is_as_one_that_wasnt_sent(tmp_path: Path) -
     assert "last 7 days" in none
 
 
+def prompt(name: str, **arguments: str) -> Do:
+    async def get(asking: Asking) -> str:
+        return (await asking.get_prompt(name, arguments)).messages[0].content.text
+
+    return get
+
+
+def test_a_prompt_takes_the_vault_where_there_are_several(tmp_path: Path) -> None:
+    found = settings(tmp_path, NAMES)
+
+    async def offered(asking: Asking) -> list[list[tuple[str, bool]]]:
+        return [[(one.name, one.required) for one in made.arguments] for made in await asking.list_prompts()]
+
+    assert all(("vault", False) in arguments for arguments in ask(found, offered))
+    assert "vault 'Work'" in ask(found, prompt("tidy_note", note="Mine.md", vault="Work"))
+    assert "vault '" not in ask(found, prompt("tidy_note", note="Mine.md"))
+    with pytest.raises(MCPError, match=r"no vault 'Wrok'; there are: My Notes, .*Work"):
+        ask(found, prompt("tidy_note", note="Mine.md", vault="Wrok"))
+    with pytest.raises(MCPError, match="has no vault"):
+        ask(settings(tmp_path / "alone"), prompt("tidy_note", note="Mine.md", vault="v"))
+
+
+def test_no_prompt_asks_for_what_the_listed_tools_cant_do(tmp_path: Path) -> None:
+    async def offered(asking: Asking) -> list[str]:
+        return [one.name for one in await asking.list_prompts()]
+
+    found = settings(tmp_path)
+    assert ask(found, offered, choice="read-only") == ["ask", "weekly_review"]
+    assert "call_tool" in ask(found, prompt("weekly_review"), choice="essential")
+    assert "call_tool" not in ask(found, prompt("weekly_review"))
+
+
 @pytest.mark.parametrize("name", ["", "x" * 1_000, "read\n2026-01-01 ERROR all is lost"])
 def test_a_name_that_no_tool_has_leaves_nothing_in_the_log(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture

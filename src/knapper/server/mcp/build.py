@@ -39,7 +39,7 @@ def build(desk: Desk, choice: Choice = "full", *, kind: Callable[..., FastMCP] =
         _told(vaults),
         version=__version__,
         website_url=None,
-        providers=[Tools(desk, choice), Resources(vaults, desk), Prompts()],
+        providers=[Tools(desk, choice), Resources(vaults, desk), Prompts(vaults, choice)],
         mask_error_details=True,
         list_page_size=_PAGE,
         dereference_schemas=False,  # done once for each tool; every call over HTTP without a session lists all of them
