@@ -35,6 +35,10 @@ class Server:
     asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     keys: list[str] = field(default_factory=list[str])
     paths: list[str] = field(default_factory=list[str])
+    listed: Sequence[bytes | None] = ()
+    """Parts of the list of models in place of a well-formed one; None for one that comes bit by bit without end."""
+    sent: list[int] = field(default_factory=list[int])
+    """Sizes of the list's parts that were taken."""
     over: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -81,10 +85,24 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.told.paths.append(self.path)
         self.told.keys.append(self.headers.get("Authorization", ""))
+        if self.told.listed:
+            with contextlib.suppress(OSError):  # whoever asked may have had enough
+                self._list()
+            return
         found: dict[str, object] = {"object": "list", "data": [{"id": "tiny"}, {"id": "other"}]}
         if self.path == "/api/tags":
             found = {"models": [{"name": "qwen3:latest"}]}
         self._send(200, json.dumps(found).encode(), {})
+
+    def _list(self) -> None:
+        self.send_response(200)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        for part in self.told.listed:
+            while part is None and not self.told.over.wait(0.05):
+                self.wfile.write(b" ")
+            self.told.sent.append(self.wfile.write(part or b""))
 
     def do_POST(self) -> None:
         self.told.paths.append(self.path)
@@ -134,9 +152,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(*replies: Reply) -> Generator[Server]:
+def serving(*replies: Reply, listed: Sequence[bytes | None] = ()) -> Generator[Server]:
     """Serve the replies in turn, the last one again and again."""
-    told = Server(replies=replies)
+    told = Server(replies=replies, listed=listed)
 
     handler = type("Own", (Handler,), {"told": told})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

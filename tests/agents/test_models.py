@@ -361,6 +361,31 @@ def test_a_server_is_asked_for_its_models_without_a_prompt() -> None:
     assert server.paths == ["/v1/models", "/v1/models", "/api/tags"]
 
 
+@pytest.mark.parametrize(
+    ("parts", "state"),
+    [
+        ((b'{"a":' * 100_000,), "unusable"),
+        ((b"[1]",), "ok"),
+        ((b"x" * 100_000,) * 2_000, "unusable"),
+        ((b" ", None), "unreachable"),
+    ],
+    ids=["deep", "list", "endless", "slow"],
+)
+def test_a_list_of_models_that_is_none_is_read_no_further_than_needed(
+    parts: tuple[bytes | None, ...], state: str
+) -> None:
+    with protocol.serving(Reply(), listed=parts) as server:
+        found = reach.ask(name(server), "k", timeout_s=1)
+
+    assert found.state == state
+    assert sum(server.sent) < 100_000_000
+
+
+def test_a_key_that_no_header_can_hold_is_told() -> None:
+    with protocol.serving(Reply()) as server:
+        assert reach.ask(name(server), "k\u00e4\u20ac").state == "refused"
+
+
 def test_servers_that_cannot_be_asked_are_told_apart() -> None:
     with protocol.serving(Reply()) as server:
         gone = name(server)

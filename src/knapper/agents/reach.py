@@ -1,5 +1,7 @@
 """Ask servers of models whether they answer, and which models they have; that costs nothing."""
 
+import json
+import time
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
@@ -48,17 +50,31 @@ def ask(wanted: ModelName, key: str, *, timeout_s: float = TIMEOUT_S) -> Found:
         return Found(state="no_key", text="there is no key for it")
     address, headers = _request(wanted, key)
     try:
-        with httpx2.Client(timeout=timeout_s, follow_redirects=False) as client:
-            answer = client.get(address, headers=headers)
+        status, body = _get(address, headers, timeout_s)
     except httpx2.TimeoutException:
         return Found(state="unreachable", text=f"{_host(address)} didn't answer within {timeout_s:g} seconds")
     except (httpx2.RequestError, httpx2.InvalidURL) as error:
         return Found(state="unreachable", text=f"{_host(address)} can't be reached ({type(error).__name__})")
-    if answer.status_code in {401, 403}:
-        return Found(state="refused", text=f"{_host(address)} doesn't accept the key")
-    if answer.status_code != 200 or len(answer.content) > _MAX_BYTES:
-        return Found(state="unusable", text=f"{_host(address)} answered with status {answer.status_code}")
-    return _told(wanted, address, answer)
+    except UnicodeEncodeError:
+        return Found(state="refused", text="the key holds characters that no key has")
+    return _told(wanted, address, status, body)
+
+
+def _get(address: str, headers: dict[str, str], timeout_s: float) -> tuple[int, bytes]:
+    """Give status and body, of which no more is read than a list of models has, nor for longer than that."""
+    end = time.monotonic() + timeout_s
+    body = bytearray()
+    with (
+        httpx2.Client(timeout=timeout_s, follow_redirects=False) as client,
+        client.stream("GET", address, headers=headers) as answer,
+    ):
+        for part in answer.iter_bytes():
+            body += part
+            if len(body) > _MAX_BYTES:
+                return answer.status_code, b""
+            if time.monotonic() > end:
+                raise httpx2.ReadTimeout("the answer took too long", request=answer.request)
+        return answer.status_code, bytes(body)
 
 
 def _request(wanted: ModelName, key: str) -> tuple[str, dict[str, str]]:
@@ -70,10 +86,14 @@ def _request(wanted: ModelName, key: str) -> tuple[str, dict[str, str]]:
     return f"{place}/models", {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def _told(wanted: ModelName, address: str, answer: httpx2.Response) -> Found:
+def _told(wanted: ModelName, address: str, status: int, body: bytes) -> Found:
+    if status in {401, 403}:
+        return Found(state="refused", text=f"{_host(address)} doesn't accept the key")
+    if status != 200:
+        return Found(state="unusable", text=f"{_host(address)} answered with status {status}")
     try:
-        said = cast("object", answer.json())
-    except ValueError:
+        said = cast("object", json.loads(body))
+    except (ValueError, RecursionError):
         return Found(state="unusable", text=f"{_host(address)} doesn't speak the protocol of models")
     known = _names(said)
     spelled = {wanted.name, f"{wanted.name}:latest", f"models/{wanted.name}"}
