@@ -121,6 +121,18 @@ def test_what_isnt_text_is_no_resource(tmp_path: Path) -> None:
         ask(settings(tmp_path), resource("vault://v/notes/picture.png"))
 
 
+def test_a_resource_says_what_kind_of_text_it_is(tmp_path: Path) -> None:
+    found = settings(tmp_path)
+    (tmp_path / "vault0" / "Board.canvas").write_text("{}", "utf-8")
+    (tmp_path / "vault0" / "style.css").write_text("a {}", "utf-8")
+
+    async def kinds(asking: Asking) -> list[str]:
+        names = ("Mine.md", "Board.canvas", "style.css")
+        return [(await asking.read_resource(f"vault://v/notes/{name}"))[0].mime_type for name in names]
+
+    assert ask(found, kinds) == ["text/markdown", "application/json", "text/plain"]
+
+
 def test_a_damaged_index_is_told_by_the_status_and_completes_nothing(tmp_path: Path) -> None:
     async def look(asking: Asking) -> tuple[str, list[str]]:
         _ = await resource("vault://v/status")(asking)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -27,6 +28,8 @@ _LIMIT: Final = 100
 _OWN: Final = ResourceSecurity(exempt_params={"path"})
 """The view checks paths as for each tool; the library would take ``a:b.md`` for a Windows drive."""
 _META: Final = {"knapper/untrusted": True}
+_KINDS: Final = {".md": "text/markdown", ".canvas": "application/json"}
+"""What a file's text is, by how its name ends; all other text is plain."""
 
 
 class _Status(Resource):
@@ -97,7 +100,7 @@ class Resources(Provider):
             _ = foreign.heard(context, note)
             return notes.text(note.raw)
 
-        return _content(await _work(self._desk, work), "text/markdown")
+        return _content(await _work(self._desk, work), _KINDS.get(PurePosixPath(path).suffix.casefold(), "text/plain"))
 
     async def _proposal(self, vault: str, proposal_id: str) -> ResourceResult:
         def work(open_vault: Open) -> str:
