@@ -1,6 +1,7 @@
 """What requests may carry: sizes, kinds, broken JSON; in time."""
 
 import asyncio
+import gzip
 import json
 import socket
 from collections.abc import Iterator
@@ -82,6 +83,17 @@ def test_a_body_that_is_not_said_to_be_json_is_refused(tmp_path: Path, kind: str
         found = client.post("/tools/read_file", content=b'{"path": "Rain.md"}', headers={"content-type": kind})
 
     assert (found.status_code, found.json()["code"]) == (415, "wrong_content_type")
+
+
+def test_a_compressed_body_is_told_so_and_not_taken_for_broken_text(tmp_path: Path) -> None:
+    packed = gzip.compress(b'{"path": "Rain.md"}')
+    with apps.world(tmp_path) as world, world.client() as client:
+        found = client.post("/tools/read_file", content=packed, headers={**JSON, "content-encoding": "gzip"})
+        plain = client.post("/tools/list_changes", content=b"{}", headers={**JSON, "content-encoding": "identity"})
+
+    assert (found.status_code, found.json()["code"]) == (415, "wrong_content_type")
+    assert "Content-Encoding" in found.json()["hint"]
+    assert plain.status_code == 200
 
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "application/vnd.x+json", "Application/JSON"])

@@ -61,6 +61,12 @@ async def _of_body(request: Request) -> dict[str, object]:
     raw = await request.body()
     if not raw:
         return {}
+    if request.headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
+        raise CallerError(
+            "the body is compressed, or otherwise encoded",
+            hint="send it as it is, without Content-Encoding",
+            code="wrong_content_type",
+        )
     if not _JSON_TYPES.fullmatch(request.headers.get("content-type", "").strip()):
         raise CallerError(
             "the body isn't said to be JSON", hint="send Content-Type: application/json", code="wrong_content_type"
