@@ -12,7 +12,6 @@ from knapper.cli import conversing, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.config import Settings
-from knapper.errors import RefusedError, SetupError
 
 _OWN: Final = frozenset({"type", "session_id"})
 
@@ -47,9 +46,9 @@ def answer(said: Options, found: Settings, question: str, *, model: str, note: s
             finished = conversing.answer(runner, work, shown)
         finally:
             opened.meter.record(run, chat.name, turn.spent)
-    if shown.error is not None and (shown.done is None or shown.done.state in {"failed", "limit"}):
-        kind = RefusedError if shown.error.code == "budget_spent" else SetupError
-        raise kind(shown.error.error, hint=shown.error.hint, code=shown.error.code)
+    error = conversing.failure(shown)
+    if error is not None:
+        raise error
     if said.as_json and shown.done is not None:
         told = shown.done.as_dict()
         output.write_json({"success": True, **{name: told[name] for name in told if name not in _OWN}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents.sessions import export
-from knapper.cli import decisions, lines, next_steps, output
+from knapper.cli import decisions, lines, output
 from knapper.cli.render import outcomes, waiting
 from knapper.errors import KnapError
 from knapper.tools import files, journal, proposals
@@ -39,9 +39,7 @@ def obey(talk: Talk, text: str) -> bool:
     try:
         order(talk, rest.strip())
     except KnapError as error:
-        output.note(talk.said, f"error: {output.plain(error.message)}")
-        if error.hint:
-            output.note(talk.said, f"hint: {output.plain(next_steps.of(error.hint))}")
+        output.error(error.message, error.hint)
     return True
 
 

@@ -11,10 +11,12 @@ import click
 
 from knapper.agents.chat import Tell
 from knapper.agents.events import Done, Error, Event, Proposal, Question, Text, ToolCall, ToolResult
-from knapper.cli import output
+from knapper.cli import codes, output
+from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import streaming
 from knapper.cli.render.amounts import count
+from knapper.errors import KnapError, RefusedError, SetupError
 from knapper.vault.outline import JSONValue
 
 _MAX_ARGUMENT = 60
@@ -141,6 +143,20 @@ def answer(runner: asyncio.Runner, work: Callable[[Tell], Coroutine[Any, Any, ob
         return False
     shown.end()
     return True
+
+
+def failure(shown: Screen) -> KnapError | None:
+    """Give the error that a turn ended with; None where there is an answer all the same."""
+    if shown.error is None or (shown.done is not None and shown.done.state not in {"failed", "limit"}):
+        return None
+    kind = RefusedError if shown.error.code == "budget_spent" else SetupError
+    return kind(shown.error.error, hint=shown.error.hint, code=shown.error.code)
+
+
+def code(shown: Screen) -> ExitCode:
+    """Give the exit code that tells how a turn ended."""
+    error = failure(shown)
+    return codes.of(error) if error else ExitCode.OK
 
 
 def footer(done: Done) -> str:

@@ -8,6 +8,7 @@ from typing import cast
 
 import click
 
+from knapper.cli import next_steps
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.config import environment
@@ -86,6 +87,13 @@ def note(options: Options, text: str) -> None:
     """Print what isn't part of the result, on the error stream."""
     if not (options.quiet or options.as_json):
         click.echo(text, err=True)
+
+
+def error(message: str, hint: str = "") -> None:
+    """Print what went wrong while more goes on, with the next step; also for who wants no more than errors."""
+    click.echo(plain(f"error: {message}"), err=True)
+    if hint:
+        click.echo(plain(f"hint: {next_steps.of(hint)}"), err=True)
 
 
 def wants_colour(options: Options) -> bool:

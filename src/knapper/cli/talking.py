@@ -10,6 +10,7 @@ from knapper.cli import chat_orders, lines, output, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.talks import Talk
+from knapper.errors import BadInput
 
 _WELCOME = "{model} on the vault '{vault}'. /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends the chat."
 
@@ -25,9 +26,12 @@ def talk(said: Options, *, model: str, note: str, session: str, new: bool) -> Ex
         new: Begin a new session.
 
     Raises:
+        BadInput: JSON is wanted.
         SetupError: The model can't answer.
         NotFound: There is no such session, or no such note.
     """
+    if said.as_json:
+        raise BadInput("a chat isn't told as JSON", hint="`knap ask --json` answers one question", code="usage")
     found = settings.read(said)
     with app.open_hub(found, only=True) as hub, chats.open_chats(hub) as opened, asyncio.Runner() as runner:
         chat = opened.chat(model)
@@ -52,8 +56,8 @@ def _session(opened: Chats, session: str, note: str, *, new: bool) -> Session:
 
 
 def _go_on(talk: Talk) -> ExitCode:
-    """Read lines until there are no more."""
-    failed = False
+    """Read lines until there are no more; a program is told how the last one ended."""
+    code = ExitCode.OK
     with lines.history(talk.chats.conversations.folder / "chat_history"):
         while (text := lines.read("> ")) is not None:
             if not text.strip():
@@ -62,5 +66,5 @@ def _go_on(talk: Talk) -> ExitCode:
                 if not chat_orders.obey(talk, text):
                     break
                 continue
-            failed = not talk.reply(text) and not lines.is_terminal()
-    return ExitCode.INTERRUPTED if failed else ExitCode.OK
+            code = talk.reply(text)
+    return ExitCode.OK if lines.is_terminal() else code

@@ -9,6 +9,7 @@ from knapper.agents.events import Done
 from knapper.agents.sessions.records import Session
 from knapper.app.chats import Chats
 from knapper.cli import conversing, output
+from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 
 
@@ -23,8 +24,8 @@ class Talk:
     note: str
     runner: asyncio.Runner
 
-    def reply(self, text: str) -> bool:
-        """Have a message answered; tells whether the answer wasn't stopped."""
+    def reply(self, text: str) -> ExitCode:
+        """Have a message answered; gives the exit code that tells how that ended."""
 
         async def work(tell: Tell) -> Done:
             told = Said(text=text, active_file=self.note)
@@ -32,8 +33,6 @@ class Talk:
 
         screen = conversing.screen(self.said)
         finished = conversing.answer(self.runner, work, screen)
-        if screen.error:
-            output.note(self.said, f"error: {screen.error.error}")
-            if screen.error.hint:
-                output.note(self.said, f"hint: {screen.error.hint}")
-        return finished
+        if screen.error is not None:
+            output.error(screen.error.error, screen.error.hint)
+        return conversing.code(screen) if finished else ExitCode.INTERRUPTED
