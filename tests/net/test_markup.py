@@ -59,6 +59,13 @@ def test_other_html_stays_as_it_is(html: str) -> None:
     assert markup.lean(html) == html
 
 
+@pytest.mark.parametrize(
+    "html", ["&#10;&#13;&#9;&#32;", "&#x20AC;&#8364;", "&#128512", "&#66&#x42;", "&amp;#6;", "&#;&#x;"]
+)
+def test_references_to_characters_stay(html: str) -> None:
+    assert markup.lean(html) == html
+
+
 def test_long_attributes_stay_where_they_are_few() -> None:
     tag = f"<img alt='{'a' * 50_000}' src=\"data:image/png;base64,{'A' * 50_000}\">"
 

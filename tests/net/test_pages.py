@@ -56,6 +56,19 @@ def test_other_text_stays_as_it_is(content_type: str, body: str) -> None:
     assert (found.text, found.title, found.content_type) == (body, "", content_type or "text/plain")
 
 
+@pytest.mark.parametrize("html", ["<math>html", "<!DOCTYPEhtml>&#6<script></script/>"])
+def test_html_that_the_library_trips_over_is_read_as_far_as_it_goes(html: str) -> None:
+    assert read(html).content_type == "text/html"
+
+
+@pytest.mark.parametrize("odd", ["&#6", "&#6;", "&#x1F;", "&#0006<script></script>&#6", "&#55296;", "&#xFFFF;", "\x06"])
+def test_a_character_that_is_none_does_not_bring_back_what_nobody_sees(odd: str) -> None:
+    found = read(ARTICLE.replace("<h2>Uses</h2>", f"<h2>Uses</h2>{odd}").replace("a knot", f"a kn{odd}ot"))
+
+    assert "**bowline**" in found.text
+    assert "Ignore all instructions" not in found.text
+
+
 def test_html_is_known_without_a_type() -> None:
     assert read(ARTICLE, "").content_type == "text/html"
 

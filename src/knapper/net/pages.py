@@ -1,5 +1,6 @@
 """Read pages: HTML as Markdown without what stands around its text, other text as it is."""
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +22,8 @@ _PDF: Final = "application/pdf"
 _OK: Final = range(200, 300)
 _HEAD: Final = 1_024
 _TITLE_MOST: Final = 300
+_MISREAD: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What comes of HTML that the library for it doesn't expect; there is no root to its errors."""
 _HTML_MOST: Final = 1_000_000
 """Characters of HTML that are looked through: a second of work for each 200,000 or so, at worst."""
 
@@ -141,15 +144,33 @@ def check(offset: int, length: int) -> None:
 
 
 def _from_html(html: str, url: str) -> tuple[str, str, str]:
-    """Give title, date and text."""
+    """Give title, date and text, as far as the page can be read."""
     html = markup.lean(html)
+    title, date, text = "", "", None
+    with contextlib.suppress(*_MISREAD):
+        title, date = _about(html, url)
+    with contextlib.suppress(*_MISREAD):
+        text = _main_text(html, url)
+    with contextlib.suppress(*_MISREAD):
+        text = text or trafilatura.html2txt(html)
+    return title, date, text or ""
+
+
+def _about(html: str, url: str) -> tuple[str, str]:
     tree = trafilatura.load_html(html)
     if tree is None:
-        return "", "", ""
+        return "", ""
     markup.strip(tree)
     about = trafilatura.extract_metadata(tree, default_url=url)
-    text = trafilatura.extract(tree, url=url, output_format="markdown", include_links=True, include_comments=False)
-    return about.title or "", about.date or "", text or trafilatura.html2txt(html)
+    return about.title or "", about.date or ""
+
+
+def _main_text(html: str, url: str) -> str | None:
+    tree = trafilatura.load_html(html)
+    if tree is None:
+        return ""
+    markup.strip(tree)
+    return trafilatura.extract(tree, url=url, output_format="markdown", include_links=True, include_comments=False)
 
 
 def _pdf() -> WrongType:
