@@ -103,7 +103,7 @@ def test_a_method_that_a_path_lacks_is_told_with_those_it_has(tmp_path: Path) ->
     with apps.world(tmp_path) as world, world.client() as client:
         found = client.delete("/notes/Rain.md")
 
-    assert (found.status_code, found.headers["allow"], found.json()["code"]) == (405, "GET", "method_not_allowed")
+    assert (found.status_code, found.headers["allow"], found.json()["code"]) == (405, "GET, HEAD", "method_not_allowed")
 
 
 def test_a_tool_is_called_by_name(tmp_path: Path) -> None:
