@@ -12,7 +12,7 @@ from knapper.changes.text.diff import Hunk
 from knapper.errors import BadInput, NotFound
 from knapper.vault import lines, notes
 
-_OF_EDITED: Final = frozenset[Capability]({"add", "delete", "properties"})
+_OF_EDITED: Final = frozenset[Capability]({"add", "delete"})
 """What a client must be allowed to do for text that was put in a hunk's place: it may be any, and is no mere link."""
 
 
