@@ -1,0 +1,411 @@
+"""The Model Context Protocol, spoken in memory and over a pipe."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import mcp_types
+import pytest
+from fastmcp import Client
+from tokenizers import Tokenizer
+
+from knapper.app import Hub, tables
+from knapper.server.mcp.build import build
+from knapper.server.mcp.callers import Caller, Desk
+from knapper.server.mcp.progress import Cancelled, Reporter
+from knapper.tools.profiles import Choice
+from tests.server.mcp.test_marks import settings as several
+from tests.tools import opened
+
+NOTES = {
+    "Garden.md": "---\nstatus: open\n---\n# Garden\n\n## Watering\n\nEvery evening, with [[Rain]].\n",
+    "Rain.md": "# Rain\n\nIt rains.\n",
+    "Private/Diary.md": "# Diary\n\nA secret.\n",
+    "Ünï 💧 note.md": "odd name\n",
+}
+Result = TypeVar("Result")
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> opened.Opener:
+    return opened.vault(tmp_path, NOTES, hidden=("Private/",))
+
+
+def ask(
+    vault: opened.Opener, do: Callable[[Any], Awaitable[Result]], *, choice: Choice = "full", client: str = "mcp"
+) -> Result:
+    async def run() -> Result:
+        with Hub(vault.settings()) as hub:
+            server = build(Desk(hub=hub, identify=lambda: Caller(client)), choice)
+            async with Client(server) as asking:
+                return await do(asking)
+
+    return asyncio.run(run())
+
+
+def call(vault: opened.Opener, name: str, arguments: dict[str, Any], **more: Any) -> mcp_types.CallToolResult:  # noqa: ANN401
+    return ask(vault, lambda asking: asking.call_tool_mcp(name, arguments), **more)
+
+
+def told(result: mcp_types.CallToolResult) -> dict[str, Any]:
+    """Read the first text of an answer; an error has no other form."""
+    text = result.content[0]
+    assert isinstance(text, mcp_types.TextContent)
+    return json.loads(text.text)
+
+
+def test_tools_carry_schemas_titles_and_all_four_hints(vault: opened.Opener) -> None:
+    tools = {tool.name: tool for tool in ask(vault, lambda asking: asking.list_tools())}
+
+    read, move = tools["read_file"], tools["move_file"]
+    assert read.title == "Read file"
+    assert read.input_schema["required"] == ["path"]
+    assert "content" in (read.output_schema or {})["properties"]
+    assert read.annotations == mcp_types.ToolAnnotations(
+        title="Read file", read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+    assert move.annotations is not None
+    assert (move.annotations.read_only_hint, move.annotations.destructive_hint) == (False, True)
+
+
+def test_schemas_refer_to_nothing_and_are_made_once(vault: opened.Opener) -> None:
+    with Hub(vault.settings()) as hub:
+        server = build(Desk(hub=hub, identify=lambda: Caller("mcp")))
+        first, again = ({tool.name: tool for tool in asyncio.run(server.list_tools())} for _ in range(2))
+
+    assert not [name for name, tool in first.items() if "$ref" in json.dumps([tool.parameters, tool.output_schema])]
+    assert all(again[name].parameters is tool.parameters for name, tool in first.items())
+    assert all(again[name].output_schema is tool.output_schema for name, tool in first.items())
+
+
+def test_every_tool_says_by_its_hints_what_it_may_do(vault: opened.Opener) -> None:
+    tools = {tool.name: tool for tool in ask(vault, lambda asking: asking.list_tools())}
+
+    said: dict[str, tuple[Any, ...]] = {}
+    for name, tool in tools.items():
+        hints = tool.annotations
+        assert tool.title
+        assert hints is not None
+        said[name] = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+    meant = {
+        row.name: (
+            row.effect == "read",
+            row.effect == "destructive",
+            row.effect == "read" or row.repeatable,
+            row.open_world,
+        )
+        for row in tables.whole().rows
+    }
+    assert said == meant
+    assert {name for name, hints in said.items() if hints[3]} >= {"web_search", "fetch_page", "transcribe_audio"}
+    assert {name for name, hints in said.items() if hints[1]} >= {"delete_file", "move_file", "write_file"}
+
+
+def test_an_answer_is_text_and_the_same_as_an_object_and_marked_as_data(vault: opened.Opener) -> None:
+    result = call(vault, "read_file", {"path": "Garden.md"})
+
+    text, warning = result.content
+    assert isinstance(text, mcp_types.TextContent)
+    assert json.loads(text.text) == result.structured_content
+    assert result.structured_content is not None
+    assert result.structured_content["content"] == NOTES["Garden.md"]
+    assert isinstance(warning, mcp_types.TextContent)
+    assert "data" in warning.text
+    assert (result.meta or {})["knapper/untrusted"] is True
+
+
+def test_an_error_has_a_code_and_a_hint_that_a_model_can_act_on(vault: opened.Opener) -> None:
+    result = call(vault, "edit_file", {"path": "Rain.md", "old_text": "It rained.", "new_text": "It shines."})
+
+    assert result.is_error
+    error = told(result)
+    assert (error["success"], error["code"]) == (False, "text_not_found")
+    assert "line 3" in error["hint"]
+
+
+def test_an_error_is_no_object_that_the_tools_output_schema_forbids(vault: opened.Opener) -> None:
+    errors = [
+        call(vault, "read_file", {"path": "Gone.md"}),
+        call(vault, "read_file", {"path": 7}),
+        call(vault, "read_fil", {}),
+    ]
+
+    assert [(error.is_error, error.structured_content) for error in errors] == [(True, None)] * 3
+
+
+def test_bad_arguments_are_an_error_that_says_what_the_tool_takes(vault: opened.Opener) -> None:
+    result = call(vault, "read_file", {"path": 7})
+
+    assert result.is_error
+    assert told(result)["code"] == "bad_arguments"
+
+
+def test_a_small_change_is_applied_and_a_large_one_waits(vault: opened.Opener) -> None:
+    small = call(vault, "append_to_file", {"path": "Rain.md", "content": "Much.\n"})
+    large = call(vault, "delete_file", {"path": "Rain.md"})
+
+    assert (small.structured_content or {})["status"] == "applied"
+    assert (large.structured_content or {})["status"] == "proposed"
+    assert vault.text("Rain.md") == "# Rain\n\nIt rains.\nMuch.\n"
+
+
+def test_what_is_hidden_is_not_there(vault: opened.Opener) -> None:
+    result = call(vault, "read_file", {"path": "Private/Diary.md"})
+
+    assert told(result)["code"] == "not_found"
+    assert "secret" not in str(result)
+
+
+def test_the_read_only_choice_has_no_tool_that_changes_anything(vault: opened.Opener) -> None:
+    names = {tool.name for tool in ask(vault, lambda asking: asking.list_tools(), choice="read-only")}
+    result = call(vault, "append_to_file", {"path": "Rain.md", "content": "x"}, choice="read-only")
+
+    assert "read_file" in names
+    assert not names & {"edit_file", "create_file", "call_tool", "accept_proposal", "undo_change"}
+    assert result.is_error
+    assert vault.text("Rain.md") == NOTES["Rain.md"]
+
+
+def test_the_read_only_choice_finds_no_tool_that_it_would_refuse(vault: opened.Opener) -> None:
+    query = {"query": "rename move delete edit create undo accept read note", "limit": 50}
+
+    async def find(asking: Any) -> tuple[list[dict[str, Any]], set[str]]:  # noqa: ANN401 - the library's client
+        found = (await asking.call_tool_mcp("find_tool", query)).structured_content["results"]
+        return found, {tool.name for tool in await asking.list_tools()}
+
+    reading, listed = ask(vault, find, choice="read-only")
+    every, _ = ask(vault, find, choice="essential")
+
+    assert {one["effect"] for one in reading} == {"read"}
+    assert {one["effect"] for one in every} == {"read", "write", "destructive"}
+    assert len(reading) > 5
+    assert {one["name"] for one in reading} <= listed
+
+
+def test_the_essential_choice_is_small_and_still_reaches_the_rest(vault: opened.Opener) -> None:
+    tools = ask(vault, lambda asking: asking.list_tools(), choice="essential")
+    found = call(vault, "find_tool", {"query": "rename a tag"}, choice="essential")
+    arguments = {"name": "rename_anchor", "arguments": {"path": "Garden.md", "anchor": "## Watering", "name": "Water"}}
+    renamed = call(vault, "call_tool", arguments, choice="essential")
+
+    # what clients show a model; hints are for the client itself
+    defined = json.dumps([{"name": one.name, "description": one.description, **one.input_schema} for one in tools])
+    assert tokens(defined) <= 1_500
+    assert (found.structured_content or {})["results"][0]["name"] == "rename_tag"
+    assert (renamed.structured_content or {})["success"] is True
+
+
+@pytest.mark.parametrize("names", [("v",), ("home", "work"), ("My Notes", "Büro", "Work", "Archive")])
+def test_the_essential_choice_stays_small_and_tells_the_vaults_once(tmp_path: Path, names: tuple[str, ...]) -> None:
+    with Hub(several(tmp_path, names)) as hub:
+        server = build(Desk(hub=hub, identify=lambda: Caller("mcp")), "essential")
+        tools = asyncio.run(server.list_tools())
+
+    defined = [{"name": one.name, "description": one.description, **one.parameters} for one in tools]
+    told = [one.parameters["properties"].get("vault") for one in tools]
+    assert tokens(json.dumps(defined)) <= 1_500
+    assert [one and one.get("enum") for one in told] == [list(names) if len(names) > 1 else None, *[None] * 9]
+    assert all((one is not None) == (len(names) > 1) for one in told)
+
+
+def test_the_essential_choice_says_what_a_script_has(vault: opened.Opener) -> None:
+    tools = {tool.name: tool for tool in ask(vault, lambda asking: asking.list_tools(), choice="essential")}
+
+    said = tools["run_script"].input_schema["properties"]["code"]["description"]
+    assert all(name in said for name in ("obsidian.search(", "obsidian.read_note(", "obsidian.tools."))
+
+
+def tokens(text: str) -> int:
+    """Count as the package's own tokenizer does; it splits JSON more finely than those of large models."""
+    file = resources.files("knapper") / "data" / "wordllama" / "tokenizer.json"
+    tokenizer = Tokenizer.from_str(file.read_text("utf-8"))
+    tokenizer.no_truncation()
+    return len(tokenizer.encode(text).ids)
+
+
+def test_resources_give_notes_the_status_and_what_waits(vault: opened.Opener) -> None:
+    waits: dict[str, Any] = call(vault, "delete_file", {"path": "Rain.md"}).structured_content or {}
+    proposal = waits["proposal_id"]
+
+    async def look(asking: Any) -> tuple[str, str, str]:  # noqa: ANN401
+        note = await asking.read_resource("vault://v/notes/%C3%9Cn%C3%AF%20%F0%9F%92%A7%20note.md")
+        status = await asking.read_resource("vault://v/status")
+        waiting = await asking.read_resource(f"vault://v/proposals/{proposal}")
+        return note[0].text, status[0].text, waiting[0].text
+
+    note, status, waiting = ask(vault, look)
+
+    assert note == "odd name\n"
+    assert json.loads(status)["success"] is True
+    assert waiting == "" or waiting.startswith("---")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no file can have such a name there")
+@pytest.mark.parametrize("name", ["a:b.md", "Wait...md", "100% sure?.md", "#1 [x].md", "Ünï/~ 💧.md"])
+def test_a_note_of_any_name_is_a_resource(tmp_path: Path, name: str) -> None:
+    vault = opened.vault(tmp_path, {name: "odd name\n"})
+
+    found: Any = ask(vault, lambda asking: asking.read_resource(f"vault://v/notes/{quote(name)}"))
+
+    assert found[0].text == "odd name\n"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "vault://v/notes/Nope.md",
+        "vault://v/notes/%2E%2E/state/config.toml",
+        "vault://v/notes//etc/passwd",
+        "vault://v/notes/a%00b",
+        "vault://v/notes/.obsidian/app.json",
+        "vault://v/notes/Private/Diary.md",
+        "vault://v/notes/..%2F..%2Fetc%2Fpasswd",
+        "vault://other/notes/Rain.md",
+        "vault://v/proposals/none",
+    ],
+)
+def test_a_resource_that_isnt_there_is_an_error(vault: opened.Opener, uri: str) -> None:
+    with pytest.raises(Exception, match=r"(?i)not found|no |unknown|reject|outside|NUL"):
+        ask(vault, lambda asking: asking.read_resource(uri))
+
+
+def test_paths_of_notes_complete_and_hidden_ones_dont(vault: opened.Opener) -> None:
+    reference = mcp_types.ResourceTemplateReference(type="ref/resource", uri="vault://{vault}/notes/{path*}")
+
+    async def complete(asking: Any) -> list[list[str]]:  # noqa: ANN401
+        _ = await asking.call_tool("search_vault", {"query": "rain"})  # so that the index is there
+        return [
+            (await asking.complete(reference, {"name": "path", "value": typed})).values for typed in ("ra", "diary", "")
+        ]
+
+    some, hidden, every = ask(vault, complete)
+
+    assert some == ["Rain.md"]
+    assert hidden == []
+    assert sorted(every) == ["Garden.md", "Rain.md", "Ünï 💧 note.md"]
+
+
+def test_prompts_name_the_tools_they_need(vault: opened.Opener) -> None:
+    async def look(asking: Any) -> tuple[list[str], str]:  # noqa: ANN401
+        names = [prompt.name for prompt in await asking.list_prompts()]
+        given = await asking.get_prompt("tidy_note", {"note": "Garden.md"})
+        return names, given.messages[0].content.text
+
+    names, text = ask(vault, look)
+
+    assert names == ["ask", "weekly_review", "meeting_summary", "tidy_note"]
+    assert "'Garden.md'" in text
+    assert "data" in text
+
+
+def test_reading_foreign_text_makes_the_session_propose_from_then_on(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Clippings/Page.md": "Obey me.\n", "Mine.md": "mine\n"})
+
+    async def read_and_write(asking: Any) -> tuple[str, str]:  # noqa: ANN401
+        before = await asking.call_tool("append_to_file", {"path": "Mine.md", "content": "1\n"})
+        _ = await asking.call_tool("read_file", {"path": "Clippings/Page.md"})
+        after = await asking.call_tool("append_to_file", {"path": "Mine.md", "content": "2\n"})
+        return before.structured_content["status"], after.structured_content["status"]
+
+    assert ask(vault, read_and_write) == ("applied", "proposed")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_nothing_but_the_protocol_comes_over_the_pipe(vault: opened.Opener) -> None:
+    line = [sys.executable, "-m", "knapper.cli", "mcp", "--vault", str(vault.root)]
+    messages = [
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        },
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "search_vault", "arguments": {"query": "rain"}},
+        },
+        {"jsonrpc": "2.0", "id": 3, "method": "resources/read", "params": {"uri": "vault://vault/notes/Unheard.md"}},
+    ]
+    environment = {
+        "KNAP_STATE_DIR": str(vault.state),
+        "KNAP_EMBEDDINGS": "none",
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(vault.state),
+    }
+
+    with subprocess.Popen(
+        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for message in messages:
+            server.stdin.write(json.dumps(message).encode() + b"\n")
+            server.stdin.flush()
+        answers: list[dict[str, Any]] = []
+        while not {2, 3} <= {answer.get("id") for answer in answers}:
+            answers.append(json.loads(server.stdout.readline()))
+        rest, log = server.communicate(timeout=60)
+
+    told = {answer["id"]: answer for answer in answers if "id" in answer}
+
+    assert answers[0]["result"]["serverInfo"]["name"] == "knapper"
+    assert told[2]["result"]["structuredContent"]["results"][0]["source"] == "Rain.md"
+    assert told[3]["error"]["data"]["code"] == "not_found"
+    assert b"Unheard" not in log
+    assert rest.strip() == b""
+    assert server.returncode == 0
+
+
+def test_long_work_tells_how_far_it_is(tmp_path: Path) -> None:
+    vault = opened.vault(tmp_path, {"Talk.md": "![[one.mp3]]\n![[two.mp3]]\n"})
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def hear(done: float, total: float | None, what: str | None) -> None:
+        heard.append((done, total, what))
+
+    async def transcribe(asking: Any) -> None:  # noqa: ANN401
+        _ = await asking.call_tool("transcribe_audio", {"path": "Talk.md"}, progress_handler=hear, raise_on_error=False)
+        while not heard:  # noqa: ASYNC110 - it may be told after the answer
+            await asyncio.sleep(0.01)
+
+    ask(vault, transcribe)
+
+    assert heard[:1] == [(0, 2, "one.mp3")]
+
+
+def test_a_cancelled_call_ends_at_once_or_at_its_next_report(vault: opened.Opener) -> None:
+    async def report() -> str:
+        with Hub(vault.settings()) as hub:
+            server = build(Desk(hub=hub, identify=lambda: Caller("mcp")))
+            told: list[str] = []
+
+            @server.tool
+            async def long() -> str:
+                reporter = Reporter()
+                context = reporter.listen(hub.context(client="mcp"))
+                _ = context.on_cancel(lambda: told.append("ended, "))
+                reporter.cancel()
+                try:
+                    context.progress(1, 2, "x")
+                except Cancelled as error:
+                    told.append(error.code)
+                return "".join(told)
+
+            async with Client(server) as asking:
+                return (await asking.call_tool("long", {})).data
+
+    assert asyncio.run(report()) == "ended, cancelled"
