@@ -301,6 +301,24 @@ def test_what_the_system_refuses_is_an_error_with_a_next_step(tmp_path: Path) ->
     assert "knap doctor" in told.value.hint
 
 
+def test_where_things_lie_on_the_machine_is_told_to_no_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    found = settings(tmp_path)
+    place = found.state_dir / "v" / "index"
+
+    def locked(_: object) -> None:
+        raise StorageError(f"the index {place} can't be locked", hint=f"look at {place}")
+
+    async def work() -> None:
+        with Hub(found) as hub:
+            await Desk(hub=hub, identify=lambda: Caller("mcp")).work(locked)
+
+    with caplog.at_level("WARNING"), pytest.raises(StorageError) as told:
+        asyncio.run(work())
+
+    assert (told.value.message, told.value.hint) == ("the index v/index can't be locked", "look at v/index")
+    assert str(place) in caplog.text
+
+
 READS: Final[dict[str, Do]] = {
     "a resource": resource("vault://v/notes/Clippings/Page.md"),
     "search_vault": tool("search_vault", query="rainbow"),

@@ -7,8 +7,9 @@ from functools import partial
 from typing import TypeVar
 
 from knapper.app import Hub
-from knapper.errors import StorageError
+from knapper.errors import KnapError, StorageError
 from knapper.index import database
+from knapper.server import places
 from knapper.server.threads import Kind, Threads
 from knapper.tools.context import Context
 from knapper.tools.tables import Open
@@ -43,9 +44,19 @@ class Desk:
         A cancelled request is left at once; a write that has begun is brought to its end.
 
         Raises:
-            StorageError: Too much waits already, the system refuses, or a file of the program's state is damaged.
-            KnapError: As the work says.
+            KnapError: As the work says, too much waits already, the system refuses, or a file of the program's state is
+                damaged; where these lie on the machine stands in the log alone, since a model hears of errors.
         """
+        try:
+            return await self._done(do, kind)
+        except KnapError as error:
+            shown = places.of_settings(self.hub.settings).told(error)
+            if (shown.message, shown.hint) == (error.message, error.hint):
+                raise
+            places.LOG.warning("%s: %r", error.code, error.message)
+            raise shown from error
+
+    async def _done(self, do: Callable[[Open], Result], kind: Kind) -> Result:
         try:
             return await self.threads.run(kind, partial(do, partial(self._open, self.identify())))
         except OSError as error:
