@@ -10,9 +10,10 @@ import pytest
 from knapper import app
 from knapper.agents import presets, usage
 from knapper.agents.pipeline import runs as waiting
-from knapper.app import chats, pipelines
+from knapper.app import chats
 from knapper.app.hub import Hub
 from knapper.app.runs import opening
+from knapper.app.tasks import pipelines
 from knapper.codemode import checkpoints
 from knapper.config import Embeddings, Settings, Vault
 from knapper.errors import StorageError

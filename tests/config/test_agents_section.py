@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from knapper.agents.scout.names import TOOLS, UPDATE_SELECTION
-from knapper.app import pipelines, presets
+from knapper.app.tasks import pipelines, presets
 from knapper.config import load
 from knapper.config.sections.agents import Agents
 from knapper.errors import KnapError

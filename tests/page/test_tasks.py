@@ -13,8 +13,9 @@ from knapper.agents.pipeline import frozen
 from knapper.agents.pipeline.frozen import Frozen
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.pipeline.runs import PausedRun
-from knapper.app import chats, pipelines
+from knapper.app import chats
 from knapper.app.acting import CLIENT
+from knapper.app.tasks import pipelines
 from knapper.config import Settings
 from knapper.vault.outline import JSONValue
 from tests.agents import scripts

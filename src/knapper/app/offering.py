@@ -10,9 +10,9 @@ from knapper.agents import offers
 from knapper.agents.offers import Offered
 from knapper.agents.pipeline.events import Outcome, PipelineEvent, Progress
 from knapper.agents.presets import AgentToggles
-from knapper.app import choices, pipelines, presets, resuming
 from knapper.app.acting import CLIENT
-from knapper.app.choices import Choice
+from knapper.app.tasks import choices, pipelines, presets, resuming
+from knapper.app.tasks.choices import Choice
 from knapper.changes.writer import Asked
 from knapper.errors import RefusedError, SetupError
 from knapper.tools import foreign
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.answering import Answering
     from knapper.agents.pipeline.requests import Request
     from knapper.app.hub import Hub
-    from knapper.app.pipelines import Pipelines
+    from knapper.app.tasks.pipelines import Pipelines
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
     from knapper.vault.grants import Grants

@@ -23,10 +23,10 @@ from knapper.agents.pipeline.events import (
 )
 from knapper.agents.pipeline.pipeline import Tell
 from knapper.agents.pipeline.requests import Request
-from knapper.app import pipelines, resuming
-from knapper.app.choices import Choice
 from knapper.app.hub import Hub
-from knapper.app.pipelines import Pipelines
+from knapper.app.tasks import pipelines, resuming
+from knapper.app.tasks.choices import Choice
+from knapper.app.tasks.pipelines import Pipelines
 from knapper.cli import ask_switches, asking, decisions, output
 from knapper.cli.ask_switches import Switches
 from knapper.cli.codes import ExitCode

@@ -10,7 +10,7 @@ import pytest
 
 from knapper import app
 from knapper.agents.presets import AgentToggles, Preset
-from knapper.app import pipelines, presets
+from knapper.app.tasks import pipelines, presets
 from knapper.cli import main
 from knapper.cli.codes import ExitCode
 from knapper.config import Client, Model, Settings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from knapper.app import tasks as desks
+from knapper.app.tasks import desk as desks
 from knapper.config import Client
 from knapper.vault import grants
 from tests.agents.scripts import Cast

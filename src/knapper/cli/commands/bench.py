@@ -98,7 +98,7 @@ def _bench(found: Settings, own: Given) -> Generator["Bench"]:
     """Make what tasks are tried with; the suite's vault stands in the place of the person's."""
     from knapper.agents.suite import models  # noqa: PLC0415 - as above
     from knapper.agents.suite.trials import Bench  # noqa: PLC0415 - as above
-    from knapper.app import pipelines  # noqa: PLC0415 - as above
+    from knapper.app.tasks import pipelines  # noqa: PLC0415 - as above
 
     with tempfile.TemporaryDirectory() as place:
         root = Path(place).resolve() / "vault"

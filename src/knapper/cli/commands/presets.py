@@ -9,9 +9,9 @@ import click
 
 from knapper import app
 from knapper.agents.presets import Preset
-from knapper.app import presets
-from knapper.app.choices import Choice
-from knapper.app.presets import Choices
+from knapper.app.tasks import presets
+from knapper.app.tasks.choices import Choice
+from knapper.app.tasks.presets import Choices
 from knapper.cli import ask_switches, options, output, settings
 from knapper.cli.ask_switches import Chosen
 from knapper.cli.codes import ExitCode

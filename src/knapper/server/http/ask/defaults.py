@@ -11,7 +11,7 @@ from knapper.server.http.ask.orders import RANGES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from knapper.app.tasks import Desk
+    from knapper.app.tasks.desk import Desk
     from knapper.server.http.arguments import Given
     from knapper.server.http.ask.tasks import Tasks
     from knapper.vault.outline import JSONValue

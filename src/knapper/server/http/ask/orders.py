@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from knapper.agents import scopes
-from knapper.app.choices import Choice, Order
+from knapper.app.tasks.choices import Choice, Order
 from knapper.config.sections import agents
 from knapper.errors import BadInput
 from knapper.server.http.arguments import VAULT, Take

@@ -18,7 +18,7 @@ from knapper.server.http.operations import Shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from knapper.app.tasks import Desk
+    from knapper.app.tasks.desk import Desk
     from knapper.server.http.arguments import Given, Take
     from knapper.server.http.ask.tasks import Tasks
     from knapper.server.http.calling import Endpoint

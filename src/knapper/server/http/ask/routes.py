@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from knapper.agents.live import Live
     from knapper.agents.pipeline.events import Outcome
     from knapper.agents.pipeline.runs import PausedRun
-    from knapper.app.tasks import Desk
+    from knapper.app.tasks.desk import Desk
     from knapper.server.http.arguments import Given, Take
     from knapper.server.http.ask.tasks import Tasks
     from knapper.server.http.calling import Endpoint
@@ -120,7 +120,7 @@ def _endpoint(tasks: Tasks, takes: tuple[Take, ...], work: Work) -> Endpoint:
 
 
 async def _waiting(tasks: Tasks, desk: Desk, _: Given) -> dict[str, JSONValue]:
-    from knapper.app import resuming  # noqa: PLC0415 - a server without tasks needn't pay for models
+    from knapper.app.tasks import resuming  # noqa: PLC0415 - a server without tasks needn't pay for models
 
     found = await tasks.work(lambda: resuming.waiting(desk.opened, desk.client))
     rows: list[JSONValue] = [_row(desk, run) for run in found]
@@ -147,7 +147,7 @@ async def _switch(tasks: Tasks, desk: Desk, given: Given) -> dict[str, JSONValue
 
 
 async def _context(tasks: Tasks, desk: Desk, given: Given) -> dict[str, JSONValue]:
-    from knapper.app import previews  # noqa: PLC0415 - the same
+    from knapper.app.tasks import previews  # noqa: PLC0415 - the same
 
     def work() -> dict[str, JSONValue]:
         wanted = desk.planned(orders.order(given))

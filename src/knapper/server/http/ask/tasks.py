@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.events import Outcome
     from knapper.agents.pipeline.requests import Request
     from knapper.agents.pipeline.runs import PausedRun
-    from knapper.app.choices import Order
-    from knapper.app.tasks import Desk, Tasking
+    from knapper.app.tasks.choices import Order
+    from knapper.app.tasks.desk import Desk, Tasking
     from knapper.server.http.chat.turns import Talks
     from knapper.tools.context import Context
 
@@ -111,7 +111,7 @@ class Tasks:
         stack = ExitStack()
 
         def prepare() -> tuple[PausedRun, Answering, Context]:
-            from knapper.app import resuming  # noqa: PLC0415 - a server without tasks needn't pay for models
+            from knapper.app.tasks import resuming  # noqa: PLC0415 - a server without tasks needn't pay for models
 
             run = resuming.find(desk.opened, run_id, desk.client)
             found = resuming.opened_for(desk.opened, run, desk.client, desk.model(model))
@@ -157,7 +157,7 @@ class Tasks:
 
     def _all(self) -> Tasking:
         with imports.ALONE:
-            from knapper.app.tasks import Tasking  # noqa: PLC0415 - the same
+            from knapper.app.tasks.desk import Tasking  # noqa: PLC0415 - the same
 
         with self._lock:
             if self._tasking is None:

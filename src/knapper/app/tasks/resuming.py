@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.runs import PausedRun
     from knapper.agents.sessions.store import Store
     from knapper.app.hub import Hub
-    from knapper.app.pipelines import Pipelines
+    from knapper.app.tasks.pipelines import Pipelines
     from knapper.config import Client
     from knapper.tools.context import Context
 

@@ -19,7 +19,7 @@ from knapper.app import chats
 from knapper.app.acting import CLIENT
 from knapper.app.chats import Chats
 from knapper.app.closing import Closing
-from knapper.app.presets import usual
+from knapper.app.tasks.presets import usual
 from knapper.changes.writer import Asked
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from knapper.agents.live import Ending, Lives
 from knapper.agents.pipeline import runs
 from knapper.agents.pipeline.events import Outcome
 from knapper.agents.presets import Preset
-from knapper.app import chats, choices, model_choice
-from knapper.app import presets as set_up
-from knapper.app.pipelines import Pipelines
+from knapper.app import chats, model_choice
+from knapper.app.tasks import choices
+from knapper.app.tasks import presets as set_up
+from knapper.app.tasks.pipelines import Pipelines
 from knapper.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from knapper.agents.presets import AgentToggles, Presets
     from knapper.app.chats import Chats
     from knapper.app.chatting import Room
-    from knapper.app.choices import Choice, Order
+    from knapper.app.tasks.choices import Choice, Order
     from knapper.config import Client
     from knapper.tools.context import Context
 
