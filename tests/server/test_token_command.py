@@ -33,6 +33,18 @@ def test_the_place_of_the_token_is_told_and_the_token_is_not(
     assert place.read_text(encoding="ascii").strip() not in printed.out + printed.err
 
 
+def test_a_file_that_the_server_does_not_look_at_is_told_as_one(
+    own_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _ = written(own_home, f'[server]\ntoken = "{"x" * 30}"\n')
+    code = main.run(["token"])
+    printed = capsys.readouterr()
+
+    assert code == 0
+    assert "doesn't look at this file" in printed.err
+    assert "x" * 30 not in printed.out + printed.err
+
+
 def test_rotating_replaces_both_tokens(own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = own_home / "state"
     before = {name: tokens.read_or_make(state, name) for name in ("api", "page")}

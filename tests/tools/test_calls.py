@@ -116,6 +116,14 @@ def test_an_argument_that_cant_be_used_is_named(context: Context, arguments: dic
     assert caught.value.hint == "it takes query, count, mode, deep, tags"
 
 
+def test_however_many_arguments_are_unknown_the_answer_stays_short(context: Context) -> None:
+    unknown: dict[str, object] = {f"{number}{'x' * 5_000}": 1 for number in range(1_000)}
+    with pytest.raises(BadInput) as caught:
+        calls.call(ECHO, context, unknown)
+
+    assert len(str(caught.value.as_dict())) < 20_000
+
+
 SAMPLES: Mapping[str, object] = {"string": "x", "integer": 1, "array": [], "object": {}}
 
 

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final, cast
 
 from pydantic import BaseModel, ValidationError
@@ -36,6 +37,10 @@ ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "expected_hash": ("hash", "base_hash"),
 }
 """Names that are often guessed for a parameter; one counts only where the tool has no parameter of that name."""
+_TOLD: Final = 20
+"""Arguments that are told of at once: a hundred thousand unknown ones would be megabytes."""
+_NAME: Final = 200
+"""Characters of an argument's name that are told."""
 _PROBLEMS: Final[Mapping[str, str]] = {
     "missing": "it is needed",
     "extra_forbidden": "there is no such parameter",
@@ -142,7 +147,10 @@ def _refusal(row: Row, given: Mapping[str, object], error: ValidationError) -> B
     for one in error.errors(include_url=False, include_input=False, include_context=False):
         where = ".".join(map(str, _place(given, one["loc"])))
         found.setdefault(where, []).append(_problem(one["type"], one["msg"]))
-    problems = [{"parameter": name, "problem": ", or ".join(dict.fromkeys(said))} for name, said in found.items()]
+    problems = [
+        {"parameter": name[:_NAME], "problem": ", or ".join(dict.fromkeys(said))}
+        for name, said in islice(found.items(), _TOLD)
+    ]
     first = problems[0]
     known = ", ".join(row_name for row_name in schema.taken(row).model.model_fields)
     return BadInput(

@@ -28,6 +28,8 @@ def command(ctx: click.Context) -> ExitCode | None:
     said = ctx.ensure_object(Options)
     found = settings.read(said)
     _ = tokens.read_or_make(found.state_dir, "api")
+    if found.server.token:
+        output.note(said, "server.token in the configuration is the server's token: it doesn't look at this file")
     return _tell(said, {"file": str(tokens.place(found.state_dir, "api"))}, "file")
 
 
