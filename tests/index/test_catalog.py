@@ -195,3 +195,16 @@ def test_all_links_lead_where_each_alone_does(
         ]
 
     assert together == alone
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden", "is_set"),
+    [("N", "", True), ("words", "", True), ("none", "", False), ("words", "a.md", False), ("n", "a.md", True)],
+)
+def test_whether_a_note_has_a_property_is_told_of_those_that_are_shown(
+    engine: Engine, name: str, hidden: str, is_set: bool
+) -> None:
+    policy = Policy(client="mcp", hidden=(hidden,) if hidden else ())
+
+    assert engine.catalog.is_set(name, Filter(policy=policy, kinds=("note",))) is is_set
+    assert not engine.catalog.is_set(name, Filter(policy=policy, kinds=("canvas",)))

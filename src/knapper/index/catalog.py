@@ -96,6 +96,16 @@ class Catalog:
         except (sqlite3.DatabaseError, StorageError):  # that a path isn't there is known without the index
             return None
 
+    def is_set(self, name: str, where: Filter) -> bool:
+        """Tell whether a file of a kind that *where* names, and that its rules show, has a property."""
+        shows = self._allowed.sight.of(self._by_rules(where))
+        rows = self._store.database.reader().execute(
+            "SELECT f.path, f.target FROM properties p JOIN files f ON f.id = p.file_id"
+            " WHERE p.key = ? AND f.kind IN (SELECT value FROM json_each(?))",
+            (paths.key(name), json.dumps(where.kinds)),
+        )
+        return any(shows(path, target) for path, target in rows)
+
     def by_ids(self, ids: Sequence[int]) -> list[Entry]:
         """Give what is known of files by id, in the order asked; those that are gone are left out."""
         found = _entries(self._store.database.reader(), "id", ids)
