@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 from knapper import app
+from knapper.app import tables
 from knapper.changes.writer import Asked
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.tools.context import Context
@@ -41,3 +43,8 @@ def vault(base: Path, notes: Mapping[str, str], *, hidden: tuple[str, ...] = ())
     """Write notes below *base*."""
     root = worlds.fill(base / "vault", dict(notes)).resolve()
     return Opener(root=root, state=base / "state", hidden=hidden)
+
+
+def call(context: Context, name: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+    """Call a tool of the whole table; an error is an answer too."""
+    return cast("dict[str, Any]", tables.whole().answer(name, arguments, lambda _: context))

@@ -3,15 +3,15 @@
 import json
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 
-from knapper.app import tables
 from knapper.config import Client
 from knapper.tools.context import Context
 from knapper.vault.grants import usual
 from tests.tools import opened
+from tests.tools.opened import call
 
 NOTES: Final = {
     "Note.md": "---\ntags: [task, project]\ncompany: Acme\nDate: '[[2023-08-11]]'\n---\n# Note\n\n## Tasks\n\n- one\n\n"
@@ -55,10 +55,6 @@ def vault(tmp_path: Path) -> opened.Opener:
 def context(vault: opened.Opener) -> Generator[Context]:
     with vault.open(PERSON) as found:
         yield found
-
-
-def call(context: Context, name: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
-    return cast("dict[str, Any]", tables.whole().answer(name, arguments, lambda _: context))
 
 
 @pytest.mark.parametrize("name", ON_A_NOTE)

@@ -3,17 +3,17 @@
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 
-from knapper.app import tables
 from knapper.config import Client
 from knapper.net.web import Options, open_web
 from knapper.tools.context import Context
 from knapper.vault.grants import usual
 from tests.net.servers import Reply, serving
 from tests.tools import opened
+from tests.tools.opened import call
 
 NOTES: Final = {
     "Long.md": "0123456789" * 900,
@@ -55,10 +55,6 @@ def vault(tmp_path: Path) -> opened.Opener:
 def context(vault: opened.Opener) -> Generator[Context]:
     with vault.open(PERSON) as found:
         yield found
-
-
-def call(context: Context, name: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
-    return cast("dict[str, Any]", tables.whole().answer(name, arguments, lambda _: context))
 
 
 @pytest.mark.parametrize("name", ON_A_NOTE)

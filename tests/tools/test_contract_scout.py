@@ -10,6 +10,7 @@ import pytest
 from knapper.app import tables
 from knapper.tools.context import Context
 from tests.tools import opened
+from tests.tools.opened import call
 
 NEEDED: Final = object()
 TABLE: Final = tables.whole()
@@ -55,10 +56,6 @@ ON_A_NOTE: Final[dict[str, dict[str, Any]]] = {
 def context(tmp_path: Path) -> Generator[Context]:
     with opened.vault(tmp_path, NOTES, hidden=("Secret/",)).open("agent") as found:
         yield found
-
-
-def call(context: Context, name: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
-    return cast("dict[str, Any]", TABLE.answer(name, arguments, lambda _: context))
 
 
 @pytest.mark.parametrize("name", TAKEN)
