@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from knapper.index.engine import Engine, Freshness
+from knapper.index.engine import Engine
+from knapper.index.freshness import Freshness
 from knapper.tools import looking, search
 from knapper.tools.looking import SharedLook
 from knapper.vault.policy import Policy

@@ -81,8 +81,8 @@ class Database:
             connection.execute("ROLLBACK" if connection.in_transaction else "SELECT 1")
 
     @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection]:
-        """Write all of what happens inside, or nothing; the generation goes up by one.
+    def transaction(self, *, counts: bool = True) -> Generator[sqlite3.Connection]:
+        """Write all of what happens inside, or nothing; the generation goes up by one, unless it needn't count.
 
         Raises:
             StorageError: The disk is full, the file is read-only or damaged.
@@ -96,7 +96,8 @@ class Database:
                 connection.execute("BEGIN IMMEDIATE")
                 self._writing = True
                 try:
-                    connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
+                    if counts:
+                        connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
                     yield connection
                     connection.execute("COMMIT")
                 finally:

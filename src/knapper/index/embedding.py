@@ -1,12 +1,16 @@
 """Give every chunk its vector, after search by words already answers."""
 
 import threading
+from contextlib import suppress
 
-from knapper.index.embed import Embedder, EmbedderStopped
+from knapper.errors import StorageError
+from knapper.index.embed import Embedder, EmbedderError, EmbedderStopped
 from knapper.index.refresh import Progress
 from knapper.index.store import Store
 
 _BATCH = 512
+_FEW = 500
+"""How many chunks are embedded at once by whoever only wants to read or write, where that needs no network."""
 
 
 def embed_pending(
@@ -48,3 +52,12 @@ def embed_pending(
         if progress:
             progress("embed", done, max(total, done))
     return done
+
+
+def embed_few(store: Store, embedder: Embedder) -> int:
+    """Embed what waits, if that takes but a moment, and tell how many chunks still wait afterwards."""
+    pending = store.count_pending(embedder.model_id)
+    if embedder.instant and 0 < pending <= _FEW:
+        with suppress(EmbedderError, StorageError):  # the next search says what is wrong
+            pending -= embed_pending(store, embedder)
+    return pending

@@ -1,10 +1,11 @@
 """Hold one vault's index open: bring it up to date, search it, say how it stands."""
 
+import contextlib
 import datetime as dt
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,6 +15,7 @@ from knapper.index import embedding, refresh, status, turn
 from knapper.index.catalog import Catalog
 from knapper.index.embed import Embedder, EmbedderError
 from knapper.index.filters import Filter
+from knapper.index.freshness import Freshness
 from knapper.index.fuse import Fusion
 from knapper.index.graph import Graph
 from knapper.index.looks import SqliteLooks
@@ -22,6 +24,7 @@ from knapper.index.related import Beside
 from knapper.index.search import Answer, Question, Searcher
 from knapper.index.status import Status
 from knapper.index.store import Store
+from knapper.index.turn import Turn
 from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
@@ -30,28 +33,9 @@ _LOOK_S = 0.3
 """How long a search may spend on looking for changed files before it answers from what it has."""
 _LOOK_FILES = 200
 """How many changed files a search takes in by itself."""
-_LOOK_CHUNKS = 500
-"""How many chunks a search embeds by itself, where that needs no network."""
-
 _COMPARE_EVERY_S = 3_600.0
 """Where nobody says another time."""
 _RULES = "rules"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Freshness:
-    """Say whether answers may miss something."""
-
-    stale: int = 0
-    """Files that are known to differ from the index."""
-    unchecked: bool = False
-    """The vault is too large to be looked through before each search, and nobody watches it."""
-    incomplete: bool = False
-    """The vault hasn't been read from end to end yet."""
-    filling: bool = False
-    """Somebody is just taking in what is missing."""
-    pending: int = 0
-    """Chunks that search by meaning doesn't know yet."""
 
 
 class Engine:
@@ -91,6 +75,7 @@ class Engine:
         self._searcher = Searcher(self._looks, lambda: self.embedder, fusion=fusion)
         self._lock = threading.Lock()
         self._taking_in = threading.Lock()
+        self._turn = Turn(folder)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -118,7 +103,7 @@ class Engine:
             ConflictError: Another process has been writing all that time.
             StorageError: The index can't be written.
         """
-        with turn.take(self.folder, wait_s=wait_s) as mine:
+        with self._turn.take(wait_s=wait_s) as mine:
             if not mine:
                 raise ConflictError(
                     f"another process is writing the index {self.folder}",
@@ -138,7 +123,7 @@ class Engine:
         embedder = self.embedder
         if embedder is None:
             return 0
-        with turn.take(self.folder, wait_s=0) as mine:
+        with self._turn.take(wait_s=0) as mine:
             return embedding.embed_pending(self.store, embedder, progress=progress, stop=stop) if mine else 0
 
     def freshen(self, *, meaning: bool = True, policy: Policy | None = None) -> Freshness:
@@ -166,7 +151,7 @@ class Engine:
     @property
     def is_being_filled(self) -> bool:
         """Tell whether somebody, in whichever process, is just taking files in or giving chunks their vectors."""
-        return turn.is_taken(self.folder)
+        return self._turn.is_taken
 
     def search(self, question: Question) -> Answer:
         """Answer from the index as it stands; what the vault's rules hide by now isn't there."""
@@ -217,10 +202,16 @@ class Engine:
         Raises:
             ConflictError: Another process is writing.
         """
-        with turn.take(self.folder, wait_s=1.0) as mine:
+        touched = list(touched)
+        before = self.store.generation()
+        plan = self._plan(touched)
+        if not plan.is_due:
+            return Outcome(unchanged=plan.unchanged)
+        with self._turn.take(wait_s=1.0) as mine:
             if not mine:
                 raise ConflictError(f"another process is writing the index {self.folder}")
-            return self._carry_out(refresh.compare_some(self.store, self.view, touched), None, whole=False)
+            plan = plan if self.store.generation() == before else self._plan(touched)
+            return self._carry_out(plan, None, whole=False)
 
     def read_rules(self) -> None:
         """Read again what the vault itself says of what isn't part of it.
@@ -257,7 +248,7 @@ class Engine:
             before: The index's generation when that was looked at; who came first may have taken it in since.
         """
         try:
-            with self._taking_in, turn.take(self.folder, wait_s=0) as mine:
+            with self._taking_in, self._turn.take(wait_s=0) as mine:
                 if mine and self.store.generation() != before:
                     plan, unchecked = self._look()
                     mine = not unchecked
@@ -274,25 +265,32 @@ class Engine:
             pending = self.store.count_pending(embedder.model_id) if embedder else 0
         except EmbedderError:  # the search itself says what is wrong with the embedder
             return 0
-        if embedder and 0 < pending <= _LOOK_CHUNKS and embedder.instant:
-            try:
-                pending -= self.embed()
-            except (EmbedderError, StorageError):
-                return pending
+        if embedder and pending:
+            with contextlib.suppress(StorageError), self._turn.take(wait_s=0) as mine:
+                return embedding.embed_few(self.store, embedder) if mine else pending
         return pending
+
+    def _plan(self, touched: Iterable[Path]) -> Plan:
+        """Tell how some files and folders differ from the index."""
+        plan = refresh.compare_some(self.store, self.view, touched)
+        return refresh.settled(self.store, self.view, plan)
 
     def _carry_out(self, plan: Plan, progress: Progress | None, *, whole: bool) -> Outcome:
         """Carry a plan out, and note by whose rules; *whole* says that the plan is about all files."""
+        plan = refresh.settled(self.store, self.view, plan)
         if not self._knows_rules:
             self.store.set_meta(_RULES, "")  # until all is done, and after a part of it: nobody's alone
-        outcome = refresh.carry_out(self.store, self.view, plan, progress=progress)
-        done = whole and self.store.meta("complete") != "1"
-        if outcome.indexed or outcome.removed or done:
-            with self.store.batch():
-                if done:
-                    self.store.set_meta("complete", "1")
-                self.store.forget()
-                self.store.set_meta("built", dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
+        with self.store.batch() if plan.is_small else contextlib.nullcontext():
+            outcome = refresh.carry_out(self.store, self.view, plan, progress=progress)
+            done = whole and self.store.meta("complete") != "1"
+            if outcome.indexed or outcome.removed or done:
+                with self.store.batch():
+                    if done:
+                        self.store.set_meta("complete", "1")
+                    self.store.forget()
+                    self.store.set_meta("built", dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
+            if outcome.indexed and not whole and self._embedder:  # one that isn't open yet may take time to open
+                _ = embedding.embed_few(self.store, self._embedder)
         if whole and not self._knows_rules:
             self.store.set_meta(_RULES, self.view.ignore.fingerprint)
         return outcome

@@ -27,7 +27,7 @@ def read(view: View, stat: FileStat) -> tuple[Record, Sequence[Chunk]]:
     """
     if stat.kind == "attachment":
         return records.of_attachment(stat), ()
-    racy = abs(time.time_ns() - stat.mtime_ns) < _RACY_NS  # a time far ahead tells the next save, too
+    racy = is_racy(stat)
     try:
         raw = view.read_bytes(stat.path)
     except KnapError as error:
@@ -35,3 +35,18 @@ def read(view: View, stat: FileStat) -> tuple[Record, Sequence[Chunk]]:
     outline = _PARSERS[stat.kind](raw)
     record = records.of_note(stat, Note(path=stat.path, raw=raw, hash=notes.hash_of(raw), outline=outline), racy=racy)
     return record, chunks.split(stat.path, raw, outline)
+
+
+def is_racy(stat: FileStat) -> bool:
+    """Tell whether a file may be saved again without its time changing; a time far ahead tells the next save, too."""
+    return abs(time.time_ns() - stat.mtime_ns) < _RACY_NS
+
+
+def says(view: View, stat: FileStat, hash_: str) -> bool:
+    """Tell whether a file's bytes are those of a hash; what can't be read, or has none, isn't."""
+    if not hash_:
+        return False
+    try:
+        return notes.hash_of(view.read_bytes(stat.path)) == hash_
+    except KnapError:
+        return False

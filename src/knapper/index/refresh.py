@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -40,7 +40,20 @@ class Plan:
     """Files that look the same, but were saved so close to their reading that only their hash can tell; or that
     couldn't be read the last time."""
     gone: tuple[NotePath, ...] = ()
+    settled: tuple[NotePath, ...] = ()
+    """Doubtful files whose hash has told that they are the same, and whose time tells the next save by now."""
     unchanged: int = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Tell whether there is anything to do."""
+        return bool(self.changed or self.doubtful or self.gone or self.settled)
+
+    @property
+    def is_small(self) -> bool:
+        """Tell whether it is something that goes into one transaction."""
+        size = sum(stat.size for stat in self.changed)
+        return 0 < self.stale <= _BATCH_FILES and size <= _BATCH_BYTES
 
     @property
     def stale(self) -> int:
@@ -123,15 +136,34 @@ def compare_some(store: Store, view: View, touched: Iterable[Path]) -> Plan:
     return compare(known, found.values())
 
 
+def settled(store: Store, view: View, plan: Plan) -> Plan:
+    """Look into the doubtful files: only those that don't say what the index holds are read again."""
+    if not plan.doubtful:
+        return plan
+    from knapper.index import reading  # noqa: PLC0415 - as in `carry_out`
+
+    changed: list[FileStat] = []
+    same: list[NotePath] = []
+    for stat in plan.doubtful:
+        racy = reading.is_racy(stat)  # before it is read: only of a save before this moment the bytes tell
+        if not reading.says(view, stat, store.hash_of(stat.path)):
+            changed.append(stat)
+        elif not racy:
+            same.append(stat.path)
+    unchanged = plan.unchanged + len(plan.doubtful) - len(changed)
+    return replace(plan, changed=(*plan.changed, *changed), doubtful=(), settled=tuple(same), unchanged=unchanged)
+
+
 def carry_out(store: Store, view: View, plan: Plan, *, progress: Progress | None = None) -> Outcome:
-    """Read what changed and forget what went, in transactions of whole files.
+    """Read what changed and forget what went, in transactions of whole files; the plan is a `settled` one.
 
     New files are stored before old ones are forgotten, so that a moved note takes its vectors along.
     """
     from knapper.index import reader  # noqa: PLC0415 - the parser's 60 ms, which only a changed file should cost
 
     outcome = Outcome(unchanged=plan.unchanged)
-    work = (*plan.changed, *plan.doubtful)
+    work = plan.changed
+    store.settle(plan.settled)
     for read in reader.read(view, list(_batches(work))) if work else ():
         with store.batch():
             for record, found in read:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,8 +105,16 @@ class Store:
                 (record.stat.mtime_ns, record.racy, record.modified, record.created, record.path),
             )
 
-    def remove(self, gone: Iterable[NotePath]) -> None:
+    def settle(self, paths: Sequence[NotePath]) -> None:
+        """Note that the time of files tells their next save; what is answered stays the same."""
+        if paths:
+            with self.database.transaction(counts=False) as connection:
+                connection.executemany("UPDATE files SET racy = 0 WHERE path = ?", [(path,) for path in paths])
+
+    def remove(self, gone: Sequence[NotePath]) -> None:
         """Forget files."""
+        if not gone:
+            return
         with self.database.transaction() as connection:
             generation = generation_of(connection)
             for path in gone:

@@ -1,5 +1,6 @@
 """Let one process at a time bring the index up to date; the others read what is there."""
 
+import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -11,9 +12,50 @@ _BEAT_S = 10.0
 """A watcher whose sign of life is older than this counts as gone."""
 
 
+class Turn:
+    """Stand in line for the right to write one index: the threads of a process first, then the processes."""
+
+    def __init__(self, folder: Path) -> None:
+        """Stand in line for the index in *folder*."""
+        self._folder = folder
+        self._line = threading.Lock()
+
+    @contextmanager
+    def take(self, *, wait_s: float) -> Generator[bool]:
+        """Take the turn to write for the time of the block.
+
+        Args:
+            wait_s: How long to wait for another thread or process, in seconds; negative waits for ever.
+
+        Yields:
+            Whether the turn is this thread's.
+
+        Raises:
+            StorageError: The folder can't be written.
+        """
+        until = time.monotonic() + wait_s
+        if not self._line.acquire(timeout=wait_s if wait_s >= 0 else -1):
+            yield False
+            return
+        try:
+            with take(self._folder, wait_s=max(until - time.monotonic(), 0) if wait_s >= 0 else -1) as mine:
+                yield mine
+        finally:
+            self._line.release()
+
+    @property
+    def is_taken(self) -> bool:
+        """Tell whether somebody has the turn right now; an index that can't be locked is nobody's."""
+        try:
+            with self.take(wait_s=0) as mine:
+                return not mine
+        except StorageError:
+            return False
+
+
 @contextmanager
 def take(folder: Path, *, wait_s: float) -> Generator[bool]:
-    """Take the turn to write for the time of the block.
+    """Take the turn from all other processes for the time of the block.
 
     Args:
         folder: The index's folder.
@@ -42,15 +84,6 @@ def take(folder: Path, *, wait_s: float) -> Generator[bool]:
         yield True
     finally:
         lock.release()
-
-
-def is_taken(folder: Path) -> bool:
-    """Tell whether somebody has the turn right now; an index that can't be locked is nobody's."""
-    try:
-        with take(folder, wait_s=0) as mine:
-            return not mine
-    except StorageError:
-        return False
 
 
 def beat(folder: Path) -> None:

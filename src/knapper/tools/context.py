@@ -21,7 +21,8 @@ from knapper.vault.view import View
 if TYPE_CHECKING:
     from knapper.changes.reviewer import Reviewer
     from knapper.changes.writer import Asked, Writer
-    from knapper.index.engine import Engine, Freshness
+    from knapper.index.engine import Engine
+    from knapper.index.freshness import Freshness
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from knapper.index.engine import Engine, Freshness
+    from knapper.index.engine import Engine
+    from knapper.index.freshness import Freshness
     from knapper.vault.policy import Policy
 
 KEPT_S: Final = 2.0

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Unpack
 
 from knapper.errors import BadInput, NotFound, RefusedError
-from knapper.index.engine import Freshness
+from knapper.index.freshness import Freshness
 from knapper.index.ranking import Hit
 from knapper.index.search import Mode, Question
 from knapper.tools import absent, checks, filters, foreign
