@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from knapper.errors import StorageError
-from knapper.vault import lookup, paths, walk
+from knapper.vault import lookup, names, paths, walk
 from knapper.vault.ignore import Ignore
 from knapper.vault.walk import FileStat, Skipped
 
@@ -262,3 +262,38 @@ def test_nothing_is_at_a_path_that_the_listing_does_not_have(tmp_path: Path, pat
     (root / "out").symlink_to(tmp_path / "outside")
 
     assert list(walk.at(root, Ignore(), paths.NotePath(path))) == []
+
+
+def test_one_file_of_a_large_folder_is_found_without_listing_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path, "Notes/a.md", "Notes/b.md")
+    whole = [file for file in walk.files(tmp_path, Ignore()) if file.path == "Notes/a.md"]
+    listed: list[object] = []
+    monkeypatch.setattr(os, "scandir", lambda *given: listed.append(given) or iter(()))
+
+    assert list(walk.at(tmp_path, Ignore(), paths.NotePath("Notes/a.md"))) == whole
+    assert list(walk.at(tmp_path, Ignore(), paths.NotePath("Notes/none.md"))) == []
+    assert listed == []
+
+
+def test_a_file_that_answers_to_two_spellings_is_looked_up_in_the_listing(tmp_path: Path) -> None:
+    make(tmp_path, "a.md")
+    (tmp_path / "A.MD").hardlink_to(tmp_path / "a.md")
+    known = (tmp_path / "a.md").lstat()
+
+    assert not names.is_exact(str(tmp_path), "a.md", known)
+    assert [file.path for file in walk.at(tmp_path, Ignore(), paths.NotePath("a.md"))] == ["a.md"]
+
+
+def test_on_windows_only_the_listing_tells_how_a_name_is_spelled(tmp_path: Path) -> None:
+    make(tmp_path, "a.md")
+    known = (tmp_path / "a.md").lstat()
+
+    assert names.is_exact(str(tmp_path), "a.md", known, windows=False)
+    assert not names.is_exact(str(tmp_path), "a.md", known, windows=True)
+
+
+def test_one_file_of_a_vault_that_is_not_there_is_an_error_and_not_gone(tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        list(walk.at(tmp_path / "unmounted", Ignore(), paths.NotePath("a.md")))

@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from knapper.errors import Ambiguous, NotFound, RefusedError, StorageError
-from knapper.vault import alike
-from knapper.vault.paths import MAX_PART_BYTES, WINDOWS, NotePath, folder, key, shown
+from knapper.vault import alike, names
+from knapper.vault.paths import NotePath, folder, key, shown
 
 SCANNED_NAMES: Final = 20_000
 """Names that a search for similar ones looks at; more would make a mistyped path slow."""
@@ -156,13 +155,12 @@ def _follow(real: str, path: NotePath, links: int) -> list[str]:
 def _spelling(real: str, done: list[str], part: str) -> str | None:
     """Return the name on disk that *part* stands for in a folder; None if there is none.
 
-    A system that ignores case answers to names that it doesn't list. The listing costs time in large folders, so it
-    is read only where the name isn't there, or where the same file answers to another spelling too.
+    The folder's listing costs time where it is large, so it is read only where the name alone doesn't tell.
     """
     at = "/".join((real, *done))
     try:
-        own = _identity(f"{at}/{part}")
-        if own and not WINDOWS and not any(_identity(f"{at}/{other}") == own for other in _variants(part)):
+        own = names.status(f"{at}/{part}")
+        if own and names.is_exact(at, part, own):
             return part
         with os.scandir(at) as entries:
             inodes = {entry.name: entry.inode() for entry in entries}
@@ -173,7 +171,7 @@ def _spelling(real: str, done: list[str], part: str) -> str | None:
         raise StorageError(msg, hint="check its permissions") from error
     fits = [part] if part in inodes else sorted(other for other in inodes if key(other) == key(part))
     if not fits and own:
-        fits = [other for other, inode in inodes.items() if inode == own[1]]  # a short name of Windows
+        fits = [other for other, inode in inodes.items() if inode == own.st_ino]  # a short name of Windows
     if len(fits) > 1:
         whole = [_join(done, [fit]) for fit in fits]
         hint = "one of: " + ", ".join(map(repr, whole))
@@ -181,21 +179,8 @@ def _spelling(real: str, done: list[str], part: str) -> str | None:
     return fits[0] if fits else None
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_dev, found.st_ino
-
-
 def _is_link(path: str) -> bool:
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:
         return False  # vanished a moment ago
-
-
-def _variants(part: str) -> set[str]:
-    forms = {part.swapcase(), unicodedata.normalize("NFC", part), unicodedata.normalize("NFD", part)}
-    return {form for form in forms - {part} if len(form.encode()) <= MAX_PART_BYTES}

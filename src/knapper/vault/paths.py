@@ -150,8 +150,8 @@ def _check_part(part: str, *, windows: bool) -> None:
 def _inside(text: str, root: Path) -> str:
     """Return what follows the vault's folder in an absolute path, whichever way the vault is reached."""
     clean = posixpath.normpath(text)
-    for base in (root.absolute(), root.resolve()):
-        prefix = base.as_posix().rstrip("/")
+    for base in (root.absolute, root.resolve):
+        prefix = base().as_posix().rstrip("/")
         if clean == prefix or clean.startswith(f"{prefix}/"):
             return clean[len(prefix) + 1 :]
     if text.startswith("//"):

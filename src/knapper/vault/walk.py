@@ -1,15 +1,16 @@
 """List the files of a vault, leaving out what isn't part of it."""
 
+import contextlib
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from knapper.errors import StorageError
-from knapper.vault import paths
+from knapper.vault import names, paths
 from knapper.vault.ignore import Ignore
 from knapper.vault.paths import MAX_PART_BYTES, MAX_PATH_BYTES, NotePath, shown
 
@@ -51,6 +52,18 @@ def kind_of(path: str) -> Kind:
     return _KINDS.get(ending.lower(), "attachment") if dot else "attachment"
 
 
+class _Entry(Protocol):
+    """Be what a folder's listing tells of one file, folder or link."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    def is_dir(self, *, follow_symlinks: bool) -> bool: ...
+    def is_symlink(self) -> bool: ...
+    def stat(self, *, follow_symlinks: bool) -> os.stat_result: ...
+
+
 def _discard(_: Skipped) -> None:
     pass
 
@@ -79,21 +92,57 @@ def at(root: Path, ignore: Ignore, path: NotePath) -> Iterator[FileStat]:
     Raises:
         StorageError: The vault's own folder can't be read.
     """
-    folder = paths.folder(path)
-    whole = Path(os.path.realpath(root), folder)
+    if ignore.hides(path) and ignore.hides(path, is_folder=True):
+        return
+    base, folder = os.fspath(root), paths.folder(path)
+    real = os.path.realpath(root)
+    whole = Path(real, folder)
     if os.path.realpath(whole) != os.fspath(whole):
         return  # reached by a link, so that it is listed elsewhere or not at all
-    for entry in _entries(os.fspath(root), f"{folder}/" if folder else "", _discard):
-        if entry.name != paths.name(path):
-            continue
-        is_folder = _is_folder(entry)
-        if ignore.hides(path, is_folder=is_folder):
-            return
-        if is_folder:
-            yield from _walk(os.fspath(root), f"{path}/", ignore, _discard)
-        else:
-            found = _file(entry, path, os.path.realpath(root), ignore)
-            yield from [found] if isinstance(found, FileStat) else []
+    entry = _entry(base, folder, paths.name(path))
+    if entry is None:
+        return
+    is_folder = _is_folder(entry)
+    if ignore.hides(path, is_folder=is_folder):
+        return
+    if is_folder:
+        yield from _walk(base, f"{path}/", ignore, _discard)
+    else:
+        found = _file(entry, path, real, ignore)
+        yield from [found] if isinstance(found, FileStat) else []
+
+
+def _entry(base: str, folder: str, name: str) -> _Entry | None:
+    """Find what a folder lists under a name; all of it is listed only where the name alone doesn't tell."""
+    inside = f"{folder}/" if folder else ""
+    at = f"{base}/{folder}" if folder else base
+    with contextlib.suppress(OSError):
+        known = names.status(f"{at}/{name}")
+        if known is None and os.path.isdir(base):  # noqa: PTH112 - made for each file that is saved
+            return None
+        if known is not None and names.is_exact(at, name, known):
+            return None if _name_problem(inside + name, name) else _Named(name=name, path=f"{at}/{name}", status=known)
+    return next((entry for entry in _entries(base, inside, _discard) if entry.name == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Named:
+    """Be to one file what an entry of a listing is."""
+
+    name: str
+    path: str
+    status: os.stat_result
+
+    def is_dir(self, *, follow_symlinks: bool) -> bool:
+        del follow_symlinks
+        return stat.S_ISDIR(self.status.st_mode)
+
+    def is_symlink(self) -> bool:
+        return stat.S_ISLNK(self.status.st_mode)
+
+    def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+        del follow_symlinks
+        return self.status
 
 
 def _walk(base: str, start: str, ignore: Ignore, on_problem: Callable[[Skipped], None]) -> Iterator[FileStat]:
@@ -150,14 +199,14 @@ def _name_problem(path: str, name: str) -> Skipped | None:
     return Skipped(path=path, code="too_long", message=f"{shown(path)}: the path is too long") if too_long else None
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: _Entry) -> bool:
     try:
         return entry.is_dir(follow_symlinks=False) and not _is_junction(entry)
     except OSError:
         return False  # and the attempt to read it as a file tells why
 
 
-def _file(entry: os.DirEntry[str], path: str, real: str, ignore: Ignore) -> FileStat | Skipped | None:
+def _file(entry: _Entry, path: str, real: str, ignore: Ignore) -> FileStat | Skipped | None:
     try:
         if entry.is_symlink() or _is_junction(entry):
             return _linked(entry, path, real, ignore)
@@ -168,14 +217,14 @@ def _file(entry: os.DirEntry[str], path: str, real: str, ignore: Ignore) -> File
     return _told(status, path)
 
 
-def _is_junction(entry: os.DirEntry[str]) -> bool:
+def _is_junction(entry: _Entry) -> bool:
     """Tell whether an entry is what Windows has in place of a link to a folder."""
     if sys.platform != "win32":
         return False
     return entry.stat(follow_symlinks=False).st_reparse_tag == stat.IO_REPARSE_TAG_MOUNT_POINT
 
 
-def _linked(entry: os.DirEntry[str], path: str, real: str, ignore: Ignore) -> FileStat | Skipped | None:
+def _linked(entry: _Entry, path: str, real: str, ignore: Ignore) -> FileStat | Skipped | None:
     """Tell about what a symbolic link leads to; None for a folder, and for what isn't part of the vault."""
     try:
         file = os.path.realpath(entry.path, strict=True)
