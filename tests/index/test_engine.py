@@ -357,9 +357,9 @@ def test_a_watcher_gives_no_sign_of_life_before_the_whole_vault_was_compared(
     with worlds.engine(root, tmp_path / "s") as engine:
         refresh_all = engine.refresh
 
-        def compare() -> Outcome:
+        def compare(*, progress: refresh.Progress | None) -> Outcome:
             watched.append(turn.is_watched(tmp_path / "s"))
-            return refresh_all()
+            return refresh_all(progress=progress)
 
         def heard(_: Outcome) -> None:
             watched.append(turn.is_watched(tmp_path / "s"))

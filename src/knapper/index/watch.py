@@ -10,14 +10,16 @@ import watchfiles
 from knapper.errors import ConflictError
 from knapper.index import turn
 from knapper.index.engine import Engine
-from knapper.index.refresh import Outcome
+from knapper.index.refresh import Outcome, Progress
 from knapper.vault.ignore import IGNORE_FILE
 from knapper.vault.settings import APP
 
 _DEBOUNCE_MS = 60
 """How long saves are gathered: editors write a file in several steps."""
-_STEP_MS = 20
-_BEAT_MS = 500
+_STEP_MS = 40
+_LISTEN_MS = 100
+"""How long the system is listened to before anything else is looked after."""
+_BEAT_S = 0.5
 """How often a sign of life is left; the first comes when the whole vault was compared."""
 _GIVE_WAY_S = 1.0
 """How long another process that writes is waited for, before it is tried again."""
@@ -25,7 +27,9 @@ _RULES = (IGNORE_FILE, APP)
 """Files that say what isn't part of the vault."""
 
 
-def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome], None]) -> None:
+def follow(
+    engine: Engine, stop: threading.Event, on_change: Callable[[Outcome], None], *, progress: Progress | None = None
+) -> None:
     """Take in every change until *stop* is set.
 
     The whole vault is compared first, so that nothing that happened before is missed, and again every now and then:
@@ -35,6 +39,7 @@ def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome],
         engine: The index to keep.
         stop: Ends the work.
         on_change: Hears of every change that was taken in, the first comparison included.
+        progress: Hears of each step of the first comparison, which may read all there is.
     """
     try:
         changes = watchfiles.watch(
@@ -43,23 +48,27 @@ def follow(engine: Engine, stop: threading.Event, on_change: Callable[[Outcome],
             debounce=_DEBOUNCE_MS,
             step=_STEP_MS,
             stop_event=stop,
-            rust_timeout=_BEAT_MS,
+            rust_timeout=_LISTEN_MS,
             yield_on_timeout=True,
             raise_interrupt=False,
             ignore_permission_denied=True,
         )
         first = next(changes, None)  # the watcher runs from here on: nothing falls between it and the comparison
-        outcome = engine.refresh()
+        outcome = engine.refresh(progress=progress)
         turn.beat(engine.folder)  # not before: who sees it trusts the index without looking at the vault
         _tell(engine, outcome, on_change, stop)
         waiting: set[Path] = set()
         due = time.monotonic() + engine.compare_every_s
+        beat = 0.0
         while first is not None:
-            turn.beat(engine.folder)
+            now = time.monotonic()
+            if now >= beat:
+                beat = now + _BEAT_S
+                turn.beat(engine.folder)
             new = {Path(path) for _, path in first}
             waiting |= new
-            if time.monotonic() >= due:
-                due = time.monotonic() + engine.compare_every_s
+            if now >= due:
+                due = now + engine.compare_every_s
                 waiting |= {engine.view.root / rules for rules in _RULES}  # as if they had changed: all is compared
             if (waiting or not engine.graph.is_complete) and _take(engine, waiting, on_change, stop):
                 # what was put into a new folder before the system watched it tells nobody: such are looked at twice

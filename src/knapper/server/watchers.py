@@ -1,6 +1,7 @@
 """Keep the indexes of all vaults up to date while the server runs."""
 
 import asyncio
+import contextlib
 import functools
 import logging
 import threading
@@ -57,12 +58,8 @@ def follow(engine: "Engine", stop: threading.Event) -> None:
 
     from knapper.index import watch  # noqa: PLC0415 - whoever starts a watcher needn't wait for its libraries
 
-    try:
-        _ = engine.refresh(progress=check)
-        _ = engine.embed(progress=check, stop=stop)
-    except Stopped:  # all that was done is kept, and the next start goes on from there
-        return
-    watch.follow(engine, stop, _unheard)
+    with contextlib.suppress(Stopped):  # all that was done is kept, and the next start goes on from there
+        watch.follow(engine, stop, _unheard, progress=check)
 
 
 @asynccontextmanager
