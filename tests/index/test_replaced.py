@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from knapper.errors import StorageError
-from knapper.index import database, turn, watch
+from knapper.index import states, turn, watch
 from knapper.index.database import Database
 from knapper.index.engine import Engine
 from knapper.index.refresh import Outcome
@@ -45,7 +45,7 @@ def test_who_holds_an_index_open_goes_on_with_the_one_that_another_put_in_its_pl
         other.freshen()
 
         assert notes(server, "gamma") == ["new.md"]
-        assert database.state_of(server.store.database.reader()) == database.state_of(other.store.database.reader())
+        assert states.state_of(server.store.database.reader()) == states.state_of(other.store.database.reader())
 
 
 def test_an_index_that_is_deleted_while_it_is_open_comes_back(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import database
+from knapper.index import states
 from knapper.index.store import Store
 from knapper.vault import links, paths
 from knapper.vault.paths import NotePath
@@ -64,7 +64,7 @@ class Connections:
     def get(self) -> Ends:
         """Give the ends as the index has them now."""
         with self._store.database.snapshot() as connection:
-            key = database.state_of(connection)
+            key = states.state_of(connection)
             with self._lock:  # so that several who ask at once wait for one answer
                 if self._known is None or self._known[0] != key:
                     self._known = key, _work_out(connection)

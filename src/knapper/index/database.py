@@ -11,11 +11,14 @@ from types import TracebackType
 from typing import Self
 
 from knapper.errors import StorageError
-from knapper.index import schema
+from knapper.index import schema, states
+from knapper.index.states import Connection
 
 BUSY_MS = 30_000
 """How long a connection waits for another process's transaction before it gives up."""
 _AGAIN_S = 0.01
+_TRUSTED_S = 0.02
+"""How long a reader trusts that its file is still the index; a search would ask ten times otherwise."""
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _OF_DISK = _DAMAGED | {
     sqlite3.SQLITE_BUSY,
@@ -42,23 +45,26 @@ class Database:
         """
         self.path = path
         self._local = threading.local()
-        self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        self._open: list[tuple[threading.Thread, Connection]] = []
         self._guard = threading.Lock()
         self._write = threading.RLock()
         self._writing = False
         with self._opening():
             self._prepare_or_replace()
 
-    def reader(self) -> sqlite3.Connection:
+    def reader(self, *, trusted_s: float = _TRUSTED_S) -> Connection:
         """Give this thread's connection; one to the new file where another process has replaced or removed it.
+
+        Args:
+            trusted_s: How long ago it may have been looked whether that is so.
 
         Raises:
             StorageError: The new file can't be opened or made.
         """
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             return self._connect()
-        if connection.in_transaction or self._is_ours():
+        if connection.in_transaction or self._is_ours(trusted_s):
             return connection
         uid = _uid(connection)
         self._forget(connection)
@@ -70,15 +76,15 @@ class Database:
     @contextmanager
     def snapshot(self) -> Generator[sqlite3.Connection]:
         """Hold one state of the index while several questions are asked."""
-        connection = self.reader()
+        connection = self.reader(trusted_s=0)
         if connection.in_transaction:
             yield connection
             return
-        connection.execute("BEGIN")
+        connection.hold()
         try:
             yield connection
         finally:
-            connection.execute("ROLLBACK" if connection.in_transaction else "SELECT 1")
+            connection.let_go()
 
     @contextmanager
     def transaction(self, *, counts: bool = True) -> Generator[sqlite3.Connection]:
@@ -88,7 +94,7 @@ class Database:
             StorageError: The disk is full, the file is read-only or damaged.
         """
         with self._write:
-            connection = self.reader()
+            connection = self.reader(trusted_s=0)
             if self._writing:
                 yield connection
                 return
@@ -160,12 +166,17 @@ class Database:
                 hint="check the folder's permissions and free space; the index can be deleted, it comes back",
             ) from error
 
-    def _is_ours(self) -> bool:
-        """Tell whether the file is still the one that this thread's connection has open."""
+    def _is_ours(self, trusted_s: float) -> bool:
+        """Tell whether the file is the one that this thread's connection has open, or was so a moment ago."""
+        now = time.monotonic()
+        if now - self._local.seen <= trusted_s:
+            return True
         try:
-            return os.path.samestat(self.path.stat(), self._local.file)
+            ours = os.path.samestat(self.path.stat(), self._local.file)
         except OSError:
             return False
+        self._local.seen = now
+        return ours
 
     def _tell_apart(self, uid: str) -> None:
         """Give an older copy that took an index's place an id of its own: what is remembered isn't true of it."""
@@ -180,10 +191,15 @@ class Database:
         del self._local.connection
         connection.close()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         before = self.path.stat() if self.path.exists() else None  # who replaces it meanwhile is noticed the next time
         connection = sqlite3.connect(
-            self.path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.path,
+            timeout=BUSY_MS / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+            factory=Connection,
         )
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA temp_store = MEMORY")
@@ -193,10 +209,10 @@ class Database:
             self._open = [*self._without_ended(), (threading.current_thread(), connection)]
         for statement in schema.TEMPORARY:
             connection.execute(statement)
-        self._local.connection, self._local.file = connection, before or self.path.stat()
+        self._local.connection, self._local.file, self._local.seen = connection, before or self.path.stat(), -_TRUSTED_S
         return connection
 
-    def _without_ended(self) -> list[tuple[threading.Thread, sqlite3.Connection]]:
+    def _without_ended(self) -> list[tuple[threading.Thread, Connection]]:
         """Close the connections of threads that have ended, and give the others."""
         kept = [one for one in self._open if one[0].is_alive()]
         for one in self._open:
@@ -236,15 +252,9 @@ class Database:
                 connection.execute("ROLLBACK")
 
 
-def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
-    """Give what stands for the state that a connection sees: the index's own id, and the transactions written to it."""
-    rows = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation')"))
-    return str(rows["uid"]), int(rows["generation"])
-
-
 def _uid(connection: sqlite3.Connection) -> str:
     try:
-        return state_of(connection)[0]
+        return states.state_of(connection)[0]
     except (sqlite3.DatabaseError, KeyError):  # a damaged file, from which nothing can be remembered
         return ""
 

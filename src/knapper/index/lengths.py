@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import database
+from knapper.index import states
 
 _STALE = 1_024
 """Rows that are remembered in vain before all are read anew, beyond as many as there are."""
@@ -51,7 +51,7 @@ class Lengths:
         Raises:
             sqlite3.DatabaseError: A row has no length: the index is damaged.
         """
-        uid, _ = database.state_of(connection)
+        uid, _ = states.state_of(connection)
         with self._lock:
             if uid != self._known.uid:
                 self._known = self._read(connection, uid)

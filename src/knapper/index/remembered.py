@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from knapper.index import database
+from knapper.index import states
 
 _Value = TypeVar("_Value")
 
@@ -22,7 +22,7 @@ class Remembered(Generic[_Value]):
 
     def get(self, connection: sqlite3.Connection, name: str, make: Callable[[], _Value]) -> _Value:
         """Give what is remembered under a name for the state that a connection sees, or make it."""
-        key = (*database.state_of(connection), name)
+        key = (*states.state_of(connection), name)
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)

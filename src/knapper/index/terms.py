@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from knapper.index import database
+from knapper.index import states
 from knapper.index.segment import Query
 from knapper.index.stems import CUT, Stemmer
 
@@ -72,7 +72,7 @@ class Counts:
 
     def of(self, connection: sqlite3.Connection, expressions: Sequence[str]) -> tuple[Mapping[str, int], int]:
         """Give the count of each expression, and of all rows."""
-        uid, generation = database.state_of(connection)
+        uid, generation = states.state_of(connection)
         if uid != self._uid or len(self._known) > _KEPT_COUNTS:
             self._uid, self._known, self._total = uid, {}, (0, -1)
         if self._total[1] != generation:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import schema
+from knapper.index import schema, states
 
 _MIN_ROOM = 1_024
 _ROOM = 1.25
@@ -30,15 +30,12 @@ class Vectors:
     def sync(self, connection: sqlite3.Connection) -> None:
         """Take over what was written since the last time, as *connection*'s snapshot has it."""
         with self._lock:
-            known = dict(
-                connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation', 'removed_since')")
-            )
-            generation = int(known["generation"])
-            if known["uid"] == self._uid and generation == self._generation:
+            uid, generation = states.state_of(connection)
+            if (uid, generation) == (self._uid, self._generation):
                 return
-            if known["uid"] != self._uid or self._generation < int(known.get("removed_since", 0)):
+            if uid != self._uid or self._generation < _removed_since(connection):
                 self._reset()
-                self._uid = str(known["uid"])
+                self._uid = uid
             self._drop(connection)
             self._add(connection)
             self._generation = generation
@@ -148,6 +145,12 @@ class Vectors:
         self._ids, self._matrix = self._ids[alive].copy(), self._matrix[alive].copy()
         self._used = len(alive)
         self._places = {int(chunk_id): place for place, chunk_id in enumerate(self._ids)}
+
+
+def _removed_since(connection: sqlite3.Connection) -> int:
+    """Tell from which generation on it is known what was removed."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'removed_since'").fetchone()
+    return int(row[0]) if row else 0
 
 
 def _nearest(
