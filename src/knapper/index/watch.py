@@ -16,7 +16,7 @@ from knapper.vault.settings import APP
 
 _DEBOUNCE_MS = 60
 """How long saves are gathered: editors write a file in several steps."""
-_STEP_MS = 40
+_STEP_MS = 20
 _LISTEN_MS = 100
 """How long the system is listened to before anything else is looked after."""
 _BEAT_S = 0.5
