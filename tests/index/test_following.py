@@ -3,45 +3,150 @@
 import os
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+import watchfiles
+from numpy.typing import NDArray
 
-from knapper.index import reading, turn
+from knapper.index import reading, turn, watch
 from knapper.index.database import Database
-from knapper.index.embed import EmbedderError
-from knapper.index.engine import Engine
+from knapper.index.refresh import Outcome, Phase
 from knapper.index.states import state_of
 from knapper.index.turn import Turn
 from tests.index import worlds
 
 
-def vectors(engine: Engine) -> int:
-    return int(engine.store.database.reader().execute("SELECT COUNT(*) FROM vectors").fetchone()[0])
-
-
-def test_a_saved_note_makes_one_state_with_its_words_and_vectors(tmp_path: Path) -> None:
+def test_a_saved_note_makes_one_state(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
-    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+    with worlds.engine(root, tmp_path / "s") as engine:
         engine.freshen()
         before = engine.store.generation()
         worlds.fill(root, {"a.md": "omega\n", "b.md": "beta\n"})
         outcome = engine.refresh_paths([root / "a.md", root / "b.md"])
 
-        assert (outcome.indexed, vectors(engine), engine.status().pending) == (2, 2, 0)
-        assert engine.store.generation() == before + 1
+        assert (outcome.indexed, engine.store.generation()) == (2, before + 1)
 
 
-def test_words_are_kept_where_the_vectors_of_a_saved_note_fail(tmp_path: Path) -> None:
+def test_a_saved_note_is_taken_in_whatever_the_embedder_does(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     embedder = worlds.WordEmbedder()
     with worlds.engine(root, tmp_path / "s", embedder) as engine:
         engine.freshen()
-        embedder.error = EmbedderError("the model is gone")
+        embedder.error = RuntimeError("boom")
         worlds.fill(root, {"b.md": "beta\n"})
         outcome = engine.refresh_paths([root / "b.md"])
 
         assert (outcome.indexed, engine.status().pending) == (1, 1)
+
+
+def test_what_came_and_went_while_another_wrote_is_not_taken_for_there(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        worlds.fill(root, {"b.md": "beta\n"})
+        outcomes: list[int] = []
+        with turn.take(tmp_path / "s", wait_s=0):
+            waits = threading.Thread(target=lambda: outcomes.append(engine.refresh_paths([root / "b.md"]).indexed))
+            waits.start()
+            time.sleep(0.1)
+            (root / "b.md").unlink()
+        waits.join()
+
+        assert (outcomes, [*engine.store.known()]) == ([0], ["a.md"])
+
+
+def test_nothing_counts_as_known_while_another_writes(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    os.utime(root / "a.md", (1_600_000_000, 1_600_000_000))
+    with worlds.engine(root, tmp_path / "s") as engine:
+        engine.refresh()
+        alone = engine.is_known([root / "a.md"])
+        with turn.take(tmp_path / "s", wait_s=0):
+            beside = engine.is_known([root / "a.md"])
+
+        assert (alone, beside) == (True, False)
+
+
+def test_a_vault_that_cannot_be_listened_to_is_read_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = worlds.fill(tmp_path / "v", {f"{n}.md": f"note{n}\n" for n in range(250)})
+
+    def full(*_: object, **__: object) -> Iterator[set[tuple[watchfiles.Change, str]]]:
+        raise OSError("OS file watch limit reached")
+        yield set()
+
+    monkeypatch.setattr(watchfiles, "watch", full)
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+        with pytest.raises(OSError, match="limit"):
+            watch.follow(engine, threading.Event(), lambda _: None)
+
+        assert (engine.status().notes, engine.status().pending) == (250, 0)
+        assert not turn.is_watched(tmp_path / "s")
+
+
+def test_what_is_saved_during_the_first_embedding_is_there_before_the_first_sign_of_life(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    stop, known = threading.Event(), list[tuple[bool, bool]]()
+
+    class Slow(worlds.WordEmbedder):
+        def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
+            known.append((turn.is_watched(tmp_path / "s"), (root / "b.md").exists()))
+            worlds.fill(root, {"b.md": "beta\n"})
+            return super().passages(texts, stop=stop)
+
+    def heard(_: Outcome) -> None:
+        if turn.is_watched(tmp_path / "s"):
+            known.append((True, "b.md" in engine.store.known()))
+            stop.set()
+
+    with worlds.engine(root, tmp_path / "s", Slow()) as engine:
+        watch.follow(engine, stop, heard)
+
+    assert known[0] == (False, False)
+    assert known[-1] == (True, True)
+
+
+def test_a_watcher_that_ends_before_its_first_sign_leaves_that_of_another(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+
+    def ended(phase: Phase, done: int, total: int) -> None:
+        raise KeyError(phase, done, total)
+
+    with worlds.engine(root, tmp_path / "s") as engine:
+        turn.beat(tmp_path / "s")
+        with pytest.raises(KeyError):
+            watch.follow(engine, threading.Event(), lambda _: None, progress=ended)
+
+        assert turn.is_watched(tmp_path / "s")
+
+
+def test_a_watcher_embeds_what_others_have_taken_in(tmp_path: Path) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    stop, begun = threading.Event(), threading.Event()
+    with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
+
+        def heard(_: Outcome) -> None:
+            begun.set()
+
+        watcher = threading.Thread(target=watch.follow, args=(engine, stop, heard))
+        watcher.start()
+        try:
+            begun.wait(60)
+            worlds.fill(root, {"b.md": "beta\n"})
+            engine.refresh_paths([root / "b.md"])
+            deadline = time.monotonic() + 60
+            while engine.status().pending and time.monotonic() < deadline:
+                time.sleep(0.02)
+            pending = engine.status().pending
+        finally:
+            stop.set()
+            watcher.join()
+
+    assert pending == 0
 
 
 @pytest.mark.parametrize("settled", [False, True])

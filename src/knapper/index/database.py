@@ -169,7 +169,7 @@ class Database:
     def _is_ours(self, trusted_s: float) -> bool:
         """Tell whether the file is the one that this thread's connection has open, or was so a moment ago."""
         now = time.monotonic()
-        if now - self._local.seen <= trusted_s:
+        if now - self._local.seen < trusted_s:
             return True
         try:
             ours = os.path.samestat(self.path.stat(), self._local.file)

@@ -1,16 +1,14 @@
 """Give every chunk its vector, after search by words already answers."""
 
 import threading
-from contextlib import suppress
 
-from knapper.errors import StorageError
-from knapper.index.embed import Embedder, EmbedderError, EmbedderStopped
+from knapper.index.embed import Embedder, EmbedderStopped
 from knapper.index.refresh import Progress
 from knapper.index.store import Store
 
 _BATCH = 512
 _FEW = 500
-"""How many chunks are embedded at once by whoever only wants to read or write, where that needs no network."""
+"""How many chunks are embedded by whoever only wants to search, where that needs no network."""
 
 
 def embed_pending(
@@ -54,10 +52,6 @@ def embed_pending(
     return done
 
 
-def embed_few(store: Store, embedder: Embedder) -> int:
-    """Embed what waits, if that takes but a moment, and tell how many chunks still wait afterwards."""
-    pending = store.count_pending(embedder.model_id)
-    if embedder.instant and 0 < pending <= _FEW:
-        with suppress(EmbedderError, StorageError):  # the next search says what is wrong
-            pending -= embed_pending(store, embedder)
-    return pending
+def are_few(embedder: Embedder, pending: int) -> bool:
+    """Tell whether to embed so many chunks takes but a moment."""
+    return embedder.instant and 0 < pending <= _FEW

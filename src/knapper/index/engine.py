@@ -33,6 +33,8 @@ _LOOK_S = 0.3
 """How long a search may spend on looking for changed files before it answers from what it has."""
 _LOOK_FILES = 200
 """How many changed files a search takes in by itself."""
+_GIVE_WAY_S = 0.5
+"""How long an embedding waits for who is just writing, such as a search that embeds a few chunks by itself."""
 _COMPARE_EVERY_S = 3_600.0
 """Where nobody says another time."""
 _RULES = "rules"
@@ -121,9 +123,9 @@ class Engine:
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
         """Give every chunk that waits for it its vector; returns how many got one."""
         embedder = self.embedder
-        if embedder is None:
+        if embedder is None or not self.store.count_pending(embedder.model_id):
             return 0
-        with self._turn.take(wait_s=0) as mine:
+        with self._turn.take(wait_s=_GIVE_WAY_S) as mine:
             return embedding.embed_pending(self.store, embedder, progress=progress, stop=stop) if mine else 0
 
     def freshen(self, *, meaning: bool = True, policy: Policy | None = None) -> Freshness:
@@ -202,16 +204,15 @@ class Engine:
         Raises:
             ConflictError: Another process is writing.
         """
-        touched = list(touched)
-        before = self.store.generation()
-        plan = self._plan(touched)
-        if not plan.is_due:
-            return Outcome(unchanged=plan.unchanged)
         with self._turn.take(wait_s=1.0) as mine:
             if not mine:
                 raise ConflictError(f"another process is writing the index {self.folder}")
-            plan = plan if self.store.generation() == before else self._plan(touched)
-            return self._carry_out(plan, None, whole=False)
+            plan = self._plan(touched)  # now: while it waited, files may have come and gone
+            return self._carry_out(plan, None, whole=False) if plan.is_due else Outcome(unchanged=plan.unchanged)
+
+    def is_known(self, touched: Iterable[Path]) -> bool:
+        """Tell whether the index has all there is to say of files and folders, and nobody writes by an older look."""
+        return not (self.is_being_filled or self._plan(touched).is_due)
 
     def read_rules(self) -> None:
         """Read again what the vault itself says of what isn't part of it.
@@ -265,9 +266,9 @@ class Engine:
             pending = self.store.count_pending(embedder.model_id) if embedder else 0
         except EmbedderError:  # the search itself says what is wrong with the embedder
             return 0
-        if embedder and pending:
-            with contextlib.suppress(StorageError), self._turn.take(wait_s=0) as mine:
-                return embedding.embed_few(self.store, embedder) if mine else pending
+        if embedder and embedding.are_few(embedder, pending):
+            with contextlib.suppress(EmbedderError, StorageError), self._turn.take(wait_s=0) as mine:
+                pending -= embedding.embed_pending(self.store, embedder) if mine else 0
         return pending
 
     def _plan(self, touched: Iterable[Path]) -> Plan:
@@ -289,8 +290,6 @@ class Engine:
                         self.store.set_meta("complete", "1")
                     self.store.forget()
                     self.store.set_meta("built", dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
-            if outcome.indexed and not whole and self._embedder:  # one that isn't open yet may take time to open
-                _ = embedding.embed_few(self.store, self._embedder)
         if whole and not self._knows_rules:
             self.store.set_meta(_RULES, self.view.ignore.fingerprint)
         return outcome

@@ -12,7 +12,7 @@ class Connection(sqlite3.Connection):
     def hold(self) -> None:
         """Begin a snapshot."""
         self.execute("BEGIN")
-        self.is_snapshot = True
+        self.is_snapshot, self.state = True, None
 
     def let_go(self) -> None:
         """End it."""

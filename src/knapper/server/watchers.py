@@ -58,7 +58,7 @@ def follow(engine: "Engine", stop: threading.Event) -> None:
 
     from knapper.index import watch  # noqa: PLC0415 - whoever starts a watcher needn't wait for its libraries
 
-    with contextlib.suppress(Stopped):  # all that was done is kept, and the next start goes on from there
+    with contextlib.suppress(Stopped):  # whole batches of files are kept, and the next start goes on from there
         watch.follow(engine, stop, _unheard, progress=check)
 
 
