@@ -52,7 +52,10 @@ def test_edits_renames_and_deletions_made_offline_are_found(tmp_path: Path) -> N
         assert [notes(engine, word) for word in ("changed", "beta", "gamma")] == [["a.md"], ["renamed.md"], []]
 
 
-def test_a_save_within_the_same_tick_of_the_clock_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_save_within_the_same_tick_of_the_clock_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_told: bool
+) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     before = (root / "a.md").stat()
     monkeypatch.setattr(time, "time_ns", lambda: before.st_mtime_ns)
@@ -60,7 +63,7 @@ def test_a_save_within_the_same_tick_of_the_clock_is_found(tmp_path: Path, monke
         engine.refresh()
         worlds.fill(root, {"a.md": "omega\n"})
         os.utime(root / "a.md", ns=(before.st_atime_ns, before.st_mtime_ns))
-        engine.freshen()
+        engine.refresh_paths([root / "a.md"]) if is_told else engine.freshen()
 
         assert notes(engine, "omega") == ["a.md"]
 

@@ -171,18 +171,6 @@ def _not_parsed(*_: object) -> object:
     raise AssertionError("the note was parsed again")
 
 
-def test_a_note_saved_again_within_the_same_tick_is_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
-    before = (root / "a.md").stat()
-    monkeypatch.setattr(time, "time_ns", lambda: before.st_mtime_ns)
-    with worlds.engine(root, tmp_path / "s") as engine:
-        engine.refresh()
-        worlds.fill(root, {"a.md": "omega\n"})
-        os.utime(root / "a.md", ns=(before.st_atime_ns, before.st_mtime_ns))
-
-        assert engine.refresh_paths([root / "a.md"]).indexed == 1
-
-
 def test_a_deleted_note_is_forgotten_in_one_state(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "beta\n"})
     with worlds.engine(root, tmp_path / "s") as engine:
@@ -212,6 +200,24 @@ def test_a_snapshot_is_one_state_whatever_is_written_meanwhile(tmp_path: Path) -
 def _write(database: Database) -> None:
     with database.transaction():
         pass
+
+
+def test_a_search_does_not_stand_in_line_where_it_embeds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
+    embedder = worlds.WordEmbedder()
+    embedder.instant = False
+    with worlds.engine(root, tmp_path / "s", embedder) as engine:
+        engine.refresh()
+        turn.beat(tmp_path / "s")
+        monkeypatch.setattr(turn, "take", _not_taken)
+
+        assert engine.freshen().pending == 1
+
+
+def _not_taken(*_: object, **__: object) -> object:
+    raise AssertionError("it stood in line")
 
 
 def test_threads_wait_for_their_turn_before_processes_do(tmp_path: Path) -> None:

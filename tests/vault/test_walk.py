@@ -1,3 +1,4 @@
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -279,7 +280,8 @@ def test_one_file_of_a_large_folder_is_found_without_listing_it(
 
 def test_a_file_that_answers_to_two_spellings_is_looked_up_in_the_listing(tmp_path: Path) -> None:
     make(tmp_path, "a.md")
-    (tmp_path / "A.MD").hardlink_to(tmp_path / "a.md")
+    with contextlib.suppress(FileExistsError):  # a system that ignores case answers to it already
+        (tmp_path / "A.MD").hardlink_to(tmp_path / "a.md")
     known = (tmp_path / "a.md").lstat()
 
     assert not names.is_exact(str(tmp_path), "a.md", known)

@@ -111,22 +111,24 @@ def _paths(heard: _Heard) -> set[Path]:
     return {Path(path) for _, path in heard}
 
 
-def _tell(engine: Engine, outcome: Outcome, on_change: Callable[[Outcome], None], stop: threading.Event) -> None:
-    on_change(outcome)
-    engine.embed(stop=stop)
-
-
 def _take(engine: Engine, touched: set[Path], on_change: Callable[[Outcome], None], stop: threading.Event) -> bool:
     """Take in some files; False where another process writes right now, so that they have to wait."""
     try:
-        if not engine.graph.is_complete or any(engine.view.root / rules in touched for rules in _RULES):
-            engine.read_rules()
-            _tell(engine, engine.refresh(wait_s=_GIVE_WAY_S), on_change, stop)
-            return True
-        outcome = Outcome() if engine.is_known(touched) else engine.refresh_paths(touched)
+        outcome = _taken(engine, touched)
     except ConflictError:
         return False
-    if outcome.indexed or outcome.removed:
+    if outcome is not None:
         on_change(outcome)
     _ = engine.embed(stop=stop)  # of what others have taken in, too
     return True
+
+
+def _taken(engine: Engine, touched: set[Path]) -> Outcome | None:
+    """Take in some files, or all where the rules have changed; None where nothing was to be done."""
+    if not engine.graph.is_complete or any(engine.view.root / rules in touched for rules in _RULES):
+        engine.read_rules()
+        return engine.refresh(wait_s=_GIVE_WAY_S)
+    if engine.is_known(touched):
+        return None
+    outcome = engine.refresh_paths(touched)
+    return outcome if outcome.indexed or outcome.removed else None

@@ -116,7 +116,7 @@ def _entry(base: str, folder: str, name: str) -> _Entry | None:
     """Find what a folder lists under a name; all of it is listed only where the name alone doesn't tell."""
     inside = f"{folder}/" if folder else ""
     at = f"{base}/{folder}" if folder else base
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # a closed folder, a name too long: the listing says what there is to say
         known = names.status(f"{at}/{name}")
         if known is None and os.path.isdir(base):  # noqa: PTH112 - made for each file that is saved
             return None
