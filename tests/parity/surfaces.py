@@ -3,17 +3,20 @@
 import asyncio
 import contextlib
 import io
+import itertools
 import json
 import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from fastmcp import Client as Asking
 from starlette.testclient import TestClient
 
 from knapper import app
+from knapper.agents import toolset, workbench
 from knapper.cli import main
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
@@ -58,11 +61,35 @@ def settings(base: Path, state: Path) -> Settings:
 
 @contextlib.contextmanager
 def direct(base: Path, state: Path) -> Generator[Call]:
-    """Call as agents and scripts do."""
+    """Call the table."""
     with app.open_hub(settings(base, state)) as hub:
         yield lambda name, arguments: cast(
             "Answer", hub.table.answer(name, arguments, lambda vault: hub.context(client=CLIENT, vault=vault))
         )
+
+
+@contextlib.contextmanager
+def by_an_agent(base: Path, state: Path) -> Generator[Call]:
+    """Call as a model does whose answers are text; what is a person's own is called directly."""
+    with app.open_hub(settings(base, state)) as hub:
+        rows = toolset.offered(hub.table.rows)
+        bench = workbench.fresh(rows, hub.context(client=CLIENT, vault=""), max_chars=10_000_000)
+        tools, numbers = toolset.TableTools(), itertools.count()
+
+        async def ask(name: str, arguments: dict[str, Any]) -> Answer:
+            arguments = {key: value for key, value in arguments.items() if key != "vault"}  # an agent is in one
+            told = cast("Any", SimpleNamespace(deps=bench, tool_call_id=str(next(numbers))))
+            offered = (await tools.get_tools(told))[name] if name in bench.listed else cast("Any", None)
+            _ = await tools.call_tool(name, arguments, told, offered)
+            return dict(bench.answers[told.tool_call_id])
+
+        def call(name: str, arguments: dict[str, Any]) -> Answer:
+            if name in rows:
+                return asyncio.run(ask(name, arguments))
+            answer = hub.table.answer(name, arguments, lambda vault: hub.context(client=CLIENT, vault=vault))
+            return cast("Answer", answer)
+
+        yield call
 
 
 @contextlib.contextmanager

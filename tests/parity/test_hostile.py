@@ -74,9 +74,7 @@ _PLAIN: Final[dict[str, st.SearchStrategy[Any]]] = {
     "object": st.dictionaries(st.sampled_from(TEXTS), st.sampled_from((*TEXTS, *NUMBERS)), max_size=3),
     "null": st.none(),
 }
-ROWS: Final = [
-    row for row in tables.whole().rows if row.name == "call_tool" or not (row.open_world or row.name == "run_script")
-]
+ROWS: Final = tables.whole().rows
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from knapper.changes.writer import Asked
 from knapper.config import Client
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
-from knapper.tools import daily, journal, search
+from knapper.tools import daily, journal, passages, search
 from knapper.tools.context import Context
 from knapper.vault import grants
 from tests.tools import opened
@@ -207,7 +207,13 @@ def test_search_finds_the_log_only_where_it_is_asked_for(tmp_path: Path) -> None
         plain: Any = search.search_vault(context, "zebra", 20)["results"]
         asked: Any = search.search_vault(context, "zebra", 20, include_log=True)["results"]
 
+        others: list[Any] = [
+            search_of(context, "zebra", limit=20)["results"]
+            for search_of in (passages.search_keyword, passages.search_semantic, passages.search_task_relevant)
+        ]
+
     assert ["I saw" in hit["content"] for hit in plain] == [True]
+    assert all("knap-log" not in str(found) for found in others)
     assert sorted("knap-log" in hit["content"] for hit in asked) == [False, True]
 
 

@@ -45,7 +45,8 @@ def decode(raw: bytes) -> Source:
         # A UTF-8 decoder never yields a lone surrogate itself, so each one stands for exactly one bad byte.
         data = _ESCAPED.sub("?", raw.decode(errors="surrogateescape")).encode()
         line = lines.count(raw, error.start)
-        message = f"Not UTF-8 from line {line} on: byte 0x{raw[error.start]:02x} was read as '?'."
+        byte = f"byte 0x{raw[error.start]:02x}"
+        message = f"Not UTF-8 from line {line} on ({byte}): such lines are shown as Windows-1252."
         problems = (Problem(code="not_utf8", message=message, line=line),)
         encoding = encoding if encoding == "utf-8-sig" else "unknown"
     return Source(data=data, encoding=encoding, problems=problems + _nul_problems(data))

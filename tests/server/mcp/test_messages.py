@@ -230,7 +230,8 @@ def tokens(text: str) -> int:
 
 
 def test_resources_give_notes_the_status_and_what_waits(vault: opened.Opener) -> None:
-    waits: dict[str, Any] = call(vault, "delete_file", {"path": "Rain.md"}).structured_content or {}
+    _ = call(vault, "append_to_file", {"path": "Rain.md", "content": "#weather\n"})
+    waits: dict[str, Any] = call(vault, "rename_tag", {"old": "weather", "new": "climate"}).structured_content or {}
     proposal = waits["proposal_id"]
 
     async def look(asking: Any) -> tuple[str, str, str]:  # noqa: ANN401
@@ -243,7 +244,7 @@ def test_resources_give_notes_the_status_and_what_waits(vault: opened.Opener) ->
 
     assert note == "odd name\n"
     assert json.loads(status)["success"] is True
-    assert waiting == "" or waiting.startswith("---")
+    assert "\n-#weather\n+#climate\n" in waiting
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no file can have such a name there")
