@@ -25,7 +25,7 @@ UNSEEN = Filter(policy=Policy(client="guest", hidden=("Rain.md",)))
 
 
 def ranked(look: SqliteLook, where: Filter) -> dict[str, float]:
-    found = look.nearest([WordEmbedder().query("rain")], where, limit=9)()[0]
+    found = look.nearest(WordEmbedder().query("rain"), where, limit=9)()
     paths = dict(look.connection.execute("SELECT id, path FROM files"))
     return {paths[look.note(i)]: score for i, score in found.items()}
 
@@ -91,6 +91,6 @@ def test_names_are_scored_as_they_are_by_now(engine: Engine, beside: SqliteLooks
 
 def test_a_question_of_another_length_than_the_vectors_finds_nothing(beside: SqliteLooks) -> None:
     with beside.look("words") as look:
-        found = look.nearest([np.ones(3, np.float32), None], ALL, limit=9)()
+        found = look.nearest(np.ones(3, np.float32), ALL, limit=9)()
 
-    assert found == [{}, {}]
+    assert found == {}

@@ -36,7 +36,7 @@ class SqliteLooks:
         self._keywords = Keywords()
         self._vectors = Vectors("")
         self.allowed = Allowed()
-        self._beside = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix=RANKING)
+        self._beside = ThreadPoolExecutor(_ranking_threads(), thread_name_prefix=RANKING)
 
     @contextmanager
     def look(self, model: str) -> Generator["SqliteLook"]:
@@ -81,13 +81,11 @@ class SqliteLook:
         """Rank titles, aliases and headings."""
         return self.words.names(self.connection, query, allowed=self._mask(where))
 
-    def nearest(
-        self, vectors: Sequence[NDArray[np.float32] | None], where: Filter, *, limit: int
-    ) -> Callable[[], Sequence[Mapping[int, float]]]:
-        """Multiply all vectors in memory; many of them in a thread, beside what SQLite does."""
+    def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
+        """Multiply all vectors in memory with it; many of them in a thread, beside what SQLite does."""
         self.meanings.sync(self.connection)
         without = () if where.include_log else self._logged()
-        rank = partial(self.meanings.rank, vectors, limit=limit, allowed=self._mask(where), without=without)
+        rank = partial(self.meanings.rank, vector, limit=limit, allowed=self._mask(where), without=without)
         if len(self.meanings) >= self.many:
             return self.beside.submit(rank).result
         found = rank()
@@ -159,3 +157,8 @@ class SqliteLook:
 
     def _mask(self, where: Filter) -> NDArray[np.bool_] | None:
         return self.allowed.mask(self.connection, where)
+
+
+def _ranking_threads() -> int:
+    """Leave half of the processors to what asks: two multiplications at once wait for the same memory anyway."""
+    return max((os.cpu_count() or 1) // 2, 1)

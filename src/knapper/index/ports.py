@@ -36,13 +36,11 @@ class Look(Protocol):
         """Score notes by how much of a title, alias or heading the query says, 0 to 1."""
         ...
 
-    def nearest(
-        self, vectors: Sequence[NDArray[np.float32] | None], where: Filter, *, limit: int
-    ) -> Callable[[], Sequence[Mapping[int, float]]]:
-        """Begin to look for the chunks nearest in meaning to each vector, while other questions are asked.
+    def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
+        """Begin to look for the chunks nearest in meaning to a vector, while other questions are asked.
 
         Returns:
-            Waits for them, and gives them with their cosine, nearest first; none for what is None.
+            Waits for them, and gives them with their cosine, nearest first.
         """
         ...
 

@@ -44,10 +44,12 @@ class Ranking:
 def of(look: Look, chunks: Joined, names: Mapping[int, float], weights: Weights) -> Ranking:
     """Score the notes that chunks and names were found of."""
     held: defaultdict[int, list[int]] = defaultdict(list)
+    scored: defaultdict[int, list[float]] = defaultdict(list)
     note_of = look.note
-    for chunk in chunks.scores:
-        held[note_of(chunk)].append(chunk)
-    scored = {note: [chunks.scores[chunk] for chunk in some] for note, some in held.items()}
+    for chunk, score in chunks.scores.items():
+        note = note_of(chunk)
+        held[note].append(chunk)
+        scored[note].append(score)
     return Ranking(chunks=chunks, names=names, held=held, notes=fuse.notes(scored, names, weights))
 
 

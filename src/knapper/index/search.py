@@ -2,7 +2,7 @@
 
 import heapq
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -20,8 +20,8 @@ from knapper.index.related import Beside, Related, Why
 from knapper.index.segment import Query
 
 Mode = Literal["hybrid", "semantic", "keyword"]
-_Nearest = Callable[[], Sequence[Mapping[int, float]]]
-"""Waits for the chunks nearest to the question, and to the note that is open."""
+_Nearest = Callable[[], Mapping[int, float]]
+"""Waits for the chunks nearest to a vector."""
 _POOL = 200
 """Chunks that each ranking hands on."""
 
@@ -90,7 +90,7 @@ class Searcher:
         asked = self._asked(question)
         with self._looks.look(asked.model) as look:
             asked = _fitting(look, asked)
-            found = self._ranked(look, asked, _begin(look, asked))
+            found = self._ranked(look, asked, _begin(look, asked.vector, asked.question.where))
             shown = ranking.texts(look, found, found.best(question.limit))
             hits = ranking.hits(look, found, shown, limit=question.limit, per_note=question.per_note)
         return Answer(hits=tuple(hits), remarks=tuple(asked.remarks))
@@ -101,11 +101,12 @@ class Searcher:
         with self._looks.look(asked.model or self._model()) as look:
             asked = _fitting(look, asked)
             centre = fuse.centre(look.vectors(look.chunks(beside.path))[1]) if beside else None
-            nearest = _begin(look, asked, centre)
+            nearest = _begin(look, asked.vector, question.where)
+            alike = _begin(look, centre, question.where)
             linked = beside.linked() if beside else ()
             rankings: dict[Why, Ranking] = {"task": self._ranked(look, asked, nearest)}
             if beside:
-                rankings["current_note"] = self._alike(look, nearest()[1], beside, question.where)
+                rankings["current_note"] = self._alike(look, alike(), beside, question.where)
             current = beside.path if beside else None
             found = related.joined(look, rankings, current, linked, limit=question.limit)
         return Answer(related=found, remarks=tuple(asked.remarks))
@@ -136,7 +137,7 @@ class Searcher:
         if nearest:
             return ranking.of(look, fuse.convex({}, nearest, share=1.0), {}, self._weights)
         asked = self._asked(Question(text=beside.words(), mode="keyword", where=where))
-        return self._ranked(look, asked, _begin(look, asked))
+        return self._ranked(look, asked, _begin(look, asked.vector, where))
 
     def _read(self, question: Question) -> tuple[Query, str]:
         """Read the query; a word that nothing holds is taken for the likest one of a name, and that is said."""
@@ -213,11 +214,9 @@ def _fitting(look: Look, asked: _Asked) -> _Asked:
     return replace(asked, vector=None, remarks=[*asked.remarks, remark])
 
 
-def _begin(look: Look, asked: _Asked, centre: NDArray[np.float32] | None = None) -> _Nearest:
-    """Begin to look for what is near to a question, and to the middle of a note."""
-    if asked.vector is None and centre is None:
-        return lambda: ({}, {})
-    return look.nearest([asked.vector, centre], asked.question.where, limit=_POOL)
+def _begin(look: Look, vector: NDArray[np.float32] | None, where: Filter) -> _Nearest:
+    """Begin to look for what is near to a question, or to the middle of a note."""
+    return dict if vector is None else look.nearest(vector, where, limit=_POOL)
 
 
 def _rank(look: Look, asked: _Asked, nearest: _Nearest) -> _Rankings:
@@ -227,7 +226,7 @@ def _rank(look: Look, asked: _Asked, nearest: _Nearest) -> _Rankings:
     if question.mode != "semantic" or asked.vector is None:
         keyword = look.keyword(query, question.where, limit=_POOL)
         names = look.names(query, question.where)
-    dense = nearest()[0]
+    dense = nearest()
     if query.phrases or query.excluded:
         kept = look.passing(query, dense)
         dense = {i: score for i, score in dense.items() if i in kept}

@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,18 +42,18 @@ class Vectors:
 
     def rank(
         self,
-        queries: Sequence[NDArray[np.float32] | None],
+        query: NDArray[np.float32],
         *,
         limit: int,
         allowed: NDArray[np.bool_] | None,
         without: Collection[int] = (),
-    ) -> list[dict[int, float]]:
-        """Give for each query the nearest chunks with their cosine, nearest first.
+    ) -> dict[int, float]:
+        """Give the nearest chunks with their cosine, nearest first.
 
         What isn't near at all, with a cosine of 0 or less, isn't among the nearest.
 
         Args:
-            queries: Normalised; there is nothing near to None, nor to a vector of another length than those held.
+            query: Normalised; there is nothing near to a vector of another length than those held.
             limit: How many of the nearest at most.
             allowed: By file id: whether its chunks may be found; None allows all.
             without: Chunks that may not.
@@ -61,13 +61,11 @@ class Vectors:
         with self._lock:  # only for the moment: what is multiplied doesn't change, but for ids of what is removed
             ids, rows = self._ids[: self._used].copy(), self._matrix[: self._used]
             hidden = [self._places[chunk_id] for chunk_id in without if chunk_id in self._places]
-        fitting = [q for q in queries if q is not None and len(q) == rows.shape[1]]
-        if not fitting:
-            return [{} for _ in queries]
+        if len(query) != rows.shape[1]:
+            return {}
         out = ~_wanted(ids, allowed)
         out[hidden] = True
-        found = {id(q): _nearest(ids, rows @ q, out, limit) for q in fitting}
-        return [found.get(id(q), {}) for q in queries]
+        return _nearest(ids, rows @ query, out, limit)
 
     def take(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Give the vectors of those chunks that have one: their ids, and a row for each."""
