@@ -17,9 +17,9 @@ from knapper import app
 from knapper.codemode import scripts
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.config import Embeddings, Settings, Vault
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.tools.sandboxes import Limits
-from knapper.vault.outline import JSONValue
 
 SUMMARY = "scripts in the sandbox: warm, cold, with many calls, many at once"
 TRIVIAL = "__result__ = 1 + 1"

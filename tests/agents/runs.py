@@ -18,8 +18,8 @@ from knapper.agents.scout.records import ScoutSettings
 from knapper.app import tables
 from knapper.changes.writer import Asked
 from knapper.config import Client
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 from tests.agents.scripts import Cast
 from tests.tools.opened import Opener
 

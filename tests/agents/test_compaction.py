@@ -21,7 +21,7 @@ from pydantic_ai.usage import RunUsage
 from knapper.agents import compaction
 from knapper.agents.chat import Message
 from knapper.agents.turns import Turn
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 from tests.agents import protocol, scripted
 from tests.agents.protocol import Reply
 from tests.agents.scripted import Call, Model

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from knapper.agents import repair
 from knapper.app import tables
+from knapper.jsontypes import JSONValue
 from knapper.tools import schema
-from knapper.vault.outline import JSONValue
 
 SCHEMA: dict[str, JSONValue] = {
     "type": "object",

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from knapper.changes.text import properties, property_values, snapshots
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.vault import parse
-from knapper.vault.outline import JSONValue
 from tests.changes import generated, writing
 
 NOTE = b"""---

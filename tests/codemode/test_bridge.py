@@ -12,11 +12,11 @@ from knapper.codemode.bridge import MOST_PROPOSALS, Bridge
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.config import Client
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
+from knapper.jsontypes import JSONValue
 from knapper.tools import proposals, schema
 from knapper.tools.context import Context, Scripting
 from knapper.tools.sandboxes import Kind, Outcome, Profile, Signature
 from knapper.vault import grants
-from knapper.vault.outline import JSONValue
 from tests.codemode import examples
 from tests.tools import opened
 from tests.tools.opened import Opener

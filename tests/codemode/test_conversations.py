@@ -8,8 +8,8 @@ import pytest
 from knapper.codemode.sandbox import pool
 from knapper.codemode.sandbox.conversations import GRACE_S, Conversation
 from knapper.errors import SetupError
+from knapper.jsontypes import JSONValue
 from knapper.tools.sandboxes import Given, Limits
-from knapper.vault.outline import JSONValue
 from tests.codemode import liars
 
 LIMITS = Limits(timeout_s=0.6, stdout_bytes=100_000, calls=20)

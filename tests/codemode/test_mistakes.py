@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from knapper.codemode.sandbox.pool import Sandbox
+from knapper.jsontypes import JSONValue
 from knapper.tools.sandboxes import Limits
-from knapper.vault.outline import JSONValue
 from tests.codemode.attacks import ATTACKS
 
 ESCAPES = {

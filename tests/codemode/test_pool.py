@@ -13,8 +13,8 @@ import pytest
 
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.errors import ConflictError, NotFound, SetupError
+from knapper.jsontypes import JSONValue
 from knapper.tools.sandboxes import Given, Kind, Limits
-from knapper.vault.outline import JSONValue
 
 
 def echo(method: str, given: Mapping[str, JSONValue]) -> JSONValue:

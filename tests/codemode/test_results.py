@@ -10,9 +10,9 @@ from knapper.codemode import citing, results
 from knapper.codemode.citing import Checked
 from knapper.codemode.results import MOST_CITATIONS, MOST_CONTEXT, Written
 from knapper.errors import BadInput, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.vault import notes
-from knapper.vault.outline import JSONValue
 from tests.tools.opened import Opener
 
 NOTES = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from knapper.codemode.sandbox import frames, strict
 from knapper.codemode.sandbox.frames import BrokenFrame, Letter
 from knapper.codemode.sandbox.strict import NotStrict
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 VALUES: st.SearchStrategy[JSONValue] = st.recursive(
     st.none()

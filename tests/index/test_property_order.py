@@ -14,7 +14,7 @@ from knapper.index import property_order, records
 from knapper.index.database import Database
 from knapper.index.filters import Filter, PropertyTest
 from knapper.index.stretches import Order, Stretch
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 from tests.index import worlds
 
 ALIKE = [

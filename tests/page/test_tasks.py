@@ -17,7 +17,7 @@ from knapper.app import chats
 from knapper.app.acting import CLIENT
 from knapper.app.tasks import pipelines
 from knapper.config import Settings
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 from tests.agents import scripts
 from tests.agents.scripted import Call
 from tests.agents.scripts import Cast

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from knapper.agents.live import Ending, Live, Tell
+from knapper.jsontypes import JSONValue
 from knapper.server import events
-from knapper.vault.outline import JSONValue
 
 
 @dataclass(frozen=True)

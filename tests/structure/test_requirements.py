@@ -1,7 +1,10 @@
 """Hold what is asked of other packages."""
 
+import ast
 import re
+import sys
 import tomllib
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -41,3 +44,48 @@ def test_every_package_that_is_needed_has_a_lower_bound() -> None:
 def test_pages_can_be_read_where_an_old_pip_installed_the_program() -> None:
     """Hold what pip before 23.3 leaves out: it doesn't know ``lxml[html_clean]`` for lxml's extra ``html-clean``."""
     assert "lxml_html_clean" in at_least()
+
+
+def declared() -> set[str]:
+    """Return the normalised names of what the program and its extras ask for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [one for several in project["optional-dependencies"].values() for one in several]
+    return {normalised(re.split(r"[\[>=<;~! ]", one)[0]) for one in [*project["dependencies"], *extras]}
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
+
+
+def undeclared(roots: set[str]) -> set[str]:
+    """Return the imported packages that no declared distribution brings."""
+    owners = metadata.packages_distributions()
+    known = declared()
+    foreign = roots - set(sys.stdlib_module_names) - {"knapper", "_typeshed"}
+    return {root for root in foreign if not {normalised(one) for one in [root, *owners.get(root, [])]} & known}
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    sources = [path for path in (ROOT / "src" / "knapper").rglob("*.py") if "guest" not in path.parts]
+    roots = {root for path in sources for root in imported(ast.parse(path.read_text(encoding="utf-8")))}
+
+    assert undeclared(roots) == set()
+
+
+def test_an_import_that_nothing_declares_is_found() -> None:
+    assert undeclared({*imported(ast.parse("import numpy, iniconfig"))}) == {"iniconfig"}
+
+
+def test_the_lock_has_every_declared_package() -> None:
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    locked = {normalised(line.split("==")[0]) for line in lines if "==" in line}
+
+    assert at_least().keys() - {one for one in at_least() if normalised(one) in locked} == set()

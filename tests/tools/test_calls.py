@@ -12,12 +12,12 @@ from typing_extensions import TypedDict, Unpack
 
 from knapper.app import tables
 from knapper.errors import BadInput, NotFound, StorageError
+from knapper.jsontypes import JSONValue
 from knapper.tools import calls, schema
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
 from knapper.tools.tables import Table
-from knapper.vault.outline import JSONValue
 from tests.tools import opened
 
 

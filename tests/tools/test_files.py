@@ -9,9 +9,9 @@ import pytest
 
 from knapper.changes.writer import Asked
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
+from knapper.jsontypes import JSONValue
 from knapper.tools import files, reading, sections
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 from tests.tools import opened
 from tests.tools.opened import Opener
 

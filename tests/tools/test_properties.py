@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from knapper.errors import BadInput, KnapError, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.tools import calls, properties, table
-from knapper.vault.outline import JSONValue
 from tests.tools import opened
 from tests.tools.opened import Opener
 

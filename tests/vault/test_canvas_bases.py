@@ -6,8 +6,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from knapper.jsontypes import JSONValue
 from knapper.vault import bases, canvas, json_strings
-from knapper.vault.outline import JSONValue
 from tests.vault import dumps
 from tests.vault.cases import load
 

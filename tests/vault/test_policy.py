@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.errors import SetupError
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 from knapper.vault.policy import Policy
 
 PATTERNS = st.lists(st.sampled_from(["Journal/", "*.secret.md", "/Work/**", "a?.md"]), max_size=3).map(tuple)

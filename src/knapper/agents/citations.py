@@ -12,9 +12,10 @@ from typing import Final
 from knapper.agents import passages
 from knapper.agents.passages import Passage
 from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.vault import parse
-from knapper.vault.outline import JSONValue, Link
+from knapper.vault.outline import Link
 
 _LINES: Final = re.compile(
     rb"\s*[(\[,:]?\s*(?:lines?|L)\.?\s*(\d{1,7})(?:\s*(?:-|\xe2\x80\x93|to)\s*L?(\d{1,7}))?\s*[)\]]?", re.IGNORECASE

@@ -22,7 +22,7 @@ from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, e
 
 from knapper.agents import failures, untrusted
 from knapper.agents.halves import Whole
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 MARK: Final = "compacted"
 """The key in a part's metadata, which pydantic-ai keeps from the model."""

@@ -9,7 +9,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 _HALF: Final = re.compile("[\ud800-\udfff]")
 

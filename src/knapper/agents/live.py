@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from knapper.agents.events import Done, Error, State
 from knapper.errors import ConflictError, KnapError, NotFound
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 KEPT_S: Final = 600.0
 """How long work that has ended can still be listened to."""

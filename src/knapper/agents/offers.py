@@ -11,10 +11,10 @@ from typing_extensions import TypedDict
 
 from knapper.agents import names
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
-from knapper.vault.outline import JSONValue
 
 
 class Choices(TypedDict, total=False):

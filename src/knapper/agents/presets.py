@@ -11,7 +11,7 @@ from knapper.agents import scopes
 from knapper.agents.scopes import ContextScopeConfig, EditRules
 from knapper.changes.disk.ledger import Ledger, open_ledger
 from knapper.errors import BadInput, NotFound
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 FILE: Final = "presets.db"
 VERSION: Final = 1

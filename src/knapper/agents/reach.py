@@ -9,7 +9,7 @@ import httpx2
 
 from knapper.agents import names
 from knapper.agents.names import ModelName, Provider
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 State = Literal["ok", "no_key", "refused", "unknown_model", "unreachable", "unusable"]
 TIMEOUT_S: Final = 5.0

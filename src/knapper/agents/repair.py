@@ -8,7 +8,7 @@ from typing import Final, cast
 
 import json_repair
 
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 Arguments = dict[str, JSONValue]
 Schema = Mapping[str, JSONValue]

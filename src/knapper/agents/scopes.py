@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, cast, get_args
 
 from knapper.errors import BadInput
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 EditableScope = Literal["current", "linked", "context"]
 """The open note; that and the notes that it links with; every note that the model was given."""

@@ -16,11 +16,11 @@ from knapper.agents.repair import Arguments
 from knapper.agents.results import Results
 from knapper.agents.synthetic import DEFINITIONS, GET_CONTINUATION
 from knapper.errors import BadInput, KnapError
+from knapper.jsontypes import JSONValue
 from knapper.tools import calls, schema
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
-from knapper.vault.outline import JSONValue
 
 _RETRIES: Final = 50
 _REPEATED: Final = "This very call was made just before, and its answer stands above."

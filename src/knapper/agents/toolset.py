@@ -16,11 +16,11 @@ from knapper.agents.results import Shown
 from knapper.agents.synthetic import ASK_USER, DEFINITIONS, GET_CONTINUATION
 from knapper.agents.workbench import Workbench
 from knapper.errors import BadInput, KnapError, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.tools import calls, proposals, schema
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.tables import CALL
-from knapper.vault.outline import JSONValue
 
 UNCOUNTED: Final = frozenset({"log_interaction", GET_CONTINUATION})
 """Tools whose calls don't count towards the cap of a bench."""

@@ -43,8 +43,8 @@ from knapper.agents.mending import Mender
 from knapper.agents.toolset import TableTools
 from knapper.agents.workbench import Workbench
 from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 
 LIMIT_REACHED: Final = "\n\n[Tool call limit reached]"
 _AGAIN: Final = "try again, or take another model"

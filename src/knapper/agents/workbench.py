@@ -11,10 +11,10 @@ from anyio import CapacityLimiter
 from knapper.agents import untrusted
 from knapper.agents.events import Event, Question
 from knapper.agents.results import Results
+from knapper.jsontypes import JSONValue
 from knapper.tools.cancelling import Cancelling
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
-from knapper.vault.outline import JSONValue
 
 _THREADS: Final = 4
 """Tools of one turn that run at once."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from knapper.changes import requests
 from knapper.changes.requests import Request
 from knapper.errors import CallerError, KnapError
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 _SHOWN = 5
 

@@ -8,8 +8,8 @@ from knapper.changes.drafts import Draft, FileDraft, Rewritten
 from knapper.changes.failures import Failure
 from knapper.changes.refusals import Refusal
 from knapper.changes.text import diff
+from knapper.jsontypes import JSONValue
 from knapper.vault import notes
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 Status = Literal["applied", "proposed", "refused", "planned"]

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from knapper.cli.talks import Talk
+    from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
-    from knapper.vault.outline import JSONValue
 
 HELP: Final = """\
 /help            this list

@@ -17,7 +17,7 @@ from knapper.cli.options import Options
 from knapper.cli.render import streaming
 from knapper.cli.render.amounts import count
 from knapper.errors import KnapError, RefusedError, SetupError
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 _MAX_ARGUMENT = 60
 _MAX_STEP = 160

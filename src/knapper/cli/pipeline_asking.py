@@ -34,7 +34,7 @@ from knapper.cli.options import Options
 from knapper.cli.render import agents as shown
 from knapper.config import Settings
 from knapper.errors import BadInput, RefusedError, SetupError
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 _MAX_STEP: Final = 160
 

@@ -18,8 +18,8 @@ from knapper.cli.options import Options
 from knapper.cli.render import runs as rendered
 from knapper.cli.run_switches import Allowed, Given, Going
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers
-from knapper.vault.outline import JSONValue
 
 
 def start(said: Options, task: str, own: Given) -> ExitCode:

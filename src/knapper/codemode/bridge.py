@@ -9,11 +9,11 @@ from typing import Final
 from knapper.codemode import arguments, files, reading, stubs
 from knapper.codemode.room import Room
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError, StorageError
+from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.tools.sandboxes import Profile, Proposed, Signature
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 
 MAIN: Final = "main"
 """Names the vault that is meant where none is named."""

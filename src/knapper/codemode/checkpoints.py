@@ -14,8 +14,8 @@ from typing import Final, Literal, cast
 
 from knapper.changes.disk.ledger import Ledger, open_ledger
 from knapper.errors import BadInput, ConflictError, NotFound, RefusedError
+from knapper.jsontypes import JSONValue
 from knapper.vault.grants import Grants
-from knapper.vault.outline import JSONValue
 
 FILE: Final = "checkpoints.db"
 VERSION: Final = 1

@@ -6,11 +6,11 @@ from dataclasses import replace
 from knapper.changes.requests import Create, Rewrite
 from knapper.changes.text import creation
 from knapper.changes.writer import Asked
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault import notes
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 
 
 def propose(

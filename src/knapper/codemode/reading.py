@@ -6,11 +6,11 @@ from typing import Final
 from knapper.errors import BadInput, CallerError, NotFound
 from knapper.index.filters import Filter, PropertyTest
 from knapper.index.search import Question
+from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.vault import notes, paths, walk
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 
 _NOTE: Final = ".md"
 

@@ -12,7 +12,7 @@ from knapper.codemode.tasks import Attempt, Retrieval
 from knapper.codemode.trials import Trials, reads_of
 from knapper.codemode.witness import Read
 from knapper.errors import KnapError
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 def recall(trials: Trials, wanted: Needs, asked: Checkpoint, search_again: Callable[[], Retrieval]) -> Retrieval:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from knapper.errors import BadInput
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 MOST_CITATIONS: Final = 200
 MOST_CONTEXT: Final = 200_000

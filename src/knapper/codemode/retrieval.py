@@ -14,8 +14,8 @@ from knapper.codemode.trials import Trials
 from knapper.codemode.vocabulary import Vocabulary
 from knapper.codemode.writing import Author, Draft
 from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 
 OFF: Final = "Code Mode is off: this is a direct search"
 NO_MODEL: Final = "no model is set, so that Code Mode is off: this is a direct search"

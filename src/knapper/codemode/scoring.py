@@ -25,7 +25,7 @@ from typing import Final, TypeAlias
 
 from knapper.codemode import aspects, boilerplate, grounding
 from knapper.codemode.vocabulary import Term, Vocabulary
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 Place: TypeAlias = tuple[str, str]
 """A note, by its vault and path."""

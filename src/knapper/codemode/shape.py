@@ -6,9 +6,9 @@ from typing import Final
 
 from knapper.index.filters import Filter
 from knapper.index.stretches import Order, Stretch
+from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 
 _FOLDERS: Final = 30
 _BELOW: Final = 8

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from knapper.codemode.guest import obsidian, rules
+from knapper.jsontypes import JSONValue
 from knapper.tools.sandboxes import Signature
-from knapper.vault.outline import JSONValue
 
 _ANY: Final = str(obsidian.JSON)
 _MODULE: Final = re.compile(r"\b(?:knapper\.codemode\.guest\.obsidian|collections\.abc)\.")

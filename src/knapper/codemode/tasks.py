@@ -8,8 +8,8 @@ from knapper.codemode.asking import Spent
 from knapper.codemode.citing import Citation, Dropped
 from knapper.codemode.scoring import Least, Score, Weights
 from knapper.codemode.witness import Read
+from knapper.jsontypes import JSONValue
 from knapper.tools.sandboxes import Kind, Profile
-from knapper.vault.outline import JSONValue
 
 Mark = Literal["security", "data_model", "architecture", "contract"]
 """What a plan says that much hangs on."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from knapper.codemode.bridge import Bridge
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 OUTSIDE: Final = frozenset({"read_file", "http_get"})
 MOST_KEPT: Final = 4_000_000

@@ -8,8 +8,8 @@ from typing import Final, Literal, get_args
 
 from knapper.codemode import stubs
 from knapper.codemode.asking import Ask, Data, Prompt, Spent
+from knapper.jsontypes import JSONValue
 from knapper.tools.sandboxes import Signature
-from knapper.vault.outline import JSONValue
 
 MOST_REPLY: Final = 200_000
 """Characters of a reply that are looked at."""

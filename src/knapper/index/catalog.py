@@ -21,8 +21,8 @@ from knapper.index.sight import is_open
 from knapper.index.store import Store
 from knapper.index.stretches import Stretch
 from knapper.index.tag_counts import TagCounts
+from knapper.jsontypes import JSONValue
 from knapper.vault import paths
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 _LARGEST = 2**62

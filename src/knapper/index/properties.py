@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 def render(values: Mapping[str, JSONValue]) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from knapper.jsontypes import JSONValue
 from knapper.vault import paths
-from knapper.vault.outline import JSONValue, Link, Outline, Problem, Tag
+from knapper.vault.outline import Link, Outline, Problem, Tag
 from knapper.vault.paths import NotePath
 from knapper.vault.walk import FileStat
 

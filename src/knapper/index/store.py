@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from knapper.index import chunk_rows, file_rows, schema, waiting
 from knapper.index.database import Database
 from knapper.index.records import Known, Record
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:

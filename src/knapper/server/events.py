@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from knapper.agents.live import Last, Live
-    from knapper.vault.outline import JSONValue
+    from knapper.jsontypes import JSONValue
 
     Told = Callable[[Mapping[str, JSONValue]], Mapping[str, JSONValue]]
 

@@ -12,8 +12,8 @@ from starlette.types import Scope
 
 from knapper.config import Settings
 from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
 from knapper.server import tracing
-from knapper.vault.outline import JSONValue
 
 LOG: Final = logging.getLogger("knapper.server.places")
 _HIDDEN: Final = "…"

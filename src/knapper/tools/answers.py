@@ -6,9 +6,9 @@ from typing import cast
 from knapper.changes.requests import Request, subject
 from knapper.changes.submissions import FileReport, Submission
 from knapper.errors import BadInput, KnapError
+from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 
 MOST = 1_000
 """Results that one call gives at most."""

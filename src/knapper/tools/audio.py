@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 from knapper.errors import KnapError, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.net.speech import Audio, Segment, Transcriber, Transcript
 from knapper.tools import foreign
 from knapper.tools.context import Context
@@ -12,7 +13,6 @@ from knapper.tools.shapes import Answer
 from knapper.tools.shapes import audio as shapes
 from knapper.vault import attachments, links, paths
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 _EMBEDS: Final = frozenset({"embed", "image"})

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NoReturn, Self
 
 from knapper.errors import NotFound, SetupError
 from knapper.index.filters import Filter
+from knapper.jsontypes import JSONValue
 from knapper.tools.cancelling import OnCancel, never
 from knapper.tools.looking import SharedLook
 from knapper.tools.profiles import Choice
 from knapper.tools.sandboxes import Sandbox, Signature
 from knapper.tools.shapes import Answer
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 

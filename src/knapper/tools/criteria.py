@@ -5,11 +5,11 @@ from typing import Annotated, Final, Literal
 from knapper.errors import BadInput
 from knapper.index.filters import Filter, PropertyOp, PropertyTest
 from knapper.index.stretches import Stretch
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, checks, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.found import Paths
-from knapper.vault.outline import JSONValue
 
 _OPS: Final[dict[str, PropertyOp]] = {"contains": "contains", "equals": "is"}
 _DATES: Final = ("modified", "created")

@@ -6,11 +6,12 @@ from typing import Final
 
 from knapper.errors import KnapError
 from knapper.index.graph import Lookup
+from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.vault import links, notes, source, walk
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue, Link, Outline
+from knapper.vault.outline import Link, Outline
 from knapper.vault.paths import NotePath
 
 _MOST: Final = 50

@@ -8,12 +8,12 @@ from knapper.changes import text_edits
 from knapper.changes.requests import AddText, AtPosition, Create, EditText, Restore, Rewrite, Trash
 from knapper.changes.text import diff
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Written
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 
 _PROPERTIES = 'give an object, such as {"tags": ["meeting"]}'
 

@@ -8,12 +8,12 @@ from typing import Annotated, Final, NotRequired
 from typing_extensions import TypedDict
 
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import calls, schema
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
 from knapper.tools.tables import Table
-from knapper.vault.outline import JSONValue
 
 _WORD: Final = re.compile(r"[a-z]{2,}")
 _NAME: Final = 3.0

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 
 from knapper.errors import KnapError
 from knapper.index.catalog import Entry
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 

@@ -5,13 +5,13 @@ from typing import Annotated, Final, cast
 
 from knapper.changes.text import sections
 from knapper.index.graph import Edge
+from knapper.jsontypes import JSONValue
 from knapper.tools import foreign, notes, reading, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.noted import Info
 from knapper.vault import paths, walk
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 _HEADINGS: Final = 200

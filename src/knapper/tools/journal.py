@@ -14,12 +14,12 @@ from knapper.changes.disk.steps import FileResult
 from knapper.changes.text import diff
 from knapper.changes.writer import Asked
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Changes, Undone
 from knapper.vault import paths
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 _TRASH = ".trash/"

@@ -6,13 +6,13 @@ from typing import Annotated, Final, cast
 from knapper.errors import BadInput, NotFound
 from knapper.index.filters import Filter
 from knapper.index.graph import Edge
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, checks, foreign, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.found import Paths
 from knapper.tools.shapes.linked import Backlinks, Broken, Outlinks
 from knapper.vault import links, paths
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 _LIMIT = 100

@@ -7,12 +7,12 @@ from typing_extensions import TypedDict
 
 from knapper.errors import BadInput
 from knapper.index.graph import Lookup
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, checks, foreign, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.linked import Neighbors, Reach
 from knapper.vault import paths
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 Direction = Literal["in", "out", "both"]

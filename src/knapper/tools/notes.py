@@ -11,13 +11,13 @@ from knapper.index.catalog import Entry, Listing
 from knapper.index.filters import Filter
 from knapper.index.search import Mode, Question
 from knapper.index.stretches import By, Order, Stretch
+from knapper.jsontypes import JSONValue
 from knapper.tools import absent, answers, checks, criteria, filters, foreign, search
 from knapper.tools.context import Context
 from knapper.tools.filters import Tests
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.noted import Found
 from knapper.vault import paths
-from knapper.vault.outline import JSONValue
 
 RANKED: Final = 200
 """Notes that a query ranks at most."""

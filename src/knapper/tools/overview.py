@@ -7,11 +7,11 @@ from typing import Annotated, Final
 from knapper.index.catalog import Entry
 from knapper.index.filters import Filter
 from knapper.index.stretches import Stretch
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, checks, criteria, foreign, notes, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.noted import Explored, Names, Previews
-from knapper.vault.outline import JSONValue
 
 _DESCRIPTIONS: Final = ("description", "summary", "abstract")
 _LONGEST: Final = 300

@@ -12,13 +12,13 @@ from knapper.index.ranking import Hit
 from knapper.index.related import Beside
 from knapper.index.search import Answer as Found
 from knapper.index.search import Mode, Question
+from knapper.jsontypes import JSONValue
 from knapper.tools import foreign, notes, reading, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.found import NoteHits
 from knapper.vault import notes as files
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 _RANKED: Final = 50

@@ -6,12 +6,12 @@ from typing import Annotated
 from knapper.changes.text import blocks
 from knapper.changes.text.blocks import Choice
 from knapper.errors import BadInput, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Written
 from knapper.vault import pending
-from knapper.vault.outline import JSONValue
 
 
 def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:

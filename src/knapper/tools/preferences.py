@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from knapper.changes.requests import AddText, AtPosition, Create
 from knapper.errors import BadInput, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
@@ -12,7 +13,6 @@ from knapper.tools.shapes import daily as shapes
 from knapper.vault import grants, source
 from knapper.vault.lines import Lines
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 
 _LONGEST: Final = 2_000
 _BULLETS: Final = (b"- ", b"* ", b"+ ", b"-\t", b"*\t", b"+\t")

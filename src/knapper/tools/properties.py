@@ -7,13 +7,13 @@ from typing import Annotated, Final, Literal, TypedDict, Unpack, get_args
 from knapper.changes.requests import EditProperty
 from knapper.changes.text import property_values, snapshots
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, foreign
 from knapper.tools import tags as tagging
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Written
 from knapper.vault import paths as spelling
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 Operation = Literal["set", "remove", "append", "rename"]

@@ -12,11 +12,11 @@ from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.review.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale, Status, Summary
 from knapper.changes.writer import Asked
 from knapper.errors import BadInput, KnapError
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer, proposed
 from knapper.tools.shapes.written import Written
-from knapper.vault.outline import JSONValue
 
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 _TURNS: Final[Mapping[Status, Status]] = {"open": "stale", "stale": "open"}

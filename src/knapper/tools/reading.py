@@ -9,13 +9,13 @@ from typing_extensions import TypedDict
 from knapper.changes.text import blocks, sections
 from knapper.changes.text.snapshots import Snapshot
 from knapper.errors import BadInput, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, embeds, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.reading import Reading
 from knapper.vault import notes, pending, source, walk
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 
 LENGTH: Final = 4_000
 WHOLE: Final = 100_000

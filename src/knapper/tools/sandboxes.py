@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, Protocol
 
+from knapper.jsontypes import JSONValue
 from knapper.tools.cancelling import OnCancel, never
-from knapper.vault.outline import JSONValue
 
 Profile = Literal["strict", "local", "extended"]
 """The vaults only; the owner's folders as well, to read; the owner's hosts as well, to read."""

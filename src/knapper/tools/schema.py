@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, NotRequired, Required, cast, get_args,
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, create_model
 
+from knapper.jsontypes import JSONValue
 from knapper.tools.rows import Row
-from knapper.vault.outline import JSONValue
 
 _ANY: Final = "#/$defs/JsonValue"
 """How pydantic refers to any JSON."""

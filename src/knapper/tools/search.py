@@ -7,12 +7,12 @@ from knapper.errors import BadInput, NotFound, RefusedError
 from knapper.index.freshness import Freshness
 from knapper.index.ranking import Hit
 from knapper.index.search import Mode, Question
+from knapper.jsontypes import JSONValue
 from knapper.tools import absent, checks, filters, foreign
 from knapper.tools.context import Context
 from knapper.tools.filters import Where
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.found import Passages
-from knapper.vault.outline import JSONValue
 
 MAX_RESULTS = 200
 MAX_QUERY = 100_000

@@ -3,11 +3,11 @@
 from typing import Annotated, Literal
 
 from knapper.changes.requests import EditSection, RenameBlock, RenameHeading
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Written
-from knapper.vault.outline import JSONValue
 
 How = Literal["replace", "replace_body", "append", "prepend"]
 

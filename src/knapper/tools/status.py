@@ -3,10 +3,10 @@
 from typing import Annotated
 
 from knapper.index.filters import Filter
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.standing import Status
-from knapper.vault.outline import JSONValue
 
 
 def vault_status(context: Context) -> Annotated[Answer, Status]:

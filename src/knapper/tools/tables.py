@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from knapper.errors import BadInput, KnapError, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.tools import calls, schema
 from knapper.tools.context import Context
 from knapper.tools.profiles import Choice
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
-from knapper.vault.outline import JSONValue
 
 Open = Callable[[str], Context]
 """Opens a vault by name for whoever calls; empty for the usual one."""

@@ -5,13 +5,13 @@ from typing import Annotated
 
 from knapper.changes.requests import RenameTag
 from knapper.index.filters import Filter
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, checks, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.found import Tags
 from knapper.tools.shapes.written import Written
 from knapper.vault import paths
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 

@@ -6,11 +6,11 @@ Whoever has read strangers' text only proposes changes from then on.
 from typing import TYPE_CHECKING, Annotated
 
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.web import FetchedPage, WebResults
-from knapper.vault.outline import JSONValue
 
 if TYPE_CHECKING:
     from knapper.net.pages import Page, Passage

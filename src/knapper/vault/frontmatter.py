@@ -8,8 +8,9 @@ from typing import Final
 
 import yaml
 
+from knapper.jsontypes import JSONValue
 from knapper.vault import lines, yaml_nodes
-from knapper.vault.outline import Frontmatter, JSONValue, Problem
+from knapper.vault.outline import Frontmatter, Problem
 
 _OPENING: Final = re.compile(rb"---[ \t]*(?:\r\n|\n|\r)")
 _CLOSING: Final = re.compile(rb"(?<=[\r\n])---[ \t]*(?:\r\n|\n|\r|\Z)")

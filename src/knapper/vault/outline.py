@@ -6,9 +6,10 @@ Lines count from 1; ``\\n``, ``\\r\\n`` and a bare ``\\r`` each end one (and not
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
-JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
+from knapper.jsontypes import JSONValue
+
 BlockKind = Literal["paragraph", "heading", "list", "table", "code", "quote", "html", "math", "comment", "rule"]
 LinkKind = Literal["wikilink", "embed", "markdown", "image", "property", "canvas", "base", "external"]
 ProblemCode = Literal[

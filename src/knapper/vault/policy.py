@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from knapper.errors import SetupError
+from knapper.jsontypes import JSONValue
 from knapper.vault import globs
 from knapper.vault.globs import Globs
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import key
 
 _ADDRESS: Final = re.compile(r"\bhttps?://", re.IGNORECASE)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import yaml
 
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 if TYPE_CHECKING:
     from yaml import BaseLoader as _Loader

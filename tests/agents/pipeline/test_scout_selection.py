@@ -9,8 +9,8 @@ import pytest
 from knapper.agents.contexts.records import NoteSelectionMetadata
 from knapper.agents.presets import AgentToggles
 from knapper.agents.scout.exploration import Exploration
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 from tests.agents import runs, scripts
 from tests.agents.scripts import Cast
 from tests.tools import opened

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from knapper.index.places import Place
+from knapper.jsontypes import JSONValue
 from knapper.vault.notes import Note
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 Source = Literal["current", "linked", "folder", "semantic", "manual"]

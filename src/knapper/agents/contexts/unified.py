@@ -9,8 +9,8 @@ from typing import Final
 from knapper.agents import untrusted
 from knapper.agents.contexts.records import ContextNote, NoteSelectionMetadata
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.vault import notes, pending
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 LEAST_TOKENS: Final = 3_000

@@ -21,9 +21,9 @@ from knapper.agents.sessions.records import Exchange
 from knapper.agents.sessions.store import Store
 from knapper.agents.usage import Meter
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.vault.grants import Grants
-from knapper.vault.outline import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from knapper.agents.events import Event, Happening
 from knapper.agents.pipeline.records import Phase, State
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from knapper.agents.research.records import WebResult
 from knapper.agents.scout import exploration
 from knapper.agents.scout.exploration import Exploration
 from knapper.agents.usage import Spent
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 @dataclass(slots=True, kw_only=True)

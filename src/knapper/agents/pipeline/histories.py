@@ -7,7 +7,7 @@ from knapper.agents.task.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.task.replies import EditInstruction
 from knapper.changes.review.proposals import Proposals
 from knapper.errors import KnapError
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 Fate = Callable[[str], str]
 """Tells in words what became of a proposal."""

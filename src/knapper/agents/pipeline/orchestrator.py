@@ -15,7 +15,7 @@ from knapper.agents.pipeline.records import Phase
 from knapper.agents.presets import AgentToggles
 from knapper.agents.scout.records import check
 from knapper.agents.task.records import PipelineContext
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 STEPS: Final = (1, 8)
 _NAMED: Final[Mapping[str, Phase]] = {"scout": "scout", "web": "web", "task": "task"}

@@ -14,7 +14,7 @@ from knapper.agents.task.records import PipelineContext
 from knapper.agents.task.task import TaskAgentResult
 from knapper.agents.usage import Spent
 from knapper.errors import KnapError
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from knapper.agents.presets import AgentToggles, Preset
 from knapper.agents.scopes import ContextScopeConfig, EditRules
 from knapper.agents.scout.records import check
 from knapper.errors import BadInput
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 MAX_CHARS: Final = 200_000
 TOKEN_LIMIT: Final = 16_000

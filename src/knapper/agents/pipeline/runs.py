@@ -13,7 +13,7 @@ from filelock import FileLock
 from knapper.agents.sessions import locks
 from knapper.changes.disk.ledger import Ledger, open_ledger
 from knapper.errors import NotFound
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 FILE: Final = "paused.db"
 VERSION: Final = 1

@@ -7,10 +7,10 @@ from knapper.agents.contexts import unified
 from knapper.agents.repair import Arguments
 from knapper.agents.research.records import EVALUATE, SEARCH, EnhancedWebSource, ResearchSettings
 from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
 from knapper.tools import web
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
-from knapper.vault.outline import JSONValue
 
 _CHARS: int = 4
 _LEAST: int = 200

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from knapper.agents.scout.records import check
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 EVALUATE: Final = "evaluate_context"
 SEARCH: Final = "web_search"

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 
 from knapper.agents.events import Error, Happening, Usage
 from knapper.agents.run.records import RunState
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

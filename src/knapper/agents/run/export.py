@@ -10,8 +10,9 @@ from urllib.parse import quote
 from knapper.agents.run.nodes import ANSWERED, ROOT, Node
 from knapper.agents.run.records import Run
 from knapper.changes.requests import Create
+from knapper.jsontypes import JSONValue
 from knapper.vault import parse
-from knapper.vault.outline import JSONValue, Link
+from knapper.vault.outline import Link
 
 _MAX_NAME: Final = 60
 INDEX: Final = "Answer"

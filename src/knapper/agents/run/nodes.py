@@ -6,7 +6,7 @@ from typing import Final, Literal, cast
 from pydantic import JsonValue
 
 from knapper.agents.usage import Spent
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 NodeState = Literal["pending", "running", "done", "partial", "failed", "blocked", "cut"]
 """It waits; it is worked on; it has an answer; it has one though not all below it do; it has none, by an error; because

@@ -7,8 +7,8 @@ from typing import Final, Literal, cast
 from pydantic import JsonValue
 
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools.sandboxes import Profile
-from knapper.vault.outline import JSONValue
 
 RunState = Literal["pending", "running", "complete", "partial", "failed", "cancelled", "interrupted"]
 """*interrupted* is a run whose process ended before it did."""

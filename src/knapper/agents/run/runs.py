@@ -17,8 +17,8 @@ from knapper.agents.run.store import Store
 from knapper.agents.run.strategies import AUTO
 from knapper.agents.run.tree import Tree
 from knapper.errors import NotFound, StorageError
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 
 STALE: Final = "stale"
 """Replay what read notes that have changed since."""

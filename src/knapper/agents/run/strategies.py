@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from knapper.errors import NotFound, SetupError, StorageError
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 AUTO: Final = "auto"
 """Let the model choose."""

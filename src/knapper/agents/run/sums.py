@@ -9,7 +9,7 @@ from knapper.agents.run.events import RunDone
 from knapper.agents.run.nodes import ANSWERED, ROOT, Node
 from knapper.agents.run.records import Run
 from knapper.agents.usage import Spent
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 def spent(nodes: Iterable[Node]) -> Spent:

@@ -8,7 +8,7 @@ from knapper.agents.run.nodes import GO_ON, SKIP, Node
 from knapper.agents.run.records import Run
 from knapper.agents.usage import Spent
 from knapper.codemode.checkpoints import Checkpoint as Kept
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 class Watch:

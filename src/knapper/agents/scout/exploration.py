@@ -12,10 +12,10 @@ from knapper.agents.repair import Arguments
 from knapper.agents.scout.records import CONFIDENCES, Confidence, Question
 from knapper.errors import KnapError
 from knapper.index.places import Place
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.vault import walk
-from knapper.vault.outline import JSONValue
 from knapper.vault.paths import NotePath
 
 _STEPS: Final = 40

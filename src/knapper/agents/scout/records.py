@@ -6,7 +6,7 @@ from typing import Final, Literal, get_args
 from knapper.agents.contexts.records import NoteSelectionMetadata
 from knapper.agents.scout import names
 from knapper.errors import BadInput
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 Confidence = Literal["exploring", "confident", "done"]
 CONFIDENCES: Final[tuple[Confidence, ...]] = get_args(Confidence)

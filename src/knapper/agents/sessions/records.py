@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 Kind = Literal["file", "none", "own"]
 """Found by the open note; the one that is meant where no note is open; found by its id alone."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from knapper.agents.pipeline.events import Outcome
+from knapper.jsontypes import JSONValue
 from knapper.vault import parse
-from knapper.vault.outline import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

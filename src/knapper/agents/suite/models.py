@@ -12,7 +12,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 
 from knapper.agents.scout.names import ASK_USER, UPDATE_SELECTION
 from knapper.agents.suite.tasks import Edit, Task
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 Tool = tuple[str, dict[str, JSONValue]]
 _TASK: Final = "You do what a person asks"

@@ -17,9 +17,9 @@ from knapper.agents.suite.checks import World
 from knapper.agents.suite.tasks import Task
 from knapper.changes.disk.selection import OfProposal
 from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
 from knapper.tools import proposals
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 
 TASKS: Final = (*editing.TASKS, *asking.TASKS)
 Open = Callable[[Path, Path, str], AbstractContextManager[Context]]

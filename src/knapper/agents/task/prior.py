@@ -10,7 +10,7 @@ from knapper.agents import untrusted
 from knapper.agents.research.records import WebResult
 from knapper.agents.scout.records import ScoutResult
 from knapper.agents.task.records import ChatMessage, EditResults, PipelineContext
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 _RELEVANT: Final = 10
 _EXTRACT: Final = 4_000

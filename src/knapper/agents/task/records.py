@@ -8,7 +8,7 @@ from typing import Literal
 from knapper.agents.research.records import WebResult
 from knapper.agents.scout.records import ScoutResult
 from knapper.agents.task.replies import EditInstruction
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

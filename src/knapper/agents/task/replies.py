@@ -10,7 +10,7 @@ import json_repair
 
 from knapper.agents import halves, repair
 from knapper.errors import BadInput
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 MOST_EDITS: Final = 200
 _FENCED: Final = re.compile(r"\A\s*```[a-z]*[ \t]*\n(.*)\n[ \t]*```\s*\Z", re.DOTALL)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from knapper.app.runs.opening import TaskRuns
+    from knapper.jsontypes import JSONValue
     from knapper.vault.grants import Grants
-    from knapper.vault.outline import JSONValue
 
 
 def shown(tasks: TaskRuns, grants: Grants, model: Callable[[], str]) -> dict[str, JSONValue]:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from knapper.agents.run.runs import Shown
     from knapper.app.runs.orders import Wanted
     from knapper.codemode.checkpoints import Checkpoint
+    from knapper.jsontypes import JSONValue
     from knapper.tools.shapes import Answer
     from knapper.vault.grants import Grants
-    from knapper.vault.outline import JSONValue
 
 ANSWER_S: Final = 600.0
 """How long a run that a person began waits for a person's answer before it goes on without."""

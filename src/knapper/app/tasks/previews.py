@@ -14,8 +14,8 @@ from knapper.vault import notes
 if TYPE_CHECKING:
     from knapper.agents.contexts.unified import UnifiedContext
     from knapper.agents.pipeline.requests import Request
+    from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
-    from knapper.vault.outline import JSONValue
 
 _CHARS = 4
 """Characters of a token, roughly."""

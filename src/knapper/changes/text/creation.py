@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from knapper.changes.text import properties, property_checks, snapshots, splices
 from knapper.errors import BadInput
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 def compose(content: str, values: Mapping[str, JSONValue] | None = None) -> bytes:

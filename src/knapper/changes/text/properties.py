@@ -20,7 +20,7 @@ from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
 from knapper.changes.text.yaml_tree import Entry
 from knapper.errors import Ambiguous, BadInput, NotFound
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from knapper.changes.text import property_layout, splices
 from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
+from knapper.jsontypes import JSONValue
 from knapper.vault import frontmatter, source
-from knapper.vault.outline import JSONValue
 
 
 def values(snapshot: Snapshot) -> Mapping[str, JSONValue]:

@@ -11,7 +11,7 @@ from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
 from knapper.changes.text.yaml_text import Style, Written
 from knapper.changes.text.yaml_tree import Entry
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 _ENDINGS: Final = frozenset({b"\n", b"\r\n", b"\r"})
 

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from knapper.changes.text.snapshots import Snapshot
 from knapper.errors import BadInput
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 _WIKILINK: Final = re.compile(r"!?\[\[[^\[\]\",]+\]\]")
 _TEXT_STARTS: Final = ("[[", "{{")

@@ -7,8 +7,9 @@ from knapper.changes.text import property_checks, property_lines, property_value
 from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.vault import tags
-from knapper.vault.outline import JSONValue, Tag
+from knapper.vault.outline import Tag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

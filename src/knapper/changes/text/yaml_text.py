@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from knapper.errors import BadInput
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 Quote = Literal["", "'", '"']
 

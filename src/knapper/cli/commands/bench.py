@@ -21,7 +21,7 @@ from knapper.tools.context import Context
 if TYPE_CHECKING:
     from knapper.agents.pipeline.agents import Agents
     from knapper.agents.suite.trials import Attempt, Bench, MakeModel
-    from knapper.vault.outline import JSONValue
+    from knapper.jsontypes import JSONValue
 
 
 class Given(TypedDict):

@@ -9,9 +9,9 @@ from knapper.cli.arguments import TextCommand
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import files
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 
 _OLD_AND_NEW = 2
 

@@ -12,9 +12,9 @@ from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import outcomes, waiting
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, pending, proposals
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 
 
 class Chosen(TypedDict):

@@ -8,8 +8,8 @@ from knapper.cli import options, texts, writing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import files, properties
-from knapper.vault.outline import JSONValue
 
 
 class Said(writing.Said):

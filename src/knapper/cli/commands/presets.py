@@ -18,7 +18,7 @@ from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import choices
 from knapper.errors import NotFound
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 
 class Saved(Chosen):

@@ -12,10 +12,10 @@ from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import property_lists
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import properties
 from knapper.tools.context import Context
 from knapper.tools.properties import Operation
-from knapper.vault.outline import JSONValue
 
 _ARGUMENTS: Final[dict[Operation, tuple[str, ...]]] = {
     "set": ("NAME", "VALUE"),

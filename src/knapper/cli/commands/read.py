@@ -10,9 +10,9 @@ from knapper.cli import options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.tools import reading
 from knapper.tools.context import Context
-from knapper.vault.outline import JSONValue
 
 _LINES = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})?)?")
 _END = 1_000_000_000

@@ -15,8 +15,8 @@ from knapper.cli import options, output, settings, writing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import amounts, listings
+from knapper.jsontypes import JSONValue
 from knapper.tools import files
-from knapper.vault.outline import JSONValue
 
 
 @click.group(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from knapper.cli.render.amounts import count
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 Row = Mapping[str, JSONValue]
 _MOST = 30

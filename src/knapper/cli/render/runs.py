@@ -10,7 +10,7 @@ from knapper.agents.run.nodes import ENDED
 from knapper.cli.output import plain
 from knapper.cli.render import listings
 from knapper.cli.render.amounts import count
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 Row = Mapping[str, JSONValue]
 _SIGNS = {

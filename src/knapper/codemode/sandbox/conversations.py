@@ -13,9 +13,9 @@ from knapper.codemode.sandbox.frames import BrokenFrame, Letter
 from knapper.codemode.sandbox.strict import NotStrict
 from knapper.codemode.sandbox.watchdogs import Watchdog
 from knapper.errors import KnapError, SetupError
+from knapper.jsontypes import JSONValue
 from knapper.tools.cancelling import OnCancel, never
 from knapper.tools.sandboxes import Given, Host, Limits
-from knapper.vault.outline import JSONValue
 
 GRACE_S: Final = 0.5
 """How long after its time a worker may stop by itself; then it is killed."""

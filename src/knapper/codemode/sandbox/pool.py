@@ -12,9 +12,9 @@ from knapper.codemode.sandbox.conversations import Conversation, Talk
 from knapper.codemode.sandbox.machine_code import MachineCode
 from knapper.codemode.sandbox.strict import NotStrict
 from knapper.errors import SetupError
+from knapper.jsontypes import JSONValue
 from knapper.tools.cancelling import OnCancel, never
 from knapper.tools.sandboxes import Given, Host, Kind, Limits, Outcome
-from knapper.vault.outline import JSONValue
 
 MOST_WORKERS: Final = 8
 _KINDS: Final[Mapping[str, Kind]] = {

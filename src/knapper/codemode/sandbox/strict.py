@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Final, NoReturn, cast
 
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 MOST_DEPTH: Final = 64
 _DIGITS: Final = 19

@@ -7,9 +7,9 @@ from typing import Final, Literal, cast
 from starlette.requests import Request
 
 from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
 from knapper.server.http import faces
 from knapper.server.http.faces import Face
-from knapper.vault.outline import JSONValue
 
 _MAX_TEXT: Final = 2_000
 _MAX_ROWS: Final = 1_000

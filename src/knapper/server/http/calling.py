@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.app import Hub
+from knapper.jsontypes import JSONValue
 from knapper.server import auth, kinds, leaving, replies
 from knapper.server.http import faces
 from knapper.server.http.faces import Face
@@ -16,7 +17,6 @@ from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
-from knapper.vault.outline import JSONValue
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

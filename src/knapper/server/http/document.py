@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from knapper.jsontypes import JSONValue
 from knapper.server import statuses
 from knapper.server.http.faces import Face
 from knapper.tools import schema
 from knapper.tools.tables import Table
-from knapper.vault.outline import JSONValue
 
 ERROR: Final = "Error"
 TOKEN: Final = "token"  # noqa: S105 - the name of a scheme in the document

@@ -9,7 +9,7 @@ from typing import Final, Literal, NoReturn, cast
 from starlette.requests import Request
 
 from knapper.errors import BadInput, CallerError
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 _JSON_TYPES: Final = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
 _WHOLE: Final = re.compile(r"-?\d{1,18}")

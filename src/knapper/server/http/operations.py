@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 
 from fastapi.routing import APIRoute
 
+from knapper.jsontypes import JSONValue
 from knapper.server.http import document
 from knapper.server.http.arguments import Take
 from knapper.server.http.calling import Endpoint
-from knapper.vault.outline import JSONValue
 
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"

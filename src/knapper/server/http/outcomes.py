@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from knapper.errors import SetupError
-    from knapper.vault.outline import JSONValue
+    from knapper.jsontypes import JSONValue
 
 GATEWAY: Final = 502
 _STATUSES: Final = {

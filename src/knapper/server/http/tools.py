@@ -6,6 +6,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from knapper.jsontypes import JSONValue
 from knapper.server import auth, leaving, replies
 from knapper.server.http import document, faces
 from knapper.server.http.calling import Serving
@@ -13,7 +14,6 @@ from knapper.server.http.faces import Face
 from knapper.tools import schema
 from knapper.tools.rows import Row
 from knapper.tools.tables import Table
-from knapper.vault.outline import JSONValue
 
 PATH: Final = "/tools"
 _SHOWN: Final[dict[str, Any]] = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, cast
 
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 _VAULT: Final = "vault"
 _SAYS_NOTHING: Final = ("", 0, None)

@@ -14,9 +14,9 @@ from pathlib import Path
 import platformdirs
 
 from knapper.errors import BadInput, SetupError, StorageError
+from knapper.jsontypes import JSONValue
 from knapper.server.mcp import clients
 from knapper.server.mcp.clients import Client, Entry, Machine, System
-from knapper.vault.outline import JSONValue
 
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 

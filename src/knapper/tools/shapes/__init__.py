@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from knapper.vault.outline import JSONValue
+from knapper.jsontypes import JSONValue
 
 Answer: TypeAlias = dict[str, JSONValue]
 """What every tool gives: JSON."""

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from knapper.app.tasks.desk import Desk
+    from knapper.jsontypes import JSONValue
     from knapper.server.http.arguments import Given
     from knapper.server.http.ask.tasks import Tasks
-    from knapper.vault.outline import JSONValue
 
 
 async def show(tasks: Tasks, desk: Desk, _: Given) -> dict[str, JSONValue]:

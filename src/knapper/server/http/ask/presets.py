@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from knapper.app.tasks.desk import Desk
+    from knapper.jsontypes import JSONValue
     from knapper.server.http.arguments import Given, Take
     from knapper.server.http.ask.tasks import Tasks
     from knapper.server.http.calling import Endpoint
-    from knapper.vault.outline import JSONValue
 
     Work = Callable[[Desk, str, Given], dict[str, JSONValue]]
     """Does what a route is for, with the preset's name."""

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from knapper.agents.pipeline.events import Outcome
     from knapper.agents.pipeline.runs import PausedRun
     from knapper.app.tasks.desk import Desk
+    from knapper.jsontypes import JSONValue
     from knapper.server.http.arguments import Given, Take
     from knapper.server.http.ask.tasks import Tasks
     from knapper.server.http.calling import Endpoint
-    from knapper.vault.outline import JSONValue
 
     Work = Callable[[Tasks, Desk, Given], Awaitable[dict[str, JSONValue]]]
     """Does what a route is for, at a client's desk."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response, StreamingResponse
 
     from knapper.agents.live import LiveTurn
-    from knapper.vault.outline import JSONValue
+    from knapper.jsontypes import JSONValue
 
 
 def whole(turn: LiveTurn, request: Request) -> Response:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from knapper.agents.sessions.records import Exchange, Session
     from knapper.app.chatting import Room
+    from knapper.jsontypes import JSONValue
     from knapper.server.http.arguments import Given
     from knapper.server.http.calling import Endpoint
     from knapper.server.http.chat.turns import Talks
-    from knapper.vault.outline import JSONValue
 
     Work = Callable[[Talks, Room, str, Given], Awaitable[dict[str, JSONValue]]]
     """Does what a route is for, in a room, with the session of the path."""

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from knapper.app import Hub
     from knapper.app.runs.room import RunRoom
     from knapper.app.runs.rooms import RunRooms
+    from knapper.jsontypes import JSONValue
     from knapper.server.http.arguments import Given, Take
     from knapper.server.http.calling import Endpoint
     from knapper.server.stopping import Stop
     from knapper.tools.sandboxes import Profile
-    from knapper.vault.outline import JSONValue
 
     OpenRooms = Callable[[Callable[[], bool]], RunRooms]
     Work = Callable[[RunWork, RunRoom, str, Given, Request], Awaitable[Response | dict[str, JSONValue]]]
