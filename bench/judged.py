@@ -10,7 +10,7 @@ from bench import ir, vaults
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.index.engine import Engine
 from knapper.tools.context import Context
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 
 NAMES = ("cranfield", "cisi", "obsidian-links")
 

@@ -21,9 +21,9 @@ from knapper.changes.linking.pasts import Pasts
 from knapper.changes.requests import Move
 from knapper.index.engine import Engine
 from knapper.vault import links, paths, walk
+from knapper.vault.access import Policy
 from knapper.vault.outline import Link
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from knapper.vault.view import View
 
 SUMMARY = "200 random notes of a real vault moved away and back, every link followed at each step"
@@ -111,13 +111,13 @@ class Meanings:
     def tell(self) -> dict[NotePath, list[NotePath | None]]:
         by_key: dict[str, list[NotePath]] = {}
         for path in sorted(self._links):
-            by_key.setdefault(links.key(paths.name(path)), []).append(path)
+            by_key.setdefault(links.lookup_key(paths.base_name(path)), []).append(path)
         memory: dict[tuple[str, str], NotePath | None] = {}
 
         def lead(link: Link, source: NotePath) -> NotePath | None:
             if not link.target.strip():
                 return source
-            slot = (link.target, paths.folder(source))
+            slot = (link.target, paths.parent_folder(source))
             if slot not in memory:
                 memory[slot] = links.resolve(link.target, source, lambda key: by_key.get(key, ())).path
             return memory[slot]
@@ -199,12 +199,12 @@ class Mover:
 
 def choose(files: Sequence[NotePath], choice: random.Random, count: int) -> list[Pair]:
     """Choose notes, and for each another folder where its name is free."""
-    folders = sorted({paths.folder(path) for path in files})
-    taken = {paths.key(path) for path in files}
+    folders = sorted({paths.parent_folder(path) for path in files})
+    taken = {paths.name_key(path) for path in files}
     moves: list[Pair] = []
     for note in choice.sample([path for path in files if walk.kind_of(path) == "note"], count):
         target = free(note, folders, taken, lambda: choice.choice(folders))
-        taken.add(paths.key(target))
+        taken.add(paths.name_key(target))
         moves.append((note, target))
     return moves
 
@@ -212,10 +212,10 @@ def choose(files: Sequence[NotePath], choice: random.Random, count: int) -> list
 def free(note: NotePath, folders: Sequence[NotePath], taken: set[str], pick: Callable[[], NotePath]) -> NotePath:
     for _ in range(len(folders)):
         folder = pick()
-        target = NotePath(f"{folder}/{paths.name(note)}" if folder else paths.name(note))
-        if paths.key(target) not in taken:
+        target = NotePath(f"{folder}/{paths.base_name(note)}" if folder else paths.base_name(note))
+        if paths.name_key(target) not in taken:
             return target
-    raise SystemExit(f"bench: every folder has a {paths.name(note)}")
+    raise SystemExit(f"bench: every folder has a {paths.base_name(note)}")
 
 
 def contents(view: View) -> dict[NotePath, bytes]:

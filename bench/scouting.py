@@ -24,7 +24,7 @@ from knapper.index import turn
 from knapper.index.engine import Engine
 from knapper.tools import notes, table
 from knapper.tools.context import Context
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 
 SUMMARY = "Time a round of the scout, without its model."
 _ROUNDS = 5

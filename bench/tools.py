@@ -12,21 +12,9 @@ from bench.places import Places
 from knapper.config import environment
 from knapper.index import turn
 from knapper.index.engine import Engine
-from knapper.tools import (
-    criteria,
-    info,
-    links,
-    neighbors,
-    notes,
-    overview,
-    passages,
-    reading,
-    search,
-    status,
-    tags,
-)
+from knapper.tools import criteria, info, links, neighbors, notes, overview, passages, reading, search, status, tags
 from knapper.tools.context import Context
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 
 SUMMARY = "Time the tools that read, in process."
 _GOAL = Goal(limit=10)

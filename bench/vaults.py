@@ -10,7 +10,7 @@ from knapper.index.embed import EmbedSettings
 from knapper.index.embedders.opening import open_embedder
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from knapper.vault.view import View
 
 

@@ -16,7 +16,7 @@ The tree::
 from collections.abc import Mapping
 from typing import Final
 
-_OF_DATA: Final = (ArithmeticError, AssertionError, LookupError, MemoryError, OSError, RuntimeError, ValueError)
+_DATA_ERRORS: Final = (ArithmeticError, AssertionError, LookupError, MemoryError, OSError, RuntimeError, ValueError)
 
 
 class KnapError(Exception):
@@ -115,5 +115,9 @@ def raised_by(error: Exception, *libraries: str) -> bool:
         error: What came out of the library.
         libraries: The packages whose errors count, such as ``onnxruntime``; Python's own for data always do.
     """
-    kind = type(error)
-    return kind is Exception or kind.__module__.partition(".")[0] in libraries or isinstance(error, _OF_DATA)
+    error_class = type(error)
+    return (
+        error_class is Exception
+        or error_class.__module__.partition(".")[0] in libraries
+        or isinstance(error, _DATA_ERRORS)
+    )

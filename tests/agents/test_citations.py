@@ -9,7 +9,7 @@ import pytest
 from knapper.agents import citations, defusing
 from knapper.agents.events import Done
 from knapper.tools.context import Context
-from knapper.vault import notes
+from knapper.vault import parser
 from tests.agents import scripted
 from tests.agents.scripted import Call, Model
 from tests.tools import opened
@@ -77,7 +77,7 @@ def test_a_citation_that_holds_names_its_place(
         last,
         heading,
     )
-    assert one["hash"] == notes.hash_of(GARDEN.encode())
+    assert one["hash"] == parser.content_hash(GARDEN.encode())
     start, stop = cast("int", one["start"]), cast("int", one["stop"])
     assert GARDEN.encode()[start:stop].decode() == one["text"]
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.app import narrowing
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 
 PATTERNS = ("A/", "B/", "A/x.md", "*.md", "B/*.md", "x.md")
 LISTS = st.lists(st.sampled_from(PATTERNS), max_size=2, unique=True).map(tuple)

@@ -10,7 +10,7 @@ import pytest
 from knapper.agents.events import Proposal, ToolResult
 from knapper.config import Client
 from knapper.tools import proposals
-from knapper.vault.grants import Grants
+from knapper.vault.access import Grants
 from tests.agents import hostile, scripted
 from tests.agents.hostile import ATTACKS, Obedient
 from tests.agents.scripted import Call, Model

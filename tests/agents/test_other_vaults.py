@@ -17,7 +17,7 @@ from knapper.changes.writer import Asked
 from knapper.cli.render import runs as rendered
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.tools.context import Context
-from knapper.vault import grants, parse
+from knapper.vault import access, parser
 from tests.agents import run_world
 from tests.agents.run_world import Brain, World
 from tests.index import worlds
@@ -38,7 +38,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     settings = Settings(
         choice=vaults[0],
         vaults=vaults,
-        clients=(Client(grants=grants.usual("guest"), hidden=("Plans/",)),),
+        clients=(Client(grants=access.default_grants("guest"), hidden=("Plans/",)),),
         state_dir=tmp_path / "state",
         embeddings=Embeddings(kind="none"),
         config_file=tmp_path / "config.toml",
@@ -202,7 +202,7 @@ def test_an_exported_answer_opens_the_other_vault_and_breaks_no_link(world: Worl
     answer = f"{run.answer}\n\nAnd [[A]], [[work:Plans/Fence#Cost|the \\[cost\\]]] too; `[[work:Plans/Fence]]` is code."
     note = export.requests(replace(run, answer=answer), [], "Answers/Fence.md")[0]
 
-    links = parse.parse(note.content.encode()).links
+    links = parser.parse_note(note.content.encode()).links
     assert [link.target for link in links if link.kind == "wikilink"] == ["A"]
     assert (
         "[work: Plans/Fence > Cost](obsidian://open?vault=work&file=Plans%2FFence%23Cost) (lines 3-5)" in note.content

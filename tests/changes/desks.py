@@ -14,8 +14,8 @@ from knapper.changes.submissions import Submission
 from knapper.changes.writer import Asked, Writer
 from knapper.errors import ConflictError, NotFound
 from knapper.index.engine import Engine
-from knapper.vault import grants
-from knapper.vault.policy import Policy
+from knapper.vault import access
+from knapper.vault.access import Policy
 from knapper.vault.view import View
 from tests.index import worlds
 
@@ -68,7 +68,12 @@ def world(base: Path, notes: dict[str, str], *, client: str = "cli", policy: Pol
         view = owner.seen_by(policy or Policy(client=client))
         desk = Desk(view=view, owner=owner, graph=index.graph, version=version, catch_up=index.catch_up)
         writer = Writer(
-            desk=desk, state=state, proposals=waiting, taints=taints, grants=grants.usual(client), touched=follow
+            desk=desk,
+            state=state,
+            proposals=waiting,
+            taints=taints,
+            grants=access.default_grants(client),
+            touched=follow,
         )
         try:
             yield World(root=root, index=index, writer=writer)

@@ -14,8 +14,8 @@ from knapper.changes.linking.pasts import Pasts
 from knapper.changes.requests import Move
 from knapper.index.engine import Engine
 from knapper.vault import links, walk
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from tests.index import worlds
 
@@ -64,7 +64,7 @@ class World:
         files = self.files()
         by_key: dict[str, list[NotePath]] = {}
         for path in sorted(files):
-            by_key.setdefault(links.key(path.rpartition("/")[2]), []).append(NotePath(path))
+            by_key.setdefault(links.lookup_key(path.rpartition("/")[2]), []).append(NotePath(path))
         found: dict[str, list[tuple[str, str | None]]] = {}
         for path, raw in files.items():
             kind = walk.kind_of(path)

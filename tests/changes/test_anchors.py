@@ -2,7 +2,7 @@ import pytest
 
 from knapper.changes.text import anchors
 from knapper.errors import Ambiguous, BadInput, NotFound
-from knapper.vault import parse
+from knapper.vault import parser
 from tests.changes import writing
 
 
@@ -56,7 +56,7 @@ def test_a_blocks_id_is_changed(raw: bytes, wanted: bytes) -> None:
     after = writing.result(raw, lambda note: anchors.rename_block(note, "^old", "^new-1"))
 
     assert after == wanted
-    assert "new-1" in {one.name for one in parse.parse(after).block_ids}
+    assert "new-1" in {one.name for one in parser.parse_note(after).block_ids}
 
 
 def test_an_id_in_code_is_no_id() -> None:

@@ -11,7 +11,7 @@ from knapper.changes.disk.effects import Effect, Remove, RemoveFolder, Rename, W
 from knapper.changes.disk.files import Files, Stamp, hash_of
 from knapper.changes.disk.state import State
 from knapper.errors import BadInput, ConflictError, StorageError
-from knapper.vault import notes
+from knapper.vault import parser
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, Death, HookedDisk, Nth, opened, picture, save_over, write
 
@@ -231,7 +231,7 @@ def test_a_vault_that_isnt_there_is_named(tmp_path: Path) -> None:
 
 
 def test_hashes_are_those_that_notes_are_read_with() -> None:
-    assert hash_of(b"text") == notes.hash_of(b"text")
+    assert hash_of(b"text") == parser.content_hash(b"text")
 
 
 def test_what_became_of_an_earlier_process_is_told_with_the_next_change(root: Path) -> None:

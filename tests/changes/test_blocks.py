@@ -8,7 +8,7 @@ from knapper.changes.text import blocks, diff, snapshots, splices
 from knapper.changes.text.blocks import Choice, Rendered
 from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
-from knapper.vault import parse
+from knapper.vault import parser
 from tests.changes import generated
 
 
@@ -299,4 +299,4 @@ def test_a_change_beside_a_waiting_block_or_of_a_damaged_one_is_not() -> None:
 def test_the_tag_is_found_where_a_block_waits() -> None:
     raw = shown(b"a\n", b"b\n").raw
 
-    assert "ai_edit" in {tag.name for tag in parse.parse(raw).tags}
+    assert "ai_edit" in {tag.name for tag in parser.parse_note(raw).tags}

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from knapper.changes.text import log_entries, log_text
 from knapper.changes.text.log_entries import Entry
 from knapper.changes.text.mentions import Names
-from knapper.vault import log_blocks
-from knapper.vault.parse import parse
+from knapper.vault import pending
+from knapper.vault.parser import parse_note
 
 NAMES = Names.of(["Garden", "Garden Plan", "C++", "Ünï", "2026-11-22", "a", "42", "3.14", "x|y", "Plan#2", "📚 Books"])
 
@@ -110,9 +110,9 @@ def test_no_text_gets_out_of_its_entry(text: str, before: str) -> None:
     raw = before.encode()
     after = raw + (b"\n\n" if raw else b"") + entry(text, task=text).encode() + b"\n# After #seen\n"
 
-    outline = parse(after)
+    outline = parse_note(after)
 
-    span = log_blocks.find(after, outline)[-1]
+    span = pending.find_log_entries(after, outline)[-1]
     assert after[span[0] : span[1]].decode() == entry(text, task=text)
     assert [section.title for section in outline.sections if section.level][-1] == "After #seen"
     assert [tag.name for tag in outline.tags if tag.start > len(raw)] == ["seen"]
@@ -125,9 +125,9 @@ def test_no_text_gets_out_of_its_entry(text: str, before: str) -> None:
 def test_any_text_stays_in_its_entry(text: str) -> None:
     after = f"# Day\n\n{entry(text)}\n# After\n".encode()
 
-    outline = parse(after)
+    outline = parse_note(after)
 
-    spans = log_blocks.find(after, outline)
+    spans = pending.find_log_entries(after, outline)
     assert [after[start:stop].decode() for start, stop in spans] == [entry(text)]
     assert [section.title for section in outline.sections if section.level] == ["Day", "After"]
     assert not any(link.kind in {"embed", "image"} for link in outline.links)
@@ -168,10 +168,10 @@ def test_anything_else_is_no_entry(before: str, after: str) -> None:
 def test_text_below_an_entry_is_somebody_elses() -> None:
     raw = f"{entry()}my own words\n".encode()
 
-    assert log_blocks.find(raw, parse(raw)) == ((0, len(entry().encode())),)
+    assert pending.find_log_entries(raw, parse_note(raw)) == ((0, len(entry().encode())),)
 
 
 def test_an_entry_shown_in_code_is_none() -> None:
     raw = f"````\n{entry()}````\n\n> > [!knap-log] nested\n".encode()
 
-    assert log_blocks.find(raw, parse(raw)) == ()
+    assert pending.find_log_entries(raw, parse_note(raw)) == ()

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from knapper import app
 from knapper.changes.disk import atomic
 from knapper.config import Embeddings, Settings, Vault
-from knapper.vault import links, parse, paths
+from knapper.vault import links, parser, paths
 from knapper.vault.outline import Outline
 from knapper.vault.paths import NotePath
 from tests.changes import generated
@@ -64,19 +64,19 @@ def led(tree: Tree) -> dict[str, list[tuple[str, str | None]]]:
     """Tell where each link of each note leads."""
     known: dict[str, list[NotePath]] = {}
     for path in sorted(tree):
-        known.setdefault(links.key(path.rpartition("/")[2]), []).append(NotePath(path))
+        known.setdefault(links.lookup_key(path.rpartition("/")[2]), []).append(NotePath(path))
 
     def end(target: str, source: str) -> str | None:
         return links.resolve(target, NotePath(source), lambda key: known.get(key, [])).path
 
-    outlines = {path: parse.parse(raw) for path, raw in tree.items()}
+    outlines = {path: parser.parse_note(raw) for path, raw in tree.items()}
     return {path: [(one.kind, end(one.target, path)) for one in found.links] for path, found in outlines.items()}
 
 
 def around_links(raw: bytes) -> list[bytes]:
     """Give what of a note is no link's target; a move may put angle brackets around one."""
     parts, at = list[bytes](), 0
-    for one in sorted(parse.parse(raw).links, key=lambda link: link.target_start):
+    for one in sorted(parser.parse_note(raw).links, key=lambda link: link.target_start):
         if one.target_start >= at:
             parts.append(raw[at : one.target_start])
             at = one.target_stop
@@ -171,7 +171,7 @@ class Machine(RuleBasedStateMachine):
 
         if answer["success"]:
             old = before[path]
-            start = old if tool == "append_to_file" else old[: len(old) - len(body(old, parse.parse(old)))]
+            start = old if tool == "append_to_file" else old[: len(old) - len(body(old, parser.parse_note(old)))]
             assert after[path].startswith(start)
             assert after[path].endswith(old[len(start) :])
 
@@ -197,18 +197,18 @@ class Machine(RuleBasedStateMachine):
         answer, before, after = self.act("update_frontmatter", path=path, field=field, operation=operation, value=given)
 
         if answer["success"]:
-            old, new = parse.parse(before[path]), parse.parse(after[path])
+            old, new = parser.parse_note(before[path]), parser.parse_note(after[path])
             assert body(after[path], new).endswith(body(before[path], old))
             kept = dict(old.frontmatter.values) if old.frontmatter else {}
             values = dict(new.frontmatter.values) if new.frontmatter else {}
-            others = [name for name in kept if paths.key(name) != field]
+            others = [name for name in kept if paths.name_key(name) != field]
             assert {name: kept[name] for name in others} == {name: values.get(name) for name in others}
 
     @rule(data=st.data(), content=generated.texts, tool=st.sampled_from(["replace_section", "append_to_section"]))
     def change_section(self, data: st.DataObject, content: str, tool: str) -> None:
         path = self.one(data)
         raw = self.tree().get(path, b"")
-        sections = [one for one in parse.parse(raw).sections if one.level]
+        sections = [one for one in parser.parse_note(raw).sections if one.level]
         if sections:
             one = data.draw(st.sampled_from(sections), label="section")
             heading = f"{'#' * one.level} {one.title}"

@@ -4,7 +4,7 @@ import pytest
 
 from knapper.changes.text import positions, properties, sections, snapshots, splices
 from knapper.errors import BadInput
-from knapper.vault import parse
+from knapper.vault import parser
 from tests.changes import writing
 
 
@@ -41,7 +41,7 @@ def test_a_fence_inside_a_fence_hides_no_heading() -> None:
     raw = b"````\n```\n````\n# A\ntext\n~~~\n```\n~~~\n# B\n"
     after = writing.result(raw, lambda note: sections.append(note, "# A", "new"))
 
-    assert [section.title for section in parse.parse(after).sections if section.level] == ["A", "B"]
+    assert [section.title for section in parser.parse_note(after).sections if section.level] == ["A", "B"]
     assert after.endswith(b"~~~\n\nnew\n\n# B\n")
 
 

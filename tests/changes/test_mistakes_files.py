@@ -10,7 +10,7 @@ from knapper.changes.disk import apply as applying
 from knapper.changes.disk.effects import Write
 from knapper.changes.requests import AddText, Create, EditText, Move, Request, Rewrite, Trash
 from knapper.errors import KnapError, RefusedError, StorageError
-from knapper.vault import notes
+from knapper.vault import parser
 from knapper.vault.paths import NotePath
 from tests.changes import desks, disks
 from tests.changes.desks import World
@@ -52,7 +52,7 @@ def test_symbolic_links_to_outside_are_not_followed(tmp_path: Path) -> None:
         requests: list[Request] = [
             AddText(path="link.md", content="x", where="end"),
             AddText(path="way/o.md", content="x", where="end"),
-            Rewrite(path="link.md", content="x", base=notes.hash_of(b"theirs\n")),
+            Rewrite(path="link.md", content="x", base=parser.content_hash(b"theirs\n")),
             Create(path="way/new.md", content="x"),
             Move(source="A.md", destination="way/A.md"),
             Move(source="way/o.md", destination="o.md"),

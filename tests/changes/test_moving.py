@@ -8,8 +8,8 @@ import pytest
 from knapper.changes import rules, sizes
 from knapper.changes.grounds import Ground
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
-from knapper.vault import grants
-from knapper.vault.policy import Policy
+from knapper.vault import access
+from knapper.vault.access import Policy
 from tests.changes import relinking
 
 FILES = {
@@ -203,7 +203,9 @@ def test_a_folder_moves_for_one_reason_whether_or_not_something_in_it_is_hidden(
 
     assert [draft.folders for draft in drafts] == [(), (("sub", "other"),)]
     assert {sizes.why_large(draft) for draft in drafts} == {"it moves a folder"}
-    assert {rules.verdict(draft, grants.usual("cli"), GROUND).reason for draft in drafts} == {"it moves a folder"}
+    assert {rules.verdict(draft, access.default_grants("cli"), GROUND).reason for draft in drafts} == {
+        "it moves a folder"
+    }
 
 
 def test_links_in_hidden_files_follow_and_are_only_counted(tmp_path: Path) -> None:

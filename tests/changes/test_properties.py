@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from knapper.changes.text import properties, property_values, snapshots
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound
 from knapper.jsontypes import JSONValue
-from knapper.vault import parse
+from knapper.vault import parser
 from tests.changes import generated, writing
 
 NOTE = b"""---
@@ -51,7 +51,7 @@ def appended(raw: bytes, key: str, value: JSONValue) -> bytes:
 
 
 def values(raw: bytes) -> dict[str, JSONValue]:
-    block = parse.parse(raw).frontmatter
+    block = parser.parse_note(raw).frontmatter
     return block.values if block else {}
 
 

@@ -13,9 +13,9 @@ from knapper.changes.drafts import Draft
 from knapper.changes.review import proposals
 from knapper.changes.review.proposals import Proposals
 from knapper.errors import ConflictError, KnapError, RefusedError, StorageError
-from knapper.vault import grants
+from knapper.vault import access
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from tests.changes import waiting
 from tests.changes.disks import opened, write
@@ -179,7 +179,7 @@ def test_a_note_that_became_a_link_to_outside_is_not_written(root: Path, state: 
     ground = grounds.of(View.open(root, Policy()))
 
     selection = store.select(made.id, made.digest)
-    verdict = rules.acceptance(selection.draft, grants.usual("cli"), ground)
+    verdict = rules.acceptance(selection.draft, access.default_grants("cli"), ground)
 
     assert [one.code for one in verdict.refusals] == ["outside_vault"]
     with pytest.raises(RefusedError):
@@ -192,7 +192,7 @@ def test_a_hidden_note_is_not_accepted_by_who_may_not_see_it(root: Path, store: 
     root.mkdir(exist_ok=True)
     ground = grounds.of(View.open(root, Policy(client="mcp", hidden=("Journal/",))))
 
-    verdict = rules.acceptance(store.select(made.id, made.digest).draft, grants.usual("mcp"), ground)
+    verdict = rules.acceptance(store.select(made.id, made.digest).draft, access.default_grants("mcp"), ground)
 
     assert [one.code for one in verdict.refusals] == ["untouchable"]
 

@@ -16,7 +16,7 @@ from knapper.changes.review import proposals
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import Asked
 from knapper.errors import ConflictError, RefusedError
-from knapper.vault import grants
+from knapper.vault import access
 from tests.changes import desks
 from tests.changes.desks import World
 
@@ -136,7 +136,7 @@ def test_who_may_not_write_the_note_changes_nothing_of_the_proposal(tmp_path: Pa
     with desks.world(tmp_path, NOTES) as world:
         name = drawn(world)
         before = world.tree()
-        barred = replace(world.writer, grants=replace(grants.usual("cli"), small="refuse", large="refuse"))
+        barred = replace(world.writer, grants=replace(access.default_grants("cli"), small="refuse", large="refuse"))
         digest = world.reviewer.refit(name).digest
         with pytest.raises(RefusedError):
             Reviewer(writer=barred).edit(name, digest, "1.1", "other\n")
@@ -148,7 +148,7 @@ def test_who_may_not_write_the_note_changes_nothing_of_the_proposal(tmp_path: Pa
 
 def test_who_has_read_foreign_text_puts_none_of_it_into_a_note(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
-        agent = replace(world.writer, grants=grants.usual("agent"))
+        agent = replace(world.writer, grants=access.default_grants("agent"))
         agent.taints.mark("agent", "", "Clippings/Web.md")
         change = EditText(path="A.md", old="alpha", new="ALPHA")
         name = agent.submit([change], Asked(propose=True)).proposal_id

@@ -7,8 +7,8 @@ import pytest
 from knapper.changes.drafts import Draft
 from knapper.changes.linking import headings, renaming
 from knapper.changes.requests import RenameBlock, RenameHeading
-from knapper.vault import parse
-from knapper.vault.policy import Policy
+from knapper.vault import parser
+from knapper.vault.access import Policy
 from tests.changes import relinking
 from tests.changes.relinking import OWNER, World
 
@@ -163,12 +163,12 @@ def test_a_file_that_changed_since_it_was_indexed_is_read_anew(tmp_path: Path) -
     ],
 )
 def test_a_chain_of_headings_may_leave_some_out(wanted: str, place: tuple[int, ...]) -> None:
-    sections = parse.parse(b"# A\n## B\n### C\n# D\n### C\n").sections
+    sections = parser.parse_note(b"# A\n## B\n### C\n# D\n### C\n").sections
 
     assert headings.find([part for part in wanted.split("#") if part], sections) == place
 
 
 def test_the_headings_above_one_are_those_that_hold_it() -> None:
-    sections = parse.parse(b"# A\n### B\n## C\n### D\n").sections
+    sections = parser.parse_note(b"# A\n### B\n## C\n### D\n").sections
 
     assert [headings.above(number, sections) for number in range(4)] == [(0,), (0, 1), (0, 2), (0, 2, 3)]

@@ -29,7 +29,7 @@ STYLES = ("name", "absolute", "relative", "rooted", "below", "suffix", "case")
 def vaults(draw: st.DrawFn) -> dict[str, str]:
     """Make a vault in which several files have one name, and link to one another in every way."""
     places = [f"{folder}/{name}".lstrip("/") for folder in FOLDERS for name in (*NOTES, *OTHERS, *RARE)]
-    chosen = draw(st.lists(st.sampled_from(places), min_size=3, max_size=9, unique_by=paths.key))
+    chosen = draw(st.lists(st.sampled_from(places), min_size=3, max_size=9, unique_by=paths.name_key))
     files = dict.fromkeys(chosen, "")
     for path in chosen:
         wanted = st.tuples(st.sampled_from(chosen), st.sampled_from(FORMS), st.sampled_from(STYLES))
@@ -45,8 +45,8 @@ def said(source: str, target: str, style: str) -> str:
     bare = target.removesuffix(".md")
     way = posixpath.relpath(target, posixpath.dirname(source) or ".")
     ways = {
-        "name": paths.name(bare),
-        "case": paths.name(bare).upper(),
+        "name": paths.base_name(bare),
+        "case": paths.base_name(bare).upper(),
         "relative": way if way.startswith("../") else f"./{way}",
         "rooted": f"/{target}",
         "below": way,
@@ -106,7 +106,7 @@ def moves(draw: st.DrawFn, files: Mapping[str, str]) -> list[tuple[str, str]]:
     wanted: list[tuple[str, str]] = []
     for source in draw(st.lists(st.sampled_from(sources), min_size=1, max_size=3, unique=True)):
         folder = draw(st.sampled_from((*FOLDERS, "new/deep")))
-        name = paths.name(source)
+        name = paths.base_name(source)
         if draw(st.integers(0, 3)) == 0:
             endings = [*NOTES, "k; v.md", "C#.md"] if source.endswith(".md") else [name, f"other {name}"]
             name = draw(st.sampled_from(endings))
@@ -167,7 +167,7 @@ def check(world: World, wanted: list[tuple[str, str]]) -> None:
 
 def is_literal(source: str, target: str, path: str) -> bool:
     """Tell whether every reader of Markdown would follow a link to that file."""
-    return links.folded(links.joined(paths.folder(source), target)) == links.folded(path)
+    return links.fold_target(links.join_relative(paths.parent_folder(source), target)) == links.fold_target(path)
 
 
 def masked(raw: bytes) -> bytes:

@@ -13,8 +13,8 @@ from knapper.changes.review.proposal_records import Proposal
 from knapper.changes.review.proposals import Proposals
 from knapper.changes.text import blocks, snapshots, splices
 from knapper.errors import BadInput, ConflictError, NotFound
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from tests.changes import generated, waiting
 from tests.changes.disks import opened, write

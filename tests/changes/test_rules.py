@@ -10,10 +10,9 @@ from knapper.changes.drafts import Capability, Draft, FileDraft
 from knapper.changes.grounds import Ground
 from knapper.changes.rules import LogPlace
 from knapper.errors import RefusedError
-from knapper.vault import grants
-from knapper.vault.grants import NOTHING_OPEN, EditableScope, Grants, Outcome, Scope
+from knapper.vault import access
+from knapper.vault.access import EMPTY_SCOPE, EditableScope, Grants, Outcome, Policy, Scope
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from knapper.vault.view import View
 
 TEXT = b"# Plan\n\nfirst line\nsecond line\n"
@@ -116,7 +115,7 @@ USUAL: dict[str, tuple[Outcome, Outcome, Outcome]] = {
 @pytest.mark.parametrize("size", [0, 1, 2], ids=["small", "large", "huge"])
 def test_each_client_applies_and_proposes_what_is_usual(client: str, size: int) -> None:
     for what, one in (SMALL, LARGE, HUGE)[size].items():
-        found = rules.verdict(one, grants.usual(client), GROUND)
+        found = rules.verdict(one, access.default_grants(client), GROUND)
 
         assert (what, found.kind) == (what, USUAL[client][size])
         assert bool(found.reason) == (found.kind == "propose")
@@ -124,7 +123,7 @@ def test_each_client_applies_and_proposes_what_is_usual(client: str, size: int) 
 
 @pytest.mark.parametrize("client", USUAL)
 def test_whoever_read_foreign_text_only_proposes_but_for_persons(client: str) -> None:
-    own = replace(grants.usual(client), small="apply", large="apply", tainted=True)
+    own = replace(access.default_grants(client), small="apply", large="apply", tainted=True)
 
     kinds = {rules.verdict(one, own, GROUND).kind for one in (*SMALL.values(), *LARGE.values())}
 
@@ -145,7 +144,7 @@ def test_whoever_read_foreign_text_only_proposes_but_for_persons(client: str) ->
     ],
 )
 def test_the_preferences_change_only_with_a_persons_word(client: str, touched: FileDraft) -> None:
-    own = replace(grants.usual(client), small="apply", large="apply")
+    own = replace(access.default_grants(client), small="apply", large="apply")
 
     assert rules.verdict(draft(touched), own, GROUND).kind == ("apply" if own.is_person else "propose")
     assert rules.verdict(draft(touched), own, GROUND, person_word=True).kind == "apply"
@@ -155,16 +154,16 @@ def test_the_preferences_change_only_with_a_persons_word(client: str, touched: F
 def test_an_alias_of_the_preferences_is_guarded_too() -> None:
     ground = leading("alias.md", "Preferences.md")
 
-    assert rules.verdict(draft(edit("alias.md")), grants.usual("mcp"), ground).kind == "propose"
+    assert rules.verdict(draft(edit("alias.md")), access.default_grants("mcp"), ground).kind == "propose"
 
 
 @pytest.mark.parametrize("one", [*SMALL.values(), *LARGE.values(), *HUGE.values()])
 def test_a_persons_word_applies_what_would_wait(one: Draft) -> None:
-    assert rules.verdict(one, grants.usual("cli"), GROUND, person_word=True).kind == "apply"
+    assert rules.verdict(one, access.default_grants("cli"), GROUND, person_word=True).kind == "apply"
 
 
 def test_what_the_owner_refuses_stays_refused_with_a_persons_word() -> None:
-    own = replace(grants.usual("mcp"), large="refuse")
+    own = replace(access.default_grants("mcp"), large="refuse")
 
     assert rules.verdict(draft(trash("a.md")), own, GROUND, person_word=True).kind == "refuse"
     with pytest.raises(RefusedError, match=r"may not: it trashes 'a.md'"):
@@ -194,7 +193,7 @@ def test_hidden_ignored_and_system_places_are_never_written(client: str, path: s
     ):
         if path.startswith(".trash/") and one.target == "a.md":
             continue  # restored
-        found = rules.verdict(draft(one), grants.usual(client), GROUND, person_word=True)
+        found = rules.verdict(draft(one), access.default_grants(client), GROUND, person_word=True)
 
         assert (found.kind, [refusal.code for refusal in found.refusals]) == ("refuse", ["untouchable"])
         assert path in found.reason
@@ -203,7 +202,7 @@ def test_hidden_ignored_and_system_places_are_never_written(client: str, path: s
 def test_a_link_to_a_hidden_note_is_hidden_too() -> None:
     ground = leading("alias.md", "Journal/a.md")
 
-    assert [one.code for one in refusals.enforce(draft(edit("alias.md")), grants.usual("cli"), ground)] == [
+    assert [one.code for one in refusals.enforce(draft(edit("alias.md")), access.default_grants("cli"), ground)] == [
         "untouchable"
     ]
 
@@ -217,13 +216,13 @@ def test_a_note_that_became_a_link_to_outside_is_refused(tmp_path: Path) -> None
     ground = grounds.of(View.open(root, Policy()))
 
     for one in (edit("a.md"), create("Out/new.md"), move("b.md", "Out/b.md")):
-        assert [refusal.code for refusal in refusals.enforce(draft(one), grants.usual("cli"), ground)] == [
+        assert [refusal.code for refusal in refusals.enforce(draft(one), access.default_grants("cli"), ground)] == [
             "outside_vault"
         ]
 
 
 def test_a_file_comes_out_of_the_trash_as_it_is_to_a_place_for_notes() -> None:
-    own = replace(grants.usual("mcp"), capabilities=frozenset({"create"}), editable="context")
+    own = replace(access.default_grants("mcp"), capabilities=frozenset({"create"}), editable="context")
 
     assert refusals.enforce(draft(restore(".trash/a.md", "a.md")), own, GROUND) == ()
     for path, target in [(".trash/a.md", ".obsidian/a.md"), (".trash/Journal/a.md", "a.md"), (".trash/a", ".trash/b")]:
@@ -243,7 +242,7 @@ NEEDS: list[tuple[FileDraft, Capability]] = [
 
 @pytest.mark.parametrize(("one", "need"), NEEDS)
 def test_a_change_needs_its_capability_whatever_it_claims(one: FileDraft, need: Capability) -> None:
-    own = replace(grants.usual("agent"), capabilities=grants.CAPABILITIES - {need})
+    own = replace(access.default_grants("agent"), capabilities=access.CAPABILITIES - {need})
 
     (refusal,) = refusals.enforce(draft(one), own, GROUND)
 
@@ -254,24 +253,24 @@ def test_a_change_needs_its_capability_whatever_it_claims(one: FileDraft, need: 
 
 @pytest.mark.parametrize("editable", ["current", "linked", "context"])
 def test_without_an_open_note_nothing_that_exists_is_changed(editable: EditableScope) -> None:
-    own = replace(grants.usual("agent"), editable=editable)
+    own = replace(access.default_grants("agent"), editable=editable)
     property_ = replace(edit("a.md"), needs=frozenset({"properties"}))
 
     for one in (edit("a.md"), property_, move("a.md", "b.md"), trash("a.md")):
-        for scope in (NOTHING_OPEN, Scope(paths=frozenset()), Scope(paths=frozenset({"b.md"}))):
+        for scope in (EMPTY_SCOPE, Scope(paths=frozenset()), Scope(paths=frozenset({"b.md"}))):
             assert [refusal.code for refusal in refusals.enforce(draft(one), own, GROUND, scope)] == ["outside_scope"]
     assert refusals.enforce(draft(create("new.md")), own, GROUND) == ()
 
 
 def test_a_move_within_the_scope_may_take_its_links_along() -> None:
-    own = replace(grants.usual("agent"), editable="current")
+    own = replace(access.default_grants("agent"), editable="current")
     moved = draft(move("a.md", "b.md"), link("c.md"), link("Journal/d.md"))
 
     assert refusals.enforce(moved, own, GROUND, Scope(paths=frozenset({"A.md"}))) == ()
 
 
 def test_a_link_in_a_read_only_note_holds_a_move_back() -> None:
-    own = replace(grants.usual("mcp"), read_only=("Archive/",))
+    own = replace(access.default_grants("mcp"), read_only=("Archive/",))
 
     (refusal,) = refusals.enforce(draft(move("a.md", "b.md"), link("Archive/c.md")), own, GROUND)
 
@@ -280,12 +279,12 @@ def test_a_link_in_a_read_only_note_holds_a_move_back() -> None:
 
 
 def test_a_hidden_note_that_holds_a_link_is_not_named() -> None:
-    own = replace(grants.usual("mcp"), read_only=("Journal/",))
+    own = replace(access.default_grants("mcp"), read_only=("Journal/",))
     hidden = replace(link("Journal/secret.md"), hidden=True)
 
     (refusal,) = refusals.enforce(draft(move("a.md", "b.md"), hidden), own, GROUND)
     guarded = rules.verdict(
-        draft(replace(hidden, path=NotePath("Journal/Preferences.md"))), grants.usual("mcp"), GROUND
+        draft(replace(hidden, path=NotePath("Journal/Preferences.md"))), access.default_grants("mcp"), GROUND
     )
 
     assert (refusal.path, refusal.code) == ("", "not_writable")
@@ -297,7 +296,7 @@ def test_only_the_bad_items_of_a_batch_are_named() -> None:
         replace(edit(path), requests=frozenset({number}))
         for number, path in enumerate(["a.md", "Archive/b.md", "c.md", ".obsidian/x"])
     ]
-    own = replace(grants.usual("mcp"), read_only=("Archive/",))
+    own = replace(access.default_grants("mcp"), read_only=("Archive/",))
 
     found = refusals.enforce(draft(*files), own, GROUND)
 
@@ -314,14 +313,14 @@ def test_only_the_bad_items_of_a_batch_are_named() -> None:
 def test_a_folder_is_held_to_the_path_rules_even_when_empty() -> None:
     for source, target in [("A", ".obsidian/A"), (".obsidian", "A"), ("Archive", "A"), ("A", "Archive/A")]:
         moved = Draft(files=(), folders=((NotePath(source), NotePath(target)),))
-        own = replace(grants.usual("mcp"), read_only=("Archive",))
+        own = replace(access.default_grants("mcp"), read_only=("Archive",))
 
         assert rules.verdict(moved, own, GROUND).kind == "refuse"
 
 
 @pytest.mark.parametrize("client", USUAL)
 def test_a_client_accepts_only_what_it_would_apply(client: str) -> None:
-    own = grants.usual(client)
+    own = access.default_grants(client)
     accepted = [{rules.acceptance(one, own, GROUND).kind for one in drafts.values()} for drafts in (SMALL, LARGE, HUGE)]
 
     persons, small_ones, none = [{"apply"}] * 3, [{"apply"}, {"refuse"}, {"refuse"}], [{"refuse"}] * 3
@@ -330,16 +329,16 @@ def test_a_client_accepts_only_what_it_would_apply(client: str) -> None:
 
 @pytest.mark.parametrize("client", [name for name in USUAL if name not in {"cli", "page"}])
 def test_nobody_but_a_person_accepts_for_or_as_one_who_read_foreign_text(client: str) -> None:
-    own = replace(grants.usual(client), small="apply", large="apply")
+    own = replace(access.default_grants(client), small="apply", large="apply")
 
     assert rules.acceptance(SMALL["a new note"], replace(own, tainted=True), GROUND).kind == "refuse"
     assert rules.acceptance(SMALL["a new note"], own, GROUND, tainted=True).kind == "refuse"
     assert rules.acceptance(draft(edit("Preferences.md")), own, GROUND).kind == "refuse"
-    assert rules.acceptance(SMALL["a new note"], grants.usual("cli"), GROUND, tainted=True).kind == "apply"
+    assert rules.acceptance(SMALL["a new note"], access.default_grants("cli"), GROUND, tainted=True).kind == "apply"
 
 
 def test_accepting_is_held_to_the_rules_again() -> None:
-    own = replace(grants.usual("cli"), read_only=("Archive/",))
+    own = replace(access.default_grants("cli"), read_only=("Archive/",))
 
     assert rules.acceptance(draft(edit("Archive/a.md")), own, GROUND).kind == "refuse"
     assert rules.acceptance(draft(edit(".obsidian/a.md")), own, GROUND).kind == "refuse"
@@ -352,7 +351,7 @@ LOG = LogPlace(path=NotePath("Daily.md"))
 
 @pytest.mark.parametrize("client", ["agent", "script", "mcp"])
 def test_an_entry_in_the_log_is_applied_for_clients_that_only_propose(client: str) -> None:
-    own = replace(grants.usual(client), small="propose", large="refuse")
+    own = replace(access.default_grants(client), small="propose", large="refuse")
     made = replace(create("Daily.md"), after=b"# Day\n\n" + ENTRY)
 
     assert rules.verdict(draft(LOGGED), own, GROUND, log=LOG).kind == "apply"
@@ -383,13 +382,13 @@ def test_an_entry_in_the_log_is_applied_for_clients_that_only_propose(client: st
     ],
 )
 def test_nothing_else_passes_for_an_entry(file: FileDraft) -> None:
-    own = replace(grants.usual("agent"), small="propose", large="propose")
+    own = replace(access.default_grants("agent"), small="propose", large="propose")
 
     assert rules.verdict(draft(file), own, GROUND, log=replace(LOG, opening=b"# Day\n")).kind != "apply"
 
 
 def test_an_entry_is_held_to_all_other_rules() -> None:
-    own = grants.usual("agent")
+    own = access.default_grants("agent")
     hidden = replace(LOGGED, path=NotePath(".obsidian/Daily.md"))
     guarded = replace(LOGGED, path=NotePath("Preferences.md"))
 
@@ -407,7 +406,7 @@ def test_an_entry_is_held_to_all_other_rules() -> None:
 
 
 def test_an_entry_beside_another_change_is_none() -> None:
-    own = grants.usual("agent")
+    own = access.default_grants("agent")
 
     assert rules.verdict(draft(LOGGED, edit("a.md")), own, GROUND, log=LOG).kind == "propose"
     assert rules.verdict(replace(draft(LOGGED), by_query=True), own, GROUND, log=LOG).kind == "propose"

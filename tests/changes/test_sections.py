@@ -6,7 +6,7 @@ from knapper.changes.text import sections, snapshots, splices
 from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
 from knapper.errors import Ambiguous, KnapError, NotFound
-from knapper.vault import parse
+from knapper.vault import parser
 from tests.changes import generated, writing
 from tests.vault import cases
 
@@ -109,7 +109,7 @@ def test_a_section_edit_leaves_every_other_heading_where_it_was(raw: bytes, word
 
 
 def titles(raw: bytes) -> list[str]:
-    return [section.title for section in parse.parse(raw).sections]
+    return [section.title for section in parser.parse_note(raw).sections]
 
 
 @given(generated.notes(), st.sampled_from(["## Two", "# One", "### Three"]))

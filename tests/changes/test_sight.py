@@ -13,13 +13,13 @@ from knapper.changes.reviewer import Reviewer
 from knapper.changes.submissions import Submission
 from knapper.changes.writer import Asked, Writer
 from knapper.errors import KnapError, NotFound, RefusedError
-from knapper.vault import grants
-from knapper.vault.policy import Policy
+from knapper.vault import access
+from knapper.vault.access import Policy
 from tests.changes import desks
 from tests.changes.desks import World
 
 NOTES = {"Zed.md": "z\n", "Page.md": "[[Zed]]\n", "Secret/Plan.md": "hush [[Zed]] hush\nmore [[Zed]]\n"}
-GUEST = replace(grants.usual("guest", "mcp"), small="apply", large="apply")
+GUEST = replace(access.default_grants("guest", "mcp"), small="apply", large="apply")
 MOVE = Move(source="Zed.md", destination="Else/Zed 2.md")
 PROPOSE = Asked(propose=True)
 

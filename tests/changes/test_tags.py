@@ -4,7 +4,7 @@ from hypothesis import given
 from knapper.changes.text import snapshots, splices, tags
 from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, KnapError, NotFound
-from knapper.vault import parse
+from knapper.vault import parser
 from tests.changes import generated, writing
 
 
@@ -74,7 +74,7 @@ def test_renaming_a_tag_there_and_back_is_the_identity(raw: bytes) -> None:
         there = splices.merge(raw, tags.rename(note, "tag", "quite/new").splices)
     except KnapError:
         return
-    names = [tag.name for tag in parse.parse(there).tags]
+    names = [tag.name for tag in parser.parse_note(there).tags]
 
     assert not any(name == "tag" or name.startswith("tag/") for name in names)
     assert len(names) == len(note.outline.tags)

@@ -7,7 +7,7 @@ import pytest
 from knapper.changes.review import taint
 from knapper.changes.review.taint import Taints
 from knapper.errors import RefusedError
-from knapper.vault import grants
+from knapper.vault import access
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def test_only_a_person_clears(client: str, taints: Taints) -> None:
     taints.mark("mcp", "", "Clippings/a.md")
 
     with pytest.raises(RefusedError):
-        taints.clear("mcp", by=replace(grants.usual(client), small="apply", large="apply"))
+        taints.clear("mcp", by=replace(access.default_grants(client), small="apply", large="apply"))
     assert taints.is_tainted("mcp")
-    assert taints.clear("mcp", by=grants.usual("cli"))
-    assert not taints.clear("mcp", by=grants.usual("cli"))
+    assert taints.clear("mcp", by=access.default_grants("cli"))
+    assert not taints.clear("mcp", by=access.default_grants("cli"))
     assert not taints.is_tainted("mcp")

@@ -20,13 +20,13 @@ from knapper.changes.requests import (
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import Asked, Writer
 from knapper.errors import RefusedError
-from knapper.vault import grants
-from knapper.vault.grants import Grants
+from knapper.vault import access
+from knapper.vault.access import Grants
 from tests.changes import desks
 from tests.changes.desks import World
 
 NOTES: Mapping[str, str] = {f"N{number}.md": f"---\nn: {number}\n---\n# N #x\n[[N0]]\n" for number in range(7)}
-BOLD = replace(grants.usual("mcp"), large="apply")
+BOLD = replace(access.default_grants("mcp"), large="apply")
 """The boldest that an owner can make a client that is no person."""
 
 
@@ -62,7 +62,7 @@ def test_no_client_accepts_what_it_would_have_to_propose(tmp_path: Path) -> None
     many: list[Request] = [EditProperty(path=path, word="set", name="n", value="x") for path in list(NOTES)[:6]]
     with desks.world(tmp_path, dict(NOTES)) as world:
         bold = as_client(world, BOLD)
-        agent = as_client(world, grants.usual("agent"))
+        agent = as_client(world, access.default_grants("agent"))
         before = world.tree()
         for made in (bold.submit(many), agent.submit(many), agent.submit([RenameTag(old="x", new="y")])):
             digest = Reviewer(writer=bold).refit(made.proposal_id).digest
@@ -75,7 +75,7 @@ def test_no_client_accepts_what_it_would_have_to_propose(tmp_path: Path) -> None
 def test_what_a_bold_client_may_do_itself_it_accepts_too(tmp_path: Path) -> None:
     with desks.world(tmp_path, dict(NOTES)) as world:
         bold = as_client(world, BOLD)
-        made = as_client(world, grants.usual("agent")).submit([Move(source="N1.md", destination="Sub/N1.md")])
+        made = as_client(world, access.default_grants("agent")).submit([Move(source="N1.md", destination="Sub/N1.md")])
         done = Reviewer(writer=bold).accept(made.proposal_id, Reviewer(writer=bold).refit(made.proposal_id).digest)
 
         assert (done.status, (world.root / "Sub/N1.md").exists()) == ("applied", True)
@@ -83,7 +83,7 @@ def test_what_a_bold_client_may_do_itself_it_accepts_too(tmp_path: Path) -> None
 
 def test_who_has_read_foreign_text_puts_none_of_it_into_what_is_trusted(tmp_path: Path) -> None:
     with desks.world(tmp_path, dict(NOTES)) as world:
-        mcp = as_client(world, grants.usual("mcp"))
+        mcp = as_client(world, access.default_grants("mcp"))
         clean = mcp.submit([EditText(path="N1.md", old="[[N0]]", new="x")], Asked(propose=True)).proposal_id
         reviewer = Reviewer(writer=mcp)
         mcp.taints.mark("mcp", "r1", "Clippings/Web.md")
@@ -97,7 +97,12 @@ def test_who_has_read_foreign_text_puts_none_of_it_into_what_is_trusted(tmp_path
 
 def test_nobody_but_a_person_gives_a_persons_word(tmp_path: Path) -> None:
     with desks.world(tmp_path, dict(NOTES)) as world:
-        for own in (BOLD, grants.usual("agent"), grants.usual("script"), grants.usual("http")):
+        for own in (
+            BOLD,
+            access.default_grants("agent"),
+            access.default_grants("script"),
+            access.default_grants("http"),
+        ):
             with pytest.raises(RefusedError, match="no person"):
                 as_client(world, own).submit([Trash(path="N1.md")], Asked(person_word=True))
 

@@ -26,9 +26,8 @@ from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import Asked
 from knapper.errors import Ambiguous, BadInput, CallerError, ConflictError, KnapError, NotFound, RefusedError
 from knapper.index.search import Question
-from knapper.vault import grants, notes
-from knapper.vault.grants import Scope
-from knapper.vault.policy import Policy
+from knapper.vault import access, parser
+from knapper.vault.access import Policy, Scope
 from tests.changes import desks
 
 NOTES = {
@@ -47,7 +46,7 @@ def test_every_kind_of_request_is_applied_and_taken_back_byte_for_byte(tmp_path:
         EditSection(path="A.md", heading="# One", content="rest", how="append"),
         AddText(path="crlf.md", content="more", where="end"),
         EditProperty(path="A.md", word="set", name="status", value="done"),
-        Rewrite(path="B.md", content="whole\n", base=notes.hash_of(NOTES["B.md"].encode())),
+        Rewrite(path="B.md", content="whole\n", base=parser.content_hash(NOTES["B.md"].encode())),
         Create(path="C.md", content="x", properties={"k": 1}),
         RenameTag(old="x", new="y", paths=("A.md", "B.md")),
         Move(source="B.md", destination="sub/B2.md"),
@@ -153,7 +152,7 @@ def test_an_edit_against_an_unknown_state_is_refused_with_the_current_hash(tmp_p
     with desks.world(tmp_path, NOTES) as world, pytest.raises(ConflictError) as caught:
         world.submit(AtPosition(path="B.md", position="replace:1", content="x", base="sha256:" + "0" * 64))
 
-    assert caught.value.details["current_hash"] == notes.hash_of(NOTES["B.md"].encode())
+    assert caught.value.details["current_hash"] == parser.content_hash(NOTES["B.md"].encode())
 
 
 @pytest.mark.parametrize(
@@ -354,7 +353,7 @@ def test_the_index_forgets_the_place_that_an_undone_move_had_led_to(tmp_path: Pa
 def test_a_client_takes_back_only_its_own_changes_of_files_that_it_sees(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as person:
         theirs = person.submit(EditText(path="A.md", old="alpha", new="x"))
-        other = replace(person.writer, grants=grants.usual("mcp"))
+        other = replace(person.writer, grants=access.default_grants("mcp"))
         with pytest.raises(RefusedError, match="its own changes"):
             other.undo(selection.One(change_id=theirs.change_id))
         mine = other.submit([EditText(path="A.md", old="beta", new="y")])

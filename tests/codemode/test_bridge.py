@@ -16,7 +16,7 @@ from knapper.jsontypes import JSONValue
 from knapper.tools import proposals, schema
 from knapper.tools.context import Context, Scripting
 from knapper.tools.sandboxes import Kind, Outcome, Profile, Signature
-from knapper.vault import grants
+from knapper.vault import access
 from tests.codemode import examples
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -143,7 +143,7 @@ def test_what_the_client_may_not_see_is_not_there(context: Context) -> None:
 
 def test_a_client_that_may_read_less_sees_less(vault: Opener, context: Context) -> None:
     del context  # has made the index
-    client = Client(grants=grants.usual("script"), read=("Patterns/",))
+    client = Client(grants=access.default_grants("script"), read=("Patterns/",))
     with vault.open(client) as narrow:
         assert ask(narrow, "list_notes", recursive=True) == [
             "Patterns/OAuth.md",

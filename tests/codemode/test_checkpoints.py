@@ -10,7 +10,7 @@ import pytest
 from knapper.codemode import checkpoints
 from knapper.codemode.checkpoints import Answer, Checkpoints
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
-from knapper.vault.grants import Grants
+from knapper.vault.access import Grants
 
 NOW = dt.datetime(2026, 3, 14, 9, 26, tzinfo=dt.UTC)
 PERSON = Grants(client="cli", kind="person")

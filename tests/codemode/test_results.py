@@ -12,7 +12,7 @@ from knapper.codemode.results import MOST_CITATIONS, MOST_CONTEXT, Written
 from knapper.errors import BadInput, NotFound
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault import notes
+from knapper.vault import parser
 from tests.tools.opened import Opener
 
 NOTES = {
@@ -148,7 +148,7 @@ def test_a_citation_holds_with_its_place_lines_and_hash(context: Context) -> Non
 
     assert (found.vault, found.path, found.text) == (context.vault, "A.md", "Second line.")
     assert (found.first_line, found.last_line) == (4, 4)
-    assert found.hash == notes.hash_of(text.encode())
+    assert found.hash == parser.content_hash(text.encode())
     assert found.as_dict()["snip_start"] == start
 
 

@@ -22,7 +22,7 @@ from knapper.tools.cancelling import OnCancel, never
 from knapper.tools.context import Context
 from knapper.tools.sandboxes import Given, Host, Outcome
 from knapper.tools.sandboxes import Limits as ScriptLimits
-from knapper.vault import grants
+from knapper.vault import access
 from tests.agents import run_world
 from tests.agents.run_world import Brain, Part, World
 from tests.agents.scripted import NOW
@@ -208,7 +208,7 @@ def test_the_answer_may_come_from_another_surface(
 
     async def person(point: Checkpoint) -> str:
         answer = Answer(choice=choice, text="Use slerp." if choice == "use" else "")
-        _ = checkpoints.answer(point.id, answer, grants.usual("page"))
+        _ = checkpoints.answer(point.id, answer, access.default_grants("page"))
         return await finding.polled(checkpoints, point, look_s=0.01)
 
     world.engine = replace(world.engine, person=person)

@@ -10,7 +10,7 @@ from knapper.app.scripting import Scripts
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.config import Client
 from knapper.config.sections.runs import Runs
-from knapper.vault import grants
+from knapper.vault import access
 from tests.agents.run_world import Brain, Part
 from tests.codemode.askers import fenced, searching
 from tests.server import running
@@ -50,7 +50,7 @@ def _shared(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_hidden_from_the_client_is_hidden_from_its_scripts_and_no_cache_gives_it(tmp_path: Path) -> None:
-    narrow = Client(grants=grants.usual("http"), hidden=("Private/",))
+    narrow = Client(grants=access.default_grants("http"), hidden=("Private/",))
     found = replace(running.settings(tmp_path, narrow, notes=NOTES, section=Runs()))
     brain = Brain(scripts={TASK: [PEEK]})
     with running.asking(tmp_path, brain, found=found) as (client, world):

@@ -4,7 +4,7 @@ import pytest
 
 from knapper import config
 from knapper.errors import SetupError
-from knapper.vault import grants
+from knapper.vault import access
 
 FULL = """
 [clients.mcp]
@@ -31,7 +31,7 @@ def test_what_the_owner_says_about_a_client_arrives(config_file: Path) -> None:
 
     assert [client.name for client in settings.clients] == ["mcp", "my-editor"]
     assert (mcp.read, mcp.hidden) == (("Work/", "Journal/"), ("Journal/",))
-    assert mcp.grants == grants.Grants(
+    assert mcp.grants == access.Grants(
         client="mcp",
         kind="mcp",
         capabilities=frozenset({"add", "properties"}),
@@ -50,7 +50,7 @@ def test_a_client_that_is_not_configured_has_what_is_usual() -> None:
     settings = config.load()
 
     assert settings.clients == ()
-    assert settings.client("mcp") == config.Client(grants=grants.usual("mcp"))
+    assert settings.client("mcp") == config.Client(grants=access.default_grants("mcp"))
     assert settings.client("unheard-of").grants.small == "propose"
 
 
@@ -95,7 +95,7 @@ def test_rules_that_can_not_be_meant_are_refused(text: str, cause: str, hint: st
 def test_a_clients_own_kind_may_be_repeated(config_file: Path) -> None:
     config_file.write_text("[clients.mcp]\nkind = 'mcp'", encoding="utf-8")
 
-    assert config.load().client("mcp").grants == grants.usual("mcp")
+    assert config.load().client("mcp").grants == access.default_grants("mcp")
 
 
 def test_clippings_and_notes_with_a_source_are_foreign_unless_the_owner_says_otherwise(

@@ -9,12 +9,12 @@ from knapper.app import narrowing
 from knapper.config import Client
 from knapper.errors import KnapError, RefusedError, SetupError
 from knapper.tools import files
-from knapper.vault import grants
-from knapper.vault.grants import CAPABILITIES, EditableScope, Grants
+from knapper.vault import access
+from knapper.vault.access import CAPABILITIES, EditableScope, Grants
 from tests.tools import opened
 from tests.tools.opened import Opener
 
-AGENT = grants.usual("agent")
+AGENT = access.default_grants("agent")
 
 
 @pytest.fixture
@@ -23,20 +23,20 @@ def vault(tmp_path: Path) -> Opener:
 
 
 def client(**more: object) -> Grants:
-    return replace(grants.usual("named"), **more)
+    return replace(access.default_grants("named"), **more)
 
 
 def test_outcomes_are_the_stricter_ones() -> None:
     bold = replace(AGENT, small="apply", large="propose")
 
-    assert narrowing.grants(AGENT, grants.usual("page")).small == "propose"
+    assert narrowing.grants(AGENT, access.default_grants("page")).small == "propose"
     assert narrowing.grants(bold, client(small="propose", large="refuse")).large == "refuse"
     assert narrowing.grants(bold, client(small="propose")).small == "propose"
-    assert narrowing.grants(bold, grants.usual("page")).small == "apply"
+    assert narrowing.grants(bold, access.default_grants("page")).small == "apply"
 
 
 def test_an_agent_stays_one_whoever_it_works_for() -> None:
-    joined = narrowing.grants(AGENT, grants.usual("page"))
+    joined = narrowing.grants(AGENT, access.default_grants("page"))
 
     assert (joined.kind, joined.client, joined.may_accept) == ("agent", "agent", "never")
 

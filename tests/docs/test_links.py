@@ -8,9 +8,9 @@ import pytest
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
 from knapper.index.graph import Edge
-from knapper.vault import links, notes
+from knapper.vault import links, parser
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from knapper.vault.view import View
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -49,7 +49,7 @@ def test_every_linked_heading_is_there(engine: Engine) -> None:
     for page in PAGES:
         for edge in inner(engine, page):
             if edge.headings and edge.path is not None:
-                titles = [section.title for section in notes.read(DOCS, edge.path).outline.sections]
+                titles = [section.title for section in parser.read_note(DOCS, edge.path).outline.sections]
                 known = [any(links.heading_matches(wanted, title) for title in titles) for wanted in edge.headings]
                 missing.extend([] if all(known) else [where(edge)])
 
@@ -74,7 +74,7 @@ def test_no_page_has_a_problem(engine: Engine) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_says_what_it_is_about(page: NotePath) -> None:
-    outline = notes.read(DOCS, page).outline
+    outline = parser.read_note(DOCS, page).outline
     titles = [section for section in outline.sections if section.level == 1]
 
     assert outline.frontmatter is not None

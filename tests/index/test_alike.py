@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from knapper.errors import NotFound
 from knapper.index import alike as near_names
 from knapper.index.engine import Engine
-from knapper.vault import alike, walk
+from knapper.vault import files, walk
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from tests.index import worlds
 
@@ -60,7 +60,7 @@ def test_no_file_is_looked_at_but_those_that_are_told(engine: Engine, monkeypatc
     def walked(*_: object, **__: object) -> None:
         raise AssertionError("the vault was walked through")
 
-    monkeypatch.setattr(walk, "files", walked)
+    monkeypatch.setattr(walk, "list_files", walked)
 
     assert nearest(engine.view, "Plam.md")
 
@@ -115,4 +115,4 @@ def test_a_folders_own_names_are_looked_at_among_however_many(tmp_path: Path, mo
 def test_the_index_tells_what_a_walk_through_all_files_tells(engine: Engine, path: str) -> None:
     names = [file.path for file in engine.view.files()]
 
-    assert list(engine.catalog.alike(NotePath(path)) or ()) == alike.nearest(path, names, limit=100)
+    assert list(engine.catalog.alike(NotePath(path)) or ()) == files.nearest_paths(path, names, limit=100)

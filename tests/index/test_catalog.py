@@ -13,8 +13,8 @@ from knapper.index import conditions
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter, PropertyTest
 from knapper.index.stretches import Order, Stretch
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from tests.index import worlds
 
 NOTES = {

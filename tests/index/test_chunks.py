@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from knapper.index import chunks, properties
 from knapper.index.chunks import HEADING_SLACK, Chunk
 from knapper.vault import canvas
-from knapper.vault.parse import parse
+from knapper.vault.parser import parse_note
 from knapper.vault.paths import NotePath
 
 
 def split(text: str | bytes, *, limit: int = 1500, path: str = "Folder/Note.md") -> list[Chunk]:
     raw = text.encode() if isinstance(text, str) else text
-    return chunks.split(NotePath(path), raw, parse(raw), limit=limit)
+    return chunks.split(NotePath(path), raw, parse_note(raw), limit=limit)
 
 
 def test_a_chunk_tells_its_section_its_place_and_its_text() -> None:
@@ -224,7 +224,7 @@ MARKDOWN = st.lists(
 @given(MARKDOWN, st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from([1, 7, 40, 1500]))
 def test_chunks_cover_all_text_once_within_the_limit(lines: list[str], newline: str, limit: int) -> None:
     raw = newline.join(lines).encode()
-    outline = parse(raw)
+    outline = parse_note(raw)
     found = [c for c in chunks.split(NotePath("N.md"), raw, outline, limit=limit) if c.kind != "frontmatter"]
 
     bounds = [outline.body_start, *(edge for c in found for edge in (c.start, c.stop)), len(raw)]
@@ -285,7 +285,7 @@ def test_a_block_that_cannot_be_read_stays_text() -> None:
 def test_a_canvas_gives_a_chunk_a_card() -> None:
     raw = b'{"nodes": [\n{"id": "a", "text": "first\\ncard"},\n{"id": "b", "text": "second"}\n]}'
 
-    found = chunks.split(NotePath("Board.canvas"), raw, canvas.parse(raw))
+    found = chunks.split(NotePath("Board.canvas"), raw, canvas.parse_canvas(raw))
 
     assert [(c.kind, c.heading, c.text, c.start_line) for c in found] == [
         ("canvas", "top-level", "first\ncard", 2),

@@ -10,7 +10,7 @@ import pytest
 from knapper.errors import SetupError
 from knapper.index.embed import EmbedderAway, EmbedderError, EmbedderStopped, EmbedSettings
 from knapper.index.embedders.endpoint import Endpoint
-from knapper.net.client import Answer, Client
+from knapper.net.client import HttpClient, HttpResponse
 from tests.net.listeners import nobody
 from tests.net.servers import Answerer, Payload, Reply, Server, serving
 
@@ -201,10 +201,10 @@ def test_errors_are_told_as_they_are_where_a_program_may_stop() -> None:
 
 
 def test_nobody_waits_for_a_request_that_failed_as_nobody_foresaw(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> Answer:
+    def fail(*_: object, **__: object) -> HttpResponse:
         raise LookupError("unforeseen")
 
-    monkeypatch.setattr(Client, "post", fail)
+    monkeypatch.setattr(HttpClient, "post", fail)
 
     with asking(embeddings) as it, pytest.raises(LookupError, match="unforeseen"):
         it.endpoint.passages(["a"], stop=threading.Event())

@@ -16,9 +16,9 @@ from knapper.index.embed import Embedder, EmbedderError, EmbedderStopped
 from knapper.index.engine import Engine
 from knapper.index.refresh import Outcome, Phase
 from knapper.index.search import Question
-from knapper.vault import disk
+from knapper.vault import files
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from tests.index import worlds
 
@@ -172,7 +172,7 @@ def test_an_unreadable_note_is_listed_and_the_others_are_indexed(tmp_path: Path)
 
 def test_a_note_that_could_not_be_read_is_tried_again_when_anything_about_it_changed(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"big.md": "alpha\n"})
-    os.truncate(root / "big.md", disk.DEFAULT_MAX_BYTES + 1)
+    os.truncate(root / "big.md", files.DEFAULT_MAX_BYTES + 1)
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
         (stat,) = engine.view.files()
@@ -400,7 +400,7 @@ def test_a_file_saved_in_the_future_is_not_read_at_each_look(tmp_path: Path, mon
     os.utime(root / "a.md", (ahead, ahead))
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.freshen()
-        monkeypatch.setattr(disk, "read_bytes", _not_read)
+        monkeypatch.setattr(files, "read_bytes", _not_read)
         engine.freshen()
 
         assert notes(engine, "alpha") == ["a.md"]

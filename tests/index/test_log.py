@@ -8,7 +8,7 @@ from knapper.index import chunks
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
 from knapper.index.search import Mode, Question
-from knapper.vault.parse import parse
+from knapper.vault.parser import parse_note
 from knapper.vault.paths import NotePath
 from tests.index import worlds
 
@@ -18,7 +18,7 @@ DAY = f"# Day\n\nI walked.\n\n{ENTRY}\nHome again.\n\n{ENTRY}"
 
 def made(text: str) -> list[tuple[str, str]]:
     raw = text.encode()
-    return [(chunk.kind, chunk.text) for chunk in chunks.split(NotePath("a.md"), raw, parse(raw))]
+    return [(chunk.kind, chunk.text) for chunk in chunks.split(NotePath("a.md"), raw, parse_note(raw))]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from knapper.index import segment
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
 from knapper.index.looks import SqliteLook, SqliteLooks
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from tests.index import worlds
 from tests.index.worlds import WordEmbedder
 

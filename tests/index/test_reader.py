@@ -9,7 +9,7 @@ import pytest
 from knapper.index import reader, reading
 from knapper.index.chunks import Chunk
 from knapper.index.records import Record
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 from tests.index import worlds

@@ -12,8 +12,8 @@ from knapper.index.engine import Engine
 from knapper.index.filters import Filter, PropertyTest
 from knapper.index.related import Beside
 from knapper.index.search import Question
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from tests.index import worlds
 
 NOTES = {

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from knapper.index.filters import Filter
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from tests.index import worlds
 
 NOTES = {

@@ -37,15 +37,15 @@ def test_notes_count_once_a_tag_and_the_spelling_of_most_is_shown(
     limit, offset = page
     with database.transaction() as connection:
         connection.execute("DELETE FROM tags")
-        rows = [(i, paths.key(name), name, 1) for i, name in held]
+        rows = [(i, paths.name_key(name), name, 1) for i, name in held]
         connection.executemany("INSERT INTO tags (file_id, key, name, line) VALUES (?, ?, ?, ?)", rows)
     allowed = None if seen is None else np.array(seen)
     counts = tag_counts.count(database.reader(), allowed, prefix, limit, offset)
 
-    shown = {(i, name) for i, name in held if (seen is None or seen[i]) and paths.key(name).startswith(prefix)}
-    notes = Counter(key for key, _ in {(paths.key(name), i) for i, name in shown})
+    shown = {(i, name) for i, name in held if (seen is None or seen[i]) and paths.name_key(name).startswith(prefix)}
+    notes = Counter(key for key, _ in {(paths.name_key(name), i) for i, name in shown})
     uses = Counter(name for _, name in shown)
-    spelled = {key: min((-n, name) for name, n in uses.items() if paths.key(name) == key)[1] for key in notes}
+    spelled = {key: min((-n, name) for name, n in uses.items() if paths.name_key(name) == key)[1] for key in notes}
     ordered = sorted(notes, key=lambda key: (-notes[key], key))
     assert [(tag.name, tag.notes) for tag in counts.tags] == [
         (spelled[key], notes[key]) for key in ordered[offset : offset + limit]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from knapper.index.embed import Embedder
 from knapper.index.engine import Engine
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from knapper.vault.view import View
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from knapper.net.dial import Dialer
+from knapper.net.guard import Dialer
 
 CERTS = Path(__file__).parent / "certs"
 Raw: TypeAlias = bytes | Callable[["Sent", threading.Event], Iterable[bytes]]

@@ -1,7 +1,7 @@
 import pytest
 
 from knapper.errors import SetupError
-from knapper.net.client import Client, Oversized, Unreachable
+from knapper.net.client import HttpClient, Oversized, Unreachable
 from tests.net.listeners import nobody
 from tests.net.servers import Reply, serving
 
@@ -12,7 +12,7 @@ PATIENCE_S = 60
 def test_json_is_sent_and_the_answer_read() -> None:
     with (
         serving(Reply(status=201, body=b"[1]", headers={"X-Said": "so"})) as server,
-        Client(f"{server.url}/v1", api_key=KEY) as client,
+        HttpClient(f"{server.url}/v1", api_key=KEY) as client,
     ):
         answer = client.post("things", {"a": ["ä"]}, timeout_s=PATIENCE_S)
 
@@ -23,7 +23,7 @@ def test_json_is_sent_and_the_answer_read() -> None:
 
 
 def test_a_redirect_is_an_answer() -> None:
-    with serving(Reply(status=307, headers={"Location": "/elsewhere"})) as server, Client(server.url) as client:
+    with serving(Reply(status=307, headers={"Location": "/elsewhere"})) as server, HttpClient(server.url) as client:
         assert client.post("x", {}, timeout_s=PATIENCE_S).status == 307
         assert len(server.requests) == 1
 
@@ -31,7 +31,7 @@ def test_a_redirect_is_an_answer() -> None:
 def test_an_answer_without_end_is_cut() -> None:
     with (
         serving(Reply(body=b"x" * 300_000)) as server,
-        Client(server.url, max_bytes=200_000) as client,
+        HttpClient(server.url, max_bytes=200_000) as client,
         pytest.raises(Oversized, match="200,000 bytes"),
     ):
         client.post("x", {}, timeout_s=PATIENCE_S)
@@ -40,7 +40,7 @@ def test_an_answer_without_end_is_cut() -> None:
 def test_a_server_that_hangs_is_left() -> None:
     with (
         serving(Reply(body=b"{}", hang=True)) as server,
-        Client(server.url) as client,
+        HttpClient(server.url) as client,
         pytest.raises(Unreachable) as raised,
     ):
         client.post("x", {}, timeout_s=0.2)
@@ -51,7 +51,7 @@ def test_a_server_that_hangs_is_left() -> None:
 def test_a_server_that_is_not_there_is_named_without_secrets() -> None:
     with (
         nobody() as place,
-        Client(f"http://user:{KEY}@{place}/v1?{KEY}", api_key=KEY) as client,
+        HttpClient(f"http://user:{KEY}@{place}/v1?{KEY}", api_key=KEY) as client,
         pytest.raises(Unreachable) as raised,
     ):
         client.post("x", {}, timeout_s=PATIENCE_S)
@@ -63,7 +63,7 @@ def test_a_server_that_is_not_there_is_named_without_secrets() -> None:
 def test_a_server_that_breaks_off_is_unreachable() -> None:
     with (
         serving(Reply(body=b"{}", headers={"Content-Length": "99"})) as server,
-        Client(server.url) as client,
+        HttpClient(server.url) as client,
         pytest.raises(Unreachable),
     ):
         client.post("x", {}, timeout_s=PATIENCE_S)
@@ -72,12 +72,12 @@ def test_a_server_that_breaks_off_is_unreachable() -> None:
 @pytest.mark.parametrize("url", ["", "localhost:11434", "ftp://host", "http://", "http://[::1", "http://a:x"])
 def test_an_address_that_cannot_be_used_is_refused_at_once(url: str) -> None:
     with pytest.raises(SetupError, match="address"):
-        Client(url)
+        HttpClient(url)
 
 
 def test_a_key_that_no_header_can_hold_is_refused_without_being_shown() -> None:
     with pytest.raises(SetupError) as raised:
-        Client("http://localhost", api_key=f"{KEY}\nX: y")
+        HttpClient("http://localhost", api_key=f"{KEY}\nX: y")
 
     assert KEY not in str(raised.value.as_dict())
 
@@ -86,7 +86,11 @@ def test_proxies_of_the_environment_are_used_only_when_asked_for(monkeypatch: py
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
-    with serving(Reply()) as server, Client(server.url) as direct, Client(server.url, env_proxies=True) as proxied:
+    with (
+        serving(Reply()) as server,
+        HttpClient(server.url) as direct,
+        HttpClient(server.url, env_proxies=True) as proxied,
+    ):
         assert direct.post("x", {}, timeout_s=PATIENCE_S).status == 200
         with pytest.raises(Unreachable):
             proxied.post("x", {}, timeout_s=PATIENCE_S)

@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from knapper.errors import KnapError, SetupError
-from knapper.net import addresses, dial
-from knapper.net.failures import NoAnswer, NotPublic, WrongType
+from knapper.net import guard
 from knapper.net.guard import Guard, Limits
+from knapper.net.urls import NoAnswer, NotPublic, WrongType
 from tests.net.attacks import ANSWERS, RELATIVE, URLS
 from tests.net.internet import Internet, moved, page
 
@@ -48,7 +48,7 @@ def test_the_certificate_is_checked_for_the_hosts_name(net: Internet) -> None:
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(net: Internet) -> None:
     net.pages["secure.example/"] = page("ok")
-    dialer = replace(net.dialer, trust=dial.trust)
+    dialer = replace(net.dialer, trust=guard.system_certificates)
 
     with pytest.raises(NoAnswer) as raised:
         Guard(limits=PATIENT, dialer=dialer).get("https://secure.example/")
@@ -255,4 +255,4 @@ def test_a_list_with_something_else_than_hosts_is_refused(net: Internet, entry: 
     "address", ["93.184.216.34", "8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1", "64:ff9b::8.8.8.8"]
 )
 def test_addresses_of_the_internet_are_public(address: str) -> None:
-    assert addresses.is_public(address)
+    assert guard.is_public(address)

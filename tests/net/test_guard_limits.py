@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 
 from knapper.errors import KnapError
-from knapper.net import dial
-from knapper.net.dial import Dialer
-from knapper.net.failures import NoAnswer, NotPublic, TooLarge, WrongType
-from knapper.net.guard import Guard, Limits
+from knapper.net import guard
+from knapper.net.guard import Dialer, Guard, Limits
+from knapper.net.urls import NoAnswer, NotPublic, TooLarge, WrongType
 from tests.net.internet import Internet, Raw, Sent, page
 
 LIMITS = Limits(total_s=0.5, connect_s=0.3, max_bytes=100_000)
@@ -189,9 +188,9 @@ def test_the_systems_own_dialer_reaches_a_listed_place_and_nothing_else() -> Non
 def test_a_connection_from_this_machine_to_itself_is_known() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
-        dial.connect("127.0.0.1", server.getsockname()[1], 2) as sock,
+        guard.connect_checked("127.0.0.1", server.getsockname()[1], 2) as sock,
     ):
-        assert dial.leads_home(sock)
+        assert guard.is_same_machine(sock)
 
 
 def test_errors_of_all_kinds_have_a_code_and_a_hint(net: Internet) -> None:

@@ -6,16 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.net import markup, pages
-from knapper.net.guard import Answer
+from knapper.net import web
+from knapper.net.guard import FetchedResponse
 
 MANY = " ".join(f"a{number}=1" for number in range(60_000))
 """Attributes that took half a minute."""
 
 
 def text(html: str) -> str:
-    answer = Answer(url="https://site.example/a", status=200, content_type="text/html", charset="", body=html.encode())
-    return pages.read(answer).text
+    answer = FetchedResponse(
+        url="https://site.example/a", status=200, content_type="text/html", charset="", body=html.encode()
+    )
+    return web.read_page(answer).text
 
 
 @pytest.mark.parametrize(
@@ -46,27 +48,27 @@ class Page:
 
 
 def test_attributes_that_are_found_once_a_page_is_parsed_are_left_out() -> None:
-    few = {str(number): "" for number in range(markup.MOST)}
+    few = {str(number): "" for number in range(web.MAX_ATTRIBUTES)}
     page = Page([Element(dict(few)), Element({**few, "more": ""}), Element({})])
 
-    markup.strip(page)
+    web.strip_attributes(page)
 
     assert [one.attrib for one in page.elements] == [few, {}, {}]
 
 
 @given(st.text(alphabet="<>ab=\"'/ \n-!", max_size=200))
 def test_other_html_stays_as_it_is(html: str) -> None:
-    assert markup.lean(html) == html
+    assert web.trim_html(html) == html
 
 
 @pytest.mark.parametrize(
     "html", ["&#10;&#13;&#9;&#32;", "&#x20AC;&#8364;", "&#128512", "&#66&#x42;", "&amp;#6;", "&#;&#x;"]
 )
 def test_references_to_characters_stay(html: str) -> None:
-    assert markup.lean(html) == html
+    assert web.trim_html(html) == html
 
 
 def test_long_attributes_stay_where_they_are_few() -> None:
     tag = f"<img alt='{'a' * 50_000}' src=\"data:image/png;base64,{'A' * 50_000}\">"
 
-    assert markup.lean(tag) == tag
+    assert web.trim_html(tag) == tag

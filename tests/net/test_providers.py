@@ -11,21 +11,16 @@ from ddgs.engines import ENGINES
 
 from knapper.errors import KnapError, SetupError
 from knapper.net.client import Unreachable
-from knapper.net.failures import SearchFailed
-from knapper.net.hits import Provider, WebHit
-from knapper.net.providers.brave import Brave
-from knapper.net.providers.calls import Account
-from knapper.net.providers.duckduckgo import DuckDuckGo
-from knapper.net.providers.model import ModelSearch
-from knapper.net.providers.serper import Serper
-from knapper.net.providers.tavily import Tavily
+from knapper.net.duckduckgo import DuckDuckGo
+from knapper.net.search import Brave, ModelSearch, ProviderAccount, SearchProvider, Serper, Tavily, WebHit
+from knapper.net.urls import SearchFailed
 from tests.net.servers import Reply, serving
 
 KEY = "tvly-very-secret"
 ROWS = [("First <3", "https://a.example/1", "What  it\nsays"), ("Second", "https://b.example/2", "")]
 
 
-def model_search(account: Account) -> ModelSearch:
+def model_search(account: ProviderAccount) -> ModelSearch:
     return ModelSearch(account, model="gpt-x")
 
 
@@ -44,7 +39,7 @@ def _responses(rows: list[tuple[str, str, str]]) -> dict[str, list[Any]]:
 
 @dataclass(frozen=True)
 class Kind:
-    make: Callable[[Account], Provider]
+    make: Callable[[ProviderAccount], SearchProvider]
     answer: Callable[[list[tuple[str, str, str]]], Any]
     path: str
     key: tuple[str, str]
@@ -79,7 +74,7 @@ each = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def search(kind: Kind, *replies: Reply, count: int = 8, pauses: list[float] | None = None) -> tuple[Any, Any]:
     with serving(*replies) as server:
         heard = pauses if pauses is not None else []
-        account = Account(provider="x", base_url=server.url, api_key=KEY, timeout_s=60, pause=heard.append)
+        account = ProviderAccount(provider="x", base_url=server.url, api_key=KEY, timeout_s=60, pause=heard.append)
         provider = kind.make(account)
         try:
             return provider.search("knots & ropes", count), server.requests
@@ -185,7 +180,7 @@ def test_what_goes_wrong_is_said_without_secrets(kind: Kind, status: int, body: 
 @each
 def test_a_provider_that_cannot_be_reached_is_tried_again(kind: Kind) -> None:
     pauses: list[float] = []
-    account = Account(provider="x", base_url="http://127.0.0.1:9", api_key=KEY, pause=pauses.append)
+    account = ProviderAccount(provider="x", base_url="http://127.0.0.1:9", api_key=KEY, pause=pauses.append)
     provider = kind.make(account)
     with pytest.raises(Unreachable):
         provider.search("x", 3)
@@ -195,15 +190,15 @@ def test_a_provider_that_cannot_be_reached_is_tried_again(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("make", [Tavily, Brave, Serper, model_search])
-def test_without_a_key_nothing_is_asked(make: Callable[[Account], Provider]) -> None:
+def test_without_a_key_nothing_is_asked(make: Callable[[ProviderAccount], SearchProvider]) -> None:
     with pytest.raises(SetupError) as raised:
-        make(Account(provider="x", base_url="", api_key=" "))
+        make(ProviderAccount(provider="x", base_url="", api_key=" "))
 
     assert raised.value.code == "search_key"
 
 
 def test_a_model_of_ones_own_needs_no_key_but_a_name() -> None:
-    account = Account(provider="x", base_url="http://127.0.0.1:9", api_key="")
+    account = ProviderAccount(provider="x", base_url="http://127.0.0.1:9", api_key="")
     ModelSearch(account, model="m").close()
     with pytest.raises(SetupError):
         ModelSearch(account, model="")

@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 
 from knapper.errors import SetupError
 from knapper.net.client import Oversized, Unreachable
-from knapper.net.speech import Audio, Segment, TranscriberError, Transcript, answers, choice
-from knapper.net.speech.choice import SpeechSettings
-from knapper.net.speech.endpoint import Access, Endpoint, Form
-from knapper.net.speech.store import Kept, Store
-from knapper.net.speech.whisper import Whisper
+from knapper.net.speech import Audio, Segment, TranscriberError, Transcript, remote, service
+from knapper.net.speech.remote import RemoteTranscriber, ServerKind, ServerOptions
+from knapper.net.speech.service import CachedTranscriber, SpeechSettings, TranscriptStore, WhisperTranscriber
 from tests.net.recordings import Reply, Upload, listening
 
 KEY = "fw-very-secret"
@@ -38,19 +36,19 @@ def audio(name: str = "call.m4a", content: bytes = SOUND) -> Audio:
     return Audio.of(name, io.BytesIO(content))
 
 
-ACCESS = Access(form="server", base_url="", model="whisper-1", timeout_s=60.0)
+ACCESS = ServerOptions(form="server", base_url="", model="whisper-1", timeout_s=60.0)
 
 
-def endpoint(url: str, access: Access = ACCESS) -> Endpoint:
-    return Endpoint(replace(access, base_url=url), pause=lambda _: None)
+def endpoint(url: str, access: ServerOptions = ACCESS) -> RemoteTranscriber:
+    return RemoteTranscriber(replace(access, base_url=url), pause=lambda _: None)
 
 
-def asked(*replies: Reply, access: Access = ACCESS) -> tuple[Transcript, Sequence[Upload]]:
+def asked(*replies: Reply, access: ServerOptions = ACCESS) -> tuple[Transcript, Sequence[Upload]]:
     with listening(*replies) as server:
         return endpoint(server.url, access).transcribe(audio()), server.uploads
 
 
-def refused(*replies: Reply, access: Access = ACCESS) -> TranscriberError:
+def refused(*replies: Reply, access: ServerOptions = ACCESS) -> TranscriberError:
     with listening(*replies) as server, pytest.raises(TranscriberError) as caught:
         endpoint(server.url, access).transcribe(audio())
     assert KEY not in caught.value.message + caught.value.hint
@@ -79,7 +77,7 @@ def test_a_recording_is_sent_whole_with_its_name_and_the_key() -> None:
         ("openai", "gpt-4o-transcribe-diarize", {"response_format": "diarized_json", "chunking_strategy": "auto"}),
     ],
 )
-def test_each_provider_is_asked_in_its_own_words(form: Form, model: str, expected: dict[str, str]) -> None:
+def test_each_provider_is_asked_in_its_own_words(form: ServerKind, model: str, expected: dict[str, str]) -> None:
     _, (upload,) = asked(access=replace(ACCESS, form=form, model=model))
 
     assert upload.fields == {"model": model, **expected}
@@ -126,10 +124,10 @@ def test_without_speakers_there_are_times_and_the_plain_text() -> None:
 def test_half_of_a_character_becomes_a_question_mark(tmp_path: Path) -> None:
     half = "\ud83d"
     said, _ = asked(Reply(body={"text": f"Hi {half}", "segments": [{"text": half, "start": 0, "end": 1}]}))
-    Store(tmp_path).keep("digest", said)
+    TranscriptStore(tmp_path).keep("digest", said)
 
     assert (said.text, said.segments[0].text) == ("Hi ?", "?")
-    assert Store(tmp_path).find("digest", said.model_id)
+    assert TranscriptStore(tmp_path).find("digest", said.model_id)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +151,7 @@ def test_garbage_is_said_to_be_garbage(body: bytes) -> None:
 )
 def test_odd_answers_are_read_or_refused(value: object) -> None:
     try:
-        said = answers.transcript(json.dumps(value).encode())
+        said = remote.parse_transcript(json.dumps(value).encode())
     except ValueError:
         return
 
@@ -235,7 +233,7 @@ class About:
 
 def test_a_model_here_leaves_silence_out_and_gives_times() -> None:
     models = Pieces(" Good morning.", " Hello.")
-    said = Whisper("small", models=models).transcribe(audio())
+    said = WhisperTranscriber("small", models=models).transcribe(audio())
 
     assert said.text == "Good morning. Hello."
     assert said.segments[1] == Segment(text="Hello.", start_s=1.0, stop_s=1.5)
@@ -246,7 +244,7 @@ def test_a_model_here_says_what_it_cannot_do() -> None:
     codes: list[str] = []
     for model, content in (("missing", SOUND), ("small", b"text")):
         with pytest.raises(TranscriberError) as caught:
-            Whisper(model, models=Pieces()).transcribe(audio(content=content))
+            WhisperTranscriber(model, models=Pieces()).transcribe(audio(content=content))
         codes.append(caught.value.code)
 
     assert codes == ["transcriber_model", "transcriber_refused"]
@@ -258,13 +256,13 @@ def test_a_wrong_call_of_the_library_is_not_taken_for_a_bad_recording() -> None:
             raise TypeError(audio, language, vad_filter)
 
     with pytest.raises(TypeError):
-        Whisper("small", models=Narrow()).transcribe(audio())
+        WhisperTranscriber("small", models=Narrow()).transcribe(audio())
 
 
 def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faster_whisper", None)
     with pytest.raises(SetupError) as caught:
-        Whisper("small").transcribe(audio())
+        WhisperTranscriber("small").transcribe(audio())
 
     assert caught.value.code == "transcriber_extra"
     assert "knapper[whisper]" in caught.value.hint
@@ -287,11 +285,11 @@ class Counting:
 
 def test_what_was_transcribed_is_kept_by_content_and_model(tmp_path: Path) -> None:
     counting = Counting()
-    first = Kept(counting, Store(tmp_path / "kept")).transcribe(audio("a.m4a"))
-    again = Kept(counting, Store(tmp_path / "kept")).transcribe(audio("b.mp3"))
-    other = Kept(counting, Store(tmp_path / "kept")).transcribe(audio(content=b"\0\1other"))
+    first = CachedTranscriber(counting, TranscriptStore(tmp_path / "kept")).transcribe(audio("a.m4a"))
+    again = CachedTranscriber(counting, TranscriptStore(tmp_path / "kept")).transcribe(audio("b.mp3"))
+    other = CachedTranscriber(counting, TranscriptStore(tmp_path / "kept")).transcribe(audio(content=b"\0\1other"))
     counting.model_id = "n"
-    newer = Kept(counting, Store(tmp_path / "kept")).transcribe(audio("a.m4a"))
+    newer = CachedTranscriber(counting, TranscriptStore(tmp_path / "kept")).transcribe(audio("a.m4a"))
 
     assert (first.text, again.text, other.text, newer.text) == ("1", "1", "2", "3")
     assert (first.is_cached, again.is_cached) == (False, True)
@@ -301,7 +299,7 @@ def test_what_was_transcribed_is_kept_by_content_and_model(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"[]", b"\xff", b'{"form": 1, "text": 1}', b"[" * 100_000])
 def test_a_damaged_transcript_is_made_again(tmp_path: Path, damage: bytes) -> None:
-    kept = Kept(Counting(), Store(tmp_path))
+    kept = CachedTranscriber(Counting(), TranscriptStore(tmp_path))
     kept.transcribe(audio())
     next(tmp_path.glob("*.json")).write_bytes(damage)
 
@@ -310,7 +308,7 @@ def test_a_damaged_transcript_is_made_again(tmp_path: Path, damage: bytes) -> No
 
 
 def test_only_so_many_transcripts_are_kept(tmp_path: Path) -> None:
-    store = Store(tmp_path, most=3)
+    store = TranscriptStore(tmp_path, most=3)
     for number in range(6):
         store.keep(f"{number}", Transcript(text="x", model_id="m"))
 
@@ -319,7 +317,7 @@ def test_only_so_many_transcripts_are_kept(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_keeps_nothing_and_breaks_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    kept = Kept(Counting(), Store(tmp_path / "file" / "kept"))
+    kept = CachedTranscriber(Counting(), TranscriptStore(tmp_path / "file" / "kept"))
 
     assert kept.transcribe(audio()).text == "1"
 
@@ -330,7 +328,7 @@ def test_a_recording_that_goes_on_meanwhile_is_not_kept(tmp_path: Path) -> None:
     growing.seek(0, io.SEEK_END)
     growing.write(b"more")
 
-    Kept(Counting(), Store(tmp_path)).transcribe(recording)
+    CachedTranscriber(Counting(), TranscriptStore(tmp_path)).transcribe(recording)
 
     assert [*tmp_path.glob("*.json")] == []
 
@@ -358,7 +356,7 @@ AWAY = "https://speech.example.org/v1"
 )
 def test_nothing_is_sent_that_the_owner_has_not_allowed(settings: SpeechSettings, code: str) -> None:
     with pytest.raises(TranscriberError) as caught:
-        choice.open_transcriber(settings)
+        service.open_transcriber(settings)
 
     assert caught.value.code == code
     assert KEY not in repr(settings)
@@ -381,20 +379,20 @@ def test_nothing_is_sent_that_the_owner_has_not_allowed(settings: SpeechSettings
     ],
 )
 def test_what_transcribes_follows_from_the_settings(settings: SpeechSettings, model_id: str) -> None:
-    assert choice.open_transcriber(settings).model_id == model_id
+    assert service.open_transcriber(settings).model_id == model_id
 
 
 def test_a_providers_key_goes_to_no_other_server() -> None:
     with listening() as server:
         settings = SpeechSettings(provider="fireworks", base_url=server.url, fireworks_key=KEY)
-        choice.open_transcriber(settings).transcribe(audio())
+        service.open_transcriber(settings).transcribe(audio())
 
         assert "Authorization" not in server.uploads[0].headers
 
 
 def test_openai_takes_less_than_others() -> None:
     sizes = [
-        choice.open_transcriber(settings).max_bytes
+        service.open_transcriber(settings).max_bytes
         for settings in (SpeechSettings(provider="openai", api_key=KEY), SpeechSettings(fireworks_key=KEY))
     ]
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.net import urls
-from knapper.net.failures import BadAddress
+from knapper.net.urls import BadAddress
 
 
 @pytest.mark.parametrize(

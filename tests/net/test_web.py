@@ -1,8 +1,8 @@
 import pytest
 
 from knapper.errors import BadInput, SetupError
-from knapper.net.failures import NotPublic
-from knapper.net.web import Options, Web, open_web
+from knapper.net.urls import NotPublic
+from knapper.net.web import Web, WebOptions, open_web
 from tests.net.internet import Internet, page
 from tests.net.servers import Reply, serving
 
@@ -10,7 +10,7 @@ HITS = b'{"results": [{"title": "t", "url": "https://a.example/1"}, {"title": "u
 
 
 def opened(net: Internet, **options: object) -> Web:
-    return open_web(Options(**options), dialer=net.dialer)  # pyright: ignore[reportArgumentType]
+    return open_web(WebOptions(**options), dialer=net.dialer)  # pyright: ignore[reportArgumentType]
 
 
 def test_reading_on_does_not_fetch_again(net: Internet) -> None:
@@ -91,4 +91,4 @@ def test_an_address_for_duckduckgo_is_a_mistake(net: Internet) -> None:
 
 
 def test_a_key_is_not_shown() -> None:
-    assert "secret" not in repr(Options(api_key="secret"))
+    assert "secret" not in repr(WebOptions(api_key="secret"))

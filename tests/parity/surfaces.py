@@ -25,7 +25,7 @@ from knapper.server.http import app as http
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
 from knapper.server.threads import Threads
-from knapper.vault.grants import usual
+from knapper.vault.access import default_grants
 from tests.index import worlds
 from tests.parity.examples import NOTES
 
@@ -48,7 +48,7 @@ def settings(base: Path, state: Path) -> Settings:
     """Make a vault of its own, and let the tester do what an MCP client may; *state* may serve several."""
     root = worlds.fill(base / "vault", dict(NOTES)).resolve()
     (root / "memo.mp3").write_bytes(b"ID3")
-    tester = Client(grants=replace(usual(CLIENT, "mcp")), token_hash=tokens.hash_of(_TOKEN))
+    tester = Client(grants=replace(default_grants(CLIENT, "mcp")), token_hash=tokens.hash_of(_TOKEN))
     return Settings(
         choice=Vault(name="v", path=root),
         clients=(tester,),

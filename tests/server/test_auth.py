@@ -16,7 +16,7 @@ from knapper.config import Client
 from knapper.errors import SetupError, StorageError
 from knapper.server import auth, tokens
 from knapper.server.http.app import Mount
-from knapper.vault import grants
+from knapper.vault import access
 from tests.server import apps
 
 READER = "knap_reader-reader-reader-reader"
@@ -24,7 +24,7 @@ READER = "knap_reader-reader-reader-reader"
 
 def reader(**more: tuple[str, ...]) -> Client:
     """Give a client with a token of its own, that doesn't see the diary."""
-    allowed = replace(grants.usual("reader", "http"), is_read_only=True)
+    allowed = replace(access.default_grants("reader", "http"), is_read_only=True)
     return Client(grants=allowed, token_hash=tokens.hash_of(READER), hidden=("Private/",), **more)
 
 
@@ -119,7 +119,7 @@ def test_a_token_that_the_owner_set_needs_no_file(tmp_path: Path) -> None:
 
 
 def test_two_clients_with_one_token_are_refused(tmp_path: Path) -> None:
-    other = replace(reader(), grants=grants.usual("other", "http"))
+    other = replace(reader(), grants=access.default_grants("other", "http"))
     settings = replace(apps.settings(tmp_path), clients=(reader(), other))
 
     with pytest.raises(SetupError, match="'reader' and 'other'"):

@@ -22,8 +22,8 @@ from knapper.index import reading
 from knapper.index.embed import EmbedSettings
 from knapper.index.embedders.opening import open_embedder
 from knapper.index.engine import Engine
-from knapper.vault.notes import hash_of
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
+from knapper.vault.parser import content_hash
 from knapper.vault.view import View
 from tests.stress.vault import Garden
 
@@ -77,7 +77,7 @@ class Trial:
         view = _view(self.garden.root)
         found: dict[str, list[str]] = {}
         for stat in view.files():
-            state = (stat.path, hash_of(view.read_bytes(stat.path)))
+            state = (stat.path, content_hash(view.read_bytes(stat.path)))
             if state not in self.texts:
                 self.texts[state] = [chunk.text for chunk in reading.read(view, stat)[1]]
             found[stat.path] = self.texts[state]

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 import pytest
 
 from knapper.errors import KnapError, NotFound, RefusedError, SetupError
-from knapper.net.speech import Audio, Segment, TranscriberError, Transcript, choice
-from knapper.net.speech.choice import SpeechSettings
+from knapper.net.speech import Audio, Segment, TranscriberError, Transcript, service
+from knapper.net.speech.service import SpeechSettings
 from knapper.tools import audio
 from knapper.tools.cancelling import Cancelling
 from knapper.tools.context import Context
@@ -235,7 +235,7 @@ def test_through_a_real_server_once_and_then_from_what_is_kept(tmp_path: Path) -
 
     def ask(context: Context) -> dict[str, Any]:
         settings = SpeechSettings(access="local", base_url=server.url)
-        transcriber = choice.open_transcriber(settings, folder=tmp_path / "transcripts")
+        transcriber = service.open_transcriber(settings, folder=tmp_path / "transcripts")
         return audio.transcribe_audio(replace(context, open_transcriber=lambda: transcriber), "Work/Call.md")
 
     with listening(Reply()) as server, made.open() as context:

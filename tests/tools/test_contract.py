@@ -9,7 +9,7 @@ import pytest
 
 from knapper.config import Client
 from knapper.tools.context import Context
-from knapper.vault.grants import usual
+from knapper.vault.access import default_grants
 from tests.tools import opened
 from tests.tools.opened import call
 
@@ -23,7 +23,7 @@ NOTES: Final = {
     "Silent.md": "no recording\n",
     "Preferences.md": "# Mine\n\n- one\n- two\n",
 }
-PERSON: Final = Client(grants=usual("cli", "person"))
+PERSON: Final = Client(grants=default_grants("cli", "person"))
 OUTSIDE: Final = ("../outside.md", "/etc/passwd", "Folder/../../outside.md")
 EXCLUDED: Final = (".obsidian/app.json", ".git/config", ".trash/x.md")
 ON_A_NOTE: Final[dict[str, dict[str, Any]]] = {

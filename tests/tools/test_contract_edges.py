@@ -8,9 +8,9 @@ from typing import Any, Final
 import pytest
 
 from knapper.config import Client
-from knapper.net.web import Options, open_web
+from knapper.net.web import WebOptions, open_web
 from knapper.tools.context import Context
-from knapper.vault.grants import usual
+from knapper.vault.access import default_grants
 from tests.net.servers import Reply, serving
 from tests.tools import opened
 from tests.tools.opened import call
@@ -29,7 +29,7 @@ NOTES: Final = {
         for number in range(1, 8)
     },
 }
-PERSON: Final = Client(grants=usual("cli", "person"))
+PERSON: Final = Client(grants=default_grants("cli", "person"))
 ON_A_NOTE: Final[dict[str, dict[str, Any]]] = {
     "read_file": {},
     "find_outlinks": {},
@@ -274,7 +274,7 @@ def test_preferences_begin_with_none_and_are_counted_from_one(vault: opened.Open
 
 def test_a_search_of_the_web_that_fails_or_asks_nothing_is_an_error(context: Context) -> None:
     with serving(Reply(status=400, body=b"{}")) as server:
-        reached = open_web(Options(provider="tavily", api_key="k", base_url=server.url))
+        reached = open_web(WebOptions(provider="tavily", api_key="k", base_url=server.url))
         online = replace(context, open_web=lambda: reached)
         failed, empty = call(online, "web_search", query="knots"), call(online, "web_search", query=" ")
 

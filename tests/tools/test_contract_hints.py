@@ -9,7 +9,7 @@ import pytest
 from knapper.app import tables
 from knapper.config import Client
 from knapper.tools.context import Context
-from knapper.vault.grants import usual
+from knapper.vault.access import default_grants
 from tests.tools import opened
 
 NOTES: Final = {
@@ -130,7 +130,7 @@ WRONG: Final[dict[str, list[dict[str, Any]]]] = {
 
 @pytest.fixture
 def context(tmp_path: Path) -> Generator[Context]:
-    person = Client(grants=usual("cli", "person"))
+    person = Client(grants=default_grants("cli", "person"))
     with opened.vault(tmp_path, NOTES).open(person) as found:
         yield found
 

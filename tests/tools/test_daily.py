@@ -14,7 +14,7 @@ from knapper.config import Client
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
 from knapper.tools import daily, journal, passages, search
 from knapper.tools.context import Context
-from knapper.vault import grants
+from knapper.vault import access
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -160,8 +160,8 @@ def test_every_client_that_may_write_logs_at_once(tmp_path: Path, client: str) -
 
 def test_a_client_may_be_kept_from_it(tmp_path: Path) -> None:
     vault = make(tmp_path, {TODAY: "# Day\n"})
-    reader = Client(grants=replace(grants.usual("r", "agent"), is_read_only=True))
-    elsewhere = Client(grants=replace(grants.usual("e", "agent"), write=("Work/",)))
+    reader = Client(grants=replace(access.default_grants("r", "agent"), is_read_only=True))
+    elsewhere = Client(grants=replace(access.default_grants("e", "agent"), write=("Work/",)))
 
     for client in (reader, elsewhere):
         with pytest.raises(RefusedError):

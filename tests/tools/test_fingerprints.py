@@ -7,10 +7,10 @@ import pytest
 
 from knapper.config import Client
 from knapper.tools import fingerprints
-from knapper.vault import grants
+from knapper.vault import access
 from tests.tools import opened
 
-GUEST = Client(grants=grants.usual("guest"), hidden=("Private/",))
+GUEST = Client(grants=access.default_grants("guest"), hidden=("Private/",))
 NOTES = {"A.md": "# A\n", "Private/B.md": "# B\n", "c.svg": "<svg/>"}
 
 

@@ -9,7 +9,7 @@ from knapper import app, config
 from knapper.tools import links, tags
 from knapper.tools.context import Context
 from knapper.tools.search import search_vault
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from tests.index import worlds
 
 

@@ -17,7 +17,7 @@ from knapper.tools import schema
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.table import ROWS
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from tests.index import worlds
 
 OWN = frozenset({

@@ -7,7 +7,7 @@ import pytest
 
 from knapper.errors import NotFound
 from knapper.tools import info
-from knapper.vault import notes
+from knapper.vault import parser
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -44,7 +44,7 @@ def test_a_note_is_told_about(vault: Opener) -> None:
         answer: dict[str, Any] = info.note_info(context, "garden.md")
 
     assert (answer["path"], answer["title"], answer["kind"]) == ("Garden.md", "Garden", "note")
-    assert (answer["hash"], answer["size"]) == (notes.hash_of(NOTE.encode()), len(NOTE))
+    assert (answer["hash"], answer["size"]) == (parser.content_hash(NOTE.encode()), len(NOTE))
     assert (answer["created"], answer["aliases"], answer["tags"]) == ("2023-08-11", ["Yard"], ["home", "plants"])
     assert answer["properties"] == {"aliases": ["Yard"], "tags": ["home"], "Date": "2023-08-11"}
     assert answer["outline"] == [

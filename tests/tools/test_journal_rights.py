@@ -11,11 +11,11 @@ from knapper.config import Client
 from knapper.errors import KnapError, NotFound, RefusedError
 from knapper.tools import files, journal, moves
 from knapper.tools.context import Context
-from knapper.vault import grants
+from knapper.vault import access
 from tests.tools import opened
 from tests.tools.opened import Opener
 
-MCP = grants.usual("mcp")
+MCP = access.default_grants("mcp")
 DRY = Asked(dry_run=True)
 
 
@@ -78,7 +78,7 @@ def test_a_tainted_run_undoes_nothing(vault: Opener) -> None:
         replace(MCP, small="propose"),
     ],
 )
-def test_nobody_undoes_where_they_may_not_write_any_more(vault: Opener, now: grants.Grants) -> None:
+def test_nobody_undoes_where_they_may_not_write_any_more(vault: Opener, now: access.Grants) -> None:
     with vault.open("mcp") as context:
         made = files.append_to_file(context, "Mine.md", "x")
     after = vault.text("Mine.md")
@@ -94,7 +94,7 @@ def test_a_persons_undo_is_held_to_the_path_rules_too(vault: Opener, kept: dict[
     with vault.open() as context:
         files.append_to_file(context, "Mine.md", "x")
     after = vault.text("Mine.md")
-    person = Client(grants=replace(grants.usual("cli"), **kept))
+    person = Client(grants=replace(access.default_grants("cli"), **kept))
     with vault.open(person) as context, pytest.raises(RefusedError, match=r"may not change 'Mine\.md'") as caught:
         journal.undo_change(context)
 
@@ -154,7 +154,7 @@ def test_who_changed_hidden_files_too_hears_how_many_and_nobody_else(vault: Open
     with vault.open(mover) as context:
         moves.move_file(context, "Mine.md", "Ours.md")
         own: dict[str, Any] = journal.list_changes(context)
-    with vault.open(Client(grants=grants.usual("http"), hidden=("Secret/",))) as context:
+    with vault.open(Client(grants=access.default_grants("http"), hidden=("Secret/",))) as context:
         others: dict[str, Any] = journal.list_changes(context)
 
     assert own["results"][0]["hidden_files"] == 1

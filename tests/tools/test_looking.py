@@ -9,7 +9,7 @@ from knapper.index.engine import Engine
 from knapper.index.freshness import Freshness
 from knapper.tools import looking, search
 from knapper.tools.looking import SharedLook
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from tests.tools import opened
 
 ME = Policy(client="agent")

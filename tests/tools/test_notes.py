@@ -9,7 +9,7 @@ from knapper.config import Client
 from knapper.errors import BadInput, NotFound
 from knapper.index.search import Answer, Question
 from knapper.tools import notes
-from knapper.vault import grants
+from knapper.vault import access
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -124,7 +124,7 @@ def test_a_hidden_note_is_not_shown_where_the_index_is_made_anew_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vault = opened.vault(tmp_path, {"a.md": "alpha", "c.md": "alpha"})
-    with vault.open(Client(grants=grants.usual("mcp"), hidden=("b.md",))) as context:
+    with vault.open(Client(grants=access.default_grants("mcp"), hidden=("b.md",))) as context:
         search = context.index.search
 
         def search_and_make_anew(question: Question) -> Answer:

@@ -8,7 +8,7 @@ import pytest
 from knapper.errors import BadInput, NotFound
 from knapper.tools import passages
 from knapper.tools.context import Context
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from tests.index import worlds
 
 NOTES = {

@@ -13,7 +13,7 @@ from knapper.tools.filters import property_test
 from knapper.tools.search import search_vault
 from knapper.tools.status import vault_status
 from knapper.tools.tags import list_tags
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from tests.index import worlds
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from knapper.index import turn
 from knapper.tools.context import Context
-from knapper.vault import disk
+from knapper.vault import files
 from tests.tools import opened
 from tests.tools.opened import call
 
@@ -27,7 +27,7 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Contex
         turn.beat(found.index.folder)  # as if somebody watched the vault
         stands_for: Callable[..., Any] = not_looked_at
         monkeypatch.setattr(os, "scandir", stands_for)
-        monkeypatch.setattr(disk, "read_bytes", stands_for)
+        monkeypatch.setattr(files, "read_bytes", stands_for)
         yield found
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from knapper.changes.writer import Asked
 from knapper.errors import BadInput, KnapError, SetupError
-from knapper.net.web import Options, Web, open_web
+from knapper.net.web import Web, WebOptions, open_web
 from knapper.tools import files, web
 from knapper.tools.context import Context
 from tests.net.internet import Internet, internet, page
@@ -33,7 +33,7 @@ def online(opener: Opener, reached: Web, client: str = "mcp", run: str = "") -> 
 
 
 def searching(url: str) -> Web:
-    return open_web(Options(provider="tavily", api_key="k", base_url=url))
+    return open_web(WebOptions(provider="tavily", api_key="k", base_url=url))
 
 
 def test_a_search_has_the_shape_of_the_contract(opener: Opener) -> None:
@@ -66,7 +66,7 @@ def test_a_number_of_results_out_of_range_is_refused(opener: Opener, number: int
 
 
 def test_a_page_is_read_in_parts(opener: Opener, net: Internet) -> None:
-    with online(opener, open_web(Options(), dialer=net.dialer)) as context:
+    with online(opener, open_web(WebOptions(), dialer=net.dialer)) as context:
         first = web.fetch_page(context, "http://site.example/a", length=20)
         last = web.fetch_page(context, "http://site.example/a", offset=20)
         past = web.fetch_page(context, "http://site.example/a", offset=30)
@@ -91,7 +91,7 @@ def test_a_page_is_read_in_parts(opener: Opener, net: Internet) -> None:
 
 def test_a_page_without_text_says_so(opener: Opener, net: Internet) -> None:
     net.pages["site.example/b"] = page("<html><script>render()</script></html>")
-    with online(opener, open_web(Options(), dialer=net.dialer)) as context:
+    with online(opener, open_web(WebOptions(), dialer=net.dialer)) as context:
         answer = web.fetch_page(context, "http://site.example/b")
 
     assert (answer["content"], answer["message"]) == ("", "The page holds no readable text")
@@ -99,7 +99,7 @@ def test_a_page_without_text_says_so(opener: Opener, net: Internet) -> None:
 
 def test_a_page_whose_end_was_not_read_says_so(opener: Opener, net: Internet) -> None:
     net.pages["site.example/b"] = page("<html><body><p>Knots are tied.</p>" + "<!-- -->" * 150_000 + "<p>The end.</p>")
-    with online(opener, open_web(Options(), dialer=net.dialer)) as context:
+    with online(opener, open_web(WebOptions(), dialer=net.dialer)) as context:
         answer = web.fetch_page(context, "http://site.example/b")
 
     assert answer["content"] == "Knots are tied."
@@ -110,7 +110,7 @@ def test_a_page_whose_end_was_not_read_says_so(opener: Opener, net: Internet) ->
 def test_numbers_out_of_range_are_refused_before_anything_is_fetched(
     opener: Opener, net: Internet, offset: int, length: int
 ) -> None:
-    with online(opener, open_web(Options(), dialer=net.dialer)) as context, pytest.raises(BadInput):
+    with online(opener, open_web(WebOptions(), dialer=net.dialer)) as context, pytest.raises(BadInput):
         web.fetch_page(context, "http://site.example/a", offset, length)
 
     assert net.sent == []
@@ -118,7 +118,7 @@ def test_numbers_out_of_range_are_refused_before_anything_is_fetched(
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "http://localhost/", "http://site.example/missing"])
 def test_what_cannot_be_fetched_is_an_error(opener: Opener, net: Internet, url: str) -> None:
-    with online(opener, open_web(Options(), dialer=net.dialer)) as context:
+    with online(opener, open_web(WebOptions(), dialer=net.dialer)) as context:
         with pytest.raises(KnapError) as raised:
             web.fetch_page(context, url)
         assert not context.writer.taints.entries()
@@ -135,7 +135,7 @@ def test_the_web_is_off_until_the_owner_allows_it(opener: Opener) -> None:
 
 
 def test_whoever_has_read_a_page_only_proposes(opener: Opener, net: Internet) -> None:
-    with online(opener, open_web(Options(), dialer=net.dialer)) as context:
+    with online(opener, open_web(WebOptions(), dialer=net.dialer)) as context:
         before = files.append_to_file(context, "A.md", "before")
         _ = web.fetch_page(context, "http://site.example/a")
         after = files.append_to_file(context, "A.md", "after")
@@ -152,7 +152,7 @@ def test_whoever_has_read_results_of_a_search_only_proposes(opener: Opener) -> N
 
 
 def test_a_run_that_has_read_a_page_leaves_other_runs_alone(opener: Opener, net: Internet) -> None:
-    reached = open_web(Options(), dialer=net.dialer)
+    reached = open_web(WebOptions(), dialer=net.dialer)
     with online(opener, reached, run="one") as context:
         _ = web.fetch_page(context, "http://site.example/a")
         assert files.append_to_file(context, "A.md", "x")["status"] == "proposed"
@@ -161,7 +161,7 @@ def test_a_run_that_has_read_a_page_leaves_other_runs_alone(opener: Opener, net:
 
 
 def test_a_person_who_has_read_a_page_still_writes(opener: Opener, net: Internet) -> None:
-    with online(opener, open_web(Options(), dialer=net.dialer), client="cli") as context:
+    with online(opener, open_web(WebOptions(), dialer=net.dialer), client="cli") as context:
         _ = web.fetch_page(context, "http://site.example/a")
 
         assert files.append_to_file(context, "A.md", "x")["status"] == "applied"

@@ -81,7 +81,7 @@ def pending(raw: bytes, outline: Outline) -> list[str]:
         f"line {block.line} | {block.problem or 'whole'} | {block.id} {block.kind} | "
         f"{block.before!r} -> {block.after!r} | "
         f"{shown(raw[block.start : block.tag_stop])} + {shown(raw[block.tag_stop : block.stop])}"
-        for block in waiting.find(raw, outline)
+        for block in waiting.find_pending(raw, outline)
     ]
 
 

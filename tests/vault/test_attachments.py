@@ -4,19 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.vault import attachments, links
-from knapper.vault.paths import NotePath, name
-from knapper.vault.settings import ObsidianSettings
+from knapper.vault import links, obsidian
+from knapper.vault.obsidian import ObsidianSettings
+from knapper.vault.paths import NotePath, base_name
 
 SOURCE = NotePath("Work/Calls/note.md")
 
 
 def places(files: Sequence[str], target: str, folder: str = "/", source: NotePath = SOURCE) -> tuple[str, ...]:
     def lookup(key: str) -> list[NotePath]:
-        return [NotePath(file) for file in files if links.key(name(file)) == key]
+        return [NotePath(file) for file in files if links.lookup_key(base_name(file)) == key]
 
     settings = ObsidianSettings(attachment_folder_path=folder)
-    return attachments.places(target, source=source, settings=settings, lookup=lookup)
+    return obsidian.list_attachment_paths(target, source=source, settings=settings, lookup=lookup)
 
 
 @pytest.mark.parametrize(
@@ -80,19 +80,19 @@ def test_what_leaves_the_vault_is_nowhere(target: str) -> None:
 def test_new_attachments_go_where_the_settings_say(setting: str, source: str, folder: str) -> None:
     settings = ObsidianSettings(attachment_folder_path=setting)
 
-    assert attachments.folder_for(NotePath(source), settings) == folder
+    assert obsidian.attachment_folder(NotePath(source), settings) == folder
 
 
 @pytest.mark.parametrize(
     "path", ["a.m4a", "b/A.MP3", "x.webm", "x.wav", "x.ogg", "x.flac", "x.mp4", "x.3gp", "x.opus", "x.aac"]
 )
 def test_an_ending_tells_speech(path: str) -> None:
-    assert attachments.is_audio(path)
+    assert obsidian.is_audio(path)
 
 
 @pytest.mark.parametrize("path", ["a.md", "m4a", ".mp3", "a.mp3.md"])
 def test_other_files_hold_none(path: str) -> None:
-    assert not attachments.is_audio(path)
+    assert not obsidian.is_audio(path)
 
 
 @given(st.lists(st.sampled_from(["x", "y", "..", ".", "", "Work", "Calls"]), max_size=6).map("/".join))

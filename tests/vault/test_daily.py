@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.vault import daily, moment
-from knapper.vault.daily import DailyNotes
+from knapper.vault import obsidian
+from knapper.vault.obsidian import DailyNotes
 from tests.index import worlds
 
 AT = dt.datetime(2026, 11, 22, 14, 5, 7, 123456, tzinfo=dt.timezone(dt.timedelta(hours=2)))
@@ -38,14 +38,14 @@ AT = dt.datetime(2026, 11, 22, 14, 5, 7, 123456, tzinfo=dt.timezone(dt.timedelta
     ],
 )
 def test_patterns_mean_what_they_mean_in_moment(pattern: str, expected: str) -> None:
-    assert moment.write(AT, pattern) == expected
+    assert obsidian.format_date(AT, pattern) == expected
 
 
 @pytest.mark.parametrize(
     ("day", "expected"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (21, "21st")]
 )
 def test_days_are_counted_as_in_english(day: int, expected: str) -> None:
-    assert moment.write(AT.replace(day=day), "Do") == expected
+    assert obsidian.format_date(AT.replace(day=day), "Do") == expected
 
 
 @pytest.mark.parametrize(
@@ -53,15 +53,15 @@ def test_days_are_counted_as_in_english(day: int, expected: str) -> None:
     [("2024-12-29", "2025-01"), ("2024-12-28", "2024-52"), ("2026-01-01", "2026-01"), ("2021-01-02", "2021-01")],
 )
 def test_the_first_week_holds_the_first_of_january(date: str, expected: str) -> None:
-    assert moment.write(dt.datetime.fromisoformat(date).replace(tzinfo=dt.UTC), "gggg-ww") == expected
+    assert obsidian.format_date(dt.datetime.fromisoformat(date).replace(tzinfo=dt.UTC), "gggg-ww") == expected
 
 
 @given(st.datetimes(timezones=st.just(dt.UTC)), st.text(max_size=20))
 def test_any_pattern_can_be_written(at: dt.datetime, pattern: str) -> None:
     plain = pattern.replace("[", "").replace("]", "")
 
-    assert moment.write(at, f"[{plain}]") == plain
-    assert moment.write(at, pattern) is not None
+    assert obsidian.format_date(at, f"[{plain}]") == plain
+    assert obsidian.format_date(at, pattern) is not None
 
 
 def read(tmp_path: Path, **files: object) -> DailyNotes:
@@ -71,7 +71,7 @@ def read(tmp_path: Path, **files: object) -> DailyNotes:
         "periodic": ".obsidian/plugins/periodic-notes/data.json",
     }
     worlds.fill(tmp_path, {names[name]: json.dumps(value) for name, value in files.items()})
-    return daily.read(tmp_path)
+    return obsidian.read_daily_notes(tmp_path)
 
 
 def test_a_vault_that_says_nothing_keeps_them_in_a_folder_of_their_own(tmp_path: Path) -> None:

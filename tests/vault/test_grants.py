@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.errors import SetupError
-from knapper.vault import grants
-from knapper.vault.grants import Acceptance, ClientKind, EditableScope, Grants, Outcome, Scope
+from knapper.vault import access
+from knapper.vault.access import Acceptance, ClientKind, EditableScope, Grants, Outcome, Scope
 
 PATHS = st.sampled_from(["Inbox/a.md", "inbox/b.md", "Work/c.md", "Work/Done/d.md", "e.md"])
 PATTERNS = st.lists(st.sampled_from(["Inbox/", "/Work/**", "*.md", "Done/"]), max_size=3).map(tuple)
@@ -25,28 +25,28 @@ PATTERNS = st.lists(st.sampled_from(["Inbox/", "/Work/**", "*.md", "Done/"]), ma
     ],
 )
 def test_each_client_has_its_usual_outcomes(client: str, kind: ClientKind, small: Outcome, large: Outcome) -> None:
-    own = grants.usual(client)
+    own = access.default_grants(client)
 
     assert (own.kind, own.small, own.large) == (kind, small, large)
-    assert own.capabilities == grants.CAPABILITIES
+    assert own.capabilities == access.CAPABILITIES
     assert (own.editable, own.is_read_only, own.tainted, own.guarded) == ("all", False, False, ("Preferences.md",))
 
 
 @pytest.mark.parametrize(
     ("own", "accepts"),
     [
-        (grants.usual("cli"), "always"),
-        (replace(grants.usual("cli"), tainted=True), "always"),
-        (replace(grants.usual("page"), is_read_only=True), "always"),
-        (grants.usual("mcp"), "own"),
-        (grants.usual("http"), "own"),
-        (replace(grants.usual("mcp"), tainted=True), "never"),
-        (replace(grants.usual("mcp"), is_read_only=True), "never"),
-        (replace(grants.usual("mcp"), small="propose"), "never"),
-        (grants.usual("my-editor"), "never"),
-        (replace(grants.usual("my-editor"), small="apply"), "own"),
-        (replace(grants.usual("agent"), small="apply", large="apply"), "never"),
-        (replace(grants.usual("script"), small="apply", large="apply"), "never"),
+        (access.default_grants("cli"), "always"),
+        (replace(access.default_grants("cli"), tainted=True), "always"),
+        (replace(access.default_grants("page"), is_read_only=True), "always"),
+        (access.default_grants("mcp"), "own"),
+        (access.default_grants("http"), "own"),
+        (replace(access.default_grants("mcp"), tainted=True), "never"),
+        (replace(access.default_grants("mcp"), is_read_only=True), "never"),
+        (replace(access.default_grants("mcp"), small="propose"), "never"),
+        (access.default_grants("my-editor"), "never"),
+        (replace(access.default_grants("my-editor"), small="apply"), "own"),
+        (replace(access.default_grants("agent"), small="apply", large="apply"), "never"),
+        (replace(access.default_grants("script"), small="apply", large="apply"), "never"),
     ],
 )
 def test_who_may_accept_and_undo_follows_from_the_rest(own: Grants, accepts: Acceptance) -> None:
@@ -55,7 +55,7 @@ def test_who_may_accept_and_undo_follows_from_the_rest(own: Grants, accepts: Acc
 
 
 def test_only_named_folders_may_be_written_and_no_spelling_slips_through() -> None:
-    own = replace(grants.usual("mcp"), write=("Inbox/", "Caf\u00e9/"), read_only=("*.lock.md", "Inbox/Old/"))
+    own = replace(access.default_grants("mcp"), write=("Inbox/", "Caf\u00e9/"), read_only=("*.lock.md", "Inbox/Old/"))
     tried = [
         "Inbox/a.md",
         "INBOX/b.md",
@@ -70,14 +70,14 @@ def test_only_named_folders_may_be_written_and_no_spelling_slips_through() -> No
 
 
 def test_a_read_only_client_writes_nowhere() -> None:
-    assert not replace(grants.usual("mcp"), is_read_only=True, write=("Inbox/",)).writable("Inbox/a.md")
+    assert not replace(access.default_grants("mcp"), is_read_only=True, write=("Inbox/",)).writable("Inbox/a.md")
 
 
 @given(PATTERNS, PATTERNS, PATTERNS, PATHS)
 def test_more_read_only_paths_never_open_more(
     write: tuple[str, ...], some: tuple[str, ...], more: tuple[str, ...], path: str
 ) -> None:
-    few = replace(grants.usual("mcp"), write=write, read_only=some)
+    few = replace(access.default_grants("mcp"), write=write, read_only=some)
     many = replace(few, read_only=some + more)
 
     assert few.writable(path) or not many.writable(path)
@@ -85,21 +85,21 @@ def test_more_read_only_paths_never_open_more(
 
 @pytest.mark.parametrize("path", ["Preferences.md", "PREFERENCES.MD", "Deep/preferences.md"])
 def test_the_note_that_enters_prompts_is_guarded_wherever_it_lies(path: str) -> None:
-    assert grants.usual("mcp").is_guarded(path)
-    assert not replace(grants.usual("mcp"), guarded=()).is_guarded(path)
+    assert access.default_grants("mcp").is_guarded(path)
+    assert not replace(access.default_grants("mcp"), guarded=()).is_guarded(path)
 
 
 @pytest.mark.parametrize("editable", ["current", "linked", "context"])
 def test_without_an_open_note_nothing_is_editable(editable: EditableScope) -> None:
-    own = replace(grants.usual("agent"), editable=editable)
+    own = replace(access.default_grants("agent"), editable=editable)
 
-    assert not own.editable_in("a.md", grants.NOTHING_OPEN)
+    assert not own.editable_in("a.md", access.EMPTY_SCOPE)
     assert not own.editable_in("a.md", Scope(paths=frozenset()))
-    assert grants.usual("agent").editable_in("a.md", grants.NOTHING_OPEN)
+    assert access.default_grants("agent").editable_in("a.md", access.EMPTY_SCOPE)
 
 
 def test_a_scope_holds_its_notes_in_any_spelling_and_no_others() -> None:
-    own = replace(grants.usual("agent"), editable="context")
+    own = replace(access.default_grants("agent"), editable="context")
     scope = Scope(paths=frozenset({"Notes/Caf\u00e9.md"}))
 
     assert own.editable_in("notes/CAFE\u0301.md", scope)

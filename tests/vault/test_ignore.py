@@ -5,20 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.errors import SetupError
-from knapper.vault import globs, walk
-from knapper.vault.ignore import Ignore
-from knapper.vault.settings import ObsidianSettings
+from knapper.vault import matchers, walk
+from knapper.vault.obsidian import ObsidianSettings
+from knapper.vault.walk import IgnoreRules
 
 FILES = ["a.md", "Templates/t.md", "Templates.md", "Notes/Deep/_draft.md", "Notes/b.tmp.md", "x/Private/p.md"]
 
 
-def load(root: Path, *filters: str, rules: str | None = None) -> Ignore:
+def load(root: Path, *filters: str, rules: str | None = None) -> IgnoreRules:
     if rules is not None:
         (root / ".knapignore").write_bytes(rules.encode())
-    return Ignore.load(root, ObsidianSettings(user_ignore_filters=filters))
+    return IgnoreRules.load(root, ObsidianSettings(user_ignore_filters=filters))
 
 
-def shown(ignore: Ignore, files: list[str] = FILES) -> list[str]:
+def shown(ignore: IgnoreRules, files: list[str] = FILES) -> list[str]:
     return [file for file in files if not ignore.hides(file)]
 
 
@@ -26,12 +26,12 @@ def shown(ignore: Ignore, files: list[str] = FILES) -> list[str]:
     "path", [".obsidian/app.json", ".git", "a/.venv/x.md", ".trash/a.md", "a/.hidden.md", ".OBSIDIAN/x"]
 )
 def test_names_with_a_leading_dot_are_never_part_of_the_vault(path: str) -> None:
-    assert Ignore().hides(path)
+    assert IgnoreRules().hides(path)
 
 
 @pytest.mark.parametrize("path", ["a.md", "a./b.md", "a..b.md", "node_modules/a.md", "venv/a.md"])
 def test_other_names_are(path: str) -> None:
-    assert not Ignore().hides(path)
+    assert not IgnoreRules().hides(path)
 
 
 def test_the_ignore_file_hides_what_it_names(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_rules_that_cannot_be_read_stop_everything(tmp_path: Path) -> None:
     (vault / ".knapignore").symlink_to(tmp_path / "rules")
 
     with pytest.raises(SetupError) as error:
-        Ignore.load(vault, ObsidianSettings())
+        IgnoreRules.load(vault, ObsidianSettings())
 
     assert ".knapignore" in error.value.hint
 
@@ -88,7 +88,7 @@ def test_rules_that_a_link_leads_to_and_that_are_gone_stop_everything(tmp_path: 
     (tmp_path / ".knapignore").symlink_to("moved away")
 
     with pytest.raises(SetupError, match="leads nowhere"):
-        Ignore.load(tmp_path, ObsidianSettings())
+        IgnoreRules.load(tmp_path, ObsidianSettings())
 
 
 def test_rules_without_end_stop_everything(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_walk_lists_exactly_what_is_not_hidden(
     tmp_path_factory: pytest.TempPathFactory, rules: list[str], filters: list[str], files: list[list[str]]
 ) -> None:
     root = tmp_path_factory.mktemp("vault")
-    ignore = Ignore(patterns=globs.parse(rules), prefixes=tuple(filters))
+    ignore = IgnoreRules(patterns=matchers.parse_globs(rules), prefixes=tuple(filters))
     for parts in files:
         if not any(above.is_file() for above in root.joinpath(*parts).parents):
             root.joinpath(*parts[:-1]).mkdir(parents=True, exist_ok=True)
@@ -115,6 +115,6 @@ def test_a_walk_lists_exactly_what_is_not_hidden(
                 root.joinpath(*parts).touch()
     there = {file.relative_to(root).as_posix() for file in root.rglob("*") if file.is_file()}
 
-    found = {str(file.path) for file in walk.files(root, ignore)}
+    found = {str(file.path) for file in walk.list_files(root, ignore)}
 
     assert found == {file for file in there if not ignore.hides(file)}

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knapper.errors import Ambiguous, KnapError, NotFound, RefusedError, StorageError
-from knapper.vault import lookup
+from knapper.vault import files
 from knapper.vault.paths import NotePath
 
 NFC, NFD = "Café.md", "Cafe\u0301.md"
@@ -27,35 +27,35 @@ def root(tmp_path: Path) -> Path:
 def test_odd_names_are_found_exactly(root: Path, name: str) -> None:
     (root / name).touch()
 
-    assert lookup.resolve(root, NotePath(name)).file == root.resolve() / name
-    assert lookup.resolve(root, NotePath(name)).path == name
+    assert files.resolve_path(root, NotePath(name)).file == root.resolve() / name
+    assert files.resolve_path(root, NotePath(name)).path == name
 
 
 @pytest.mark.parametrize("spelling", ["notes/DEEP/One.md", "Notes/deep/one.MD"])
 def test_another_case_finds_the_one_file_that_fits(root: Path, spelling: str) -> None:
-    assert lookup.resolve(root, NotePath(spelling)).path == "Notes/Deep/one.md"
-    assert lookup.resolve(root, NotePath(spelling)).file.read_text(encoding="utf-8") == "Notes/Deep/one.md"
+    assert files.resolve_path(root, NotePath(spelling)).path == "Notes/Deep/one.md"
+    assert files.resolve_path(root, NotePath(spelling)).file.read_text(encoding="utf-8") == "Notes/Deep/one.md"
 
 
 @pytest.mark.parametrize(("on_disk", "asked"), [(NFC, NFD), (NFD, NFC)])
 def test_another_unicode_form_finds_the_one_file_that_fits(root: Path, on_disk: str, asked: str) -> None:
     (root / on_disk).touch()
 
-    assert lookup.resolve(root, NotePath(asked)).path == on_disk
+    assert files.resolve_path(root, NotePath(asked)).path == on_disk
 
 
 def test_an_exact_spelling_wins_over_others(root: Path) -> None:
     (root / "Three.md").touch()
 
-    assert lookup.resolve(root, NotePath("three.md")).path == "three.md"
-    assert lookup.resolve(root, NotePath("Three.md")).path == "Three.md"
+    assert files.resolve_path(root, NotePath("three.md")).path == "three.md"
+    assert files.resolve_path(root, NotePath("Three.md")).path == "Three.md"
 
 
 def test_two_spellings_that_both_fit_are_ambiguous(root: Path) -> None:
     (root / "Notes/TWO.md").touch()
 
     with pytest.raises(Ambiguous) as error:
-        lookup.resolve(root, NotePath("notes/Two.md"))
+        files.resolve_path(root, NotePath("notes/Two.md"))
 
     assert error.value.details == {"candidates": ["Notes/TWO.md", "Notes/two.md"]}
     assert "'Notes/two.md'" in error.value.hint
@@ -64,13 +64,13 @@ def test_two_spellings_that_both_fit_are_ambiguous(root: Path) -> None:
 def test_one_file_under_two_names_is_not_taken_for_a_system_that_ignores_case(root: Path) -> None:
     (root / "THREE.MD").hardlink_to(root / "three.md")
 
-    assert lookup.resolve(root, NotePath("THREE.MD")).path == "THREE.MD"
+    assert files.resolve_path(root, NotePath("THREE.MD")).path == "THREE.MD"
 
 
 @pytest.mark.parametrize("path", ["Notes/tow.md", "tow.md", "Nots/Two.md"])
 def test_a_missing_file_is_told_with_the_nearest_names(root: Path, path: str) -> None:
     with pytest.raises(NotFound) as error:
-        lookup.resolve(root, NotePath(path))
+        files.resolve_path(root, NotePath(path))
 
     assert repr(path) in error.value.message
     assert "'Notes/two.md'" in error.value.hint
@@ -78,7 +78,7 @@ def test_a_missing_file_is_told_with_the_nearest_names(root: Path, path: str) ->
 
 def test_nothing_near_still_gives_a_next_step(root: Path) -> None:
     with pytest.raises(NotFound) as error:
-        lookup.resolve(root, NotePath("zzzzzz/qqqqqq.md"))
+        files.resolve_path(root, NotePath("zzzzzz/qqqqqq.md"))
 
     assert error.value.hint
 
@@ -88,32 +88,32 @@ def test_names_in_hidden_folders_are_no_hints(root: Path) -> None:
     (root / ".trash/four.md").touch()
 
     with pytest.raises(NotFound) as error:
-        lookup.resolve(root, NotePath("fuor.md"))
+        files.resolve_path(root, NotePath("fuor.md"))
 
     assert ".trash" not in str(error.value.as_dict())
 
 
 def test_a_path_below_a_file_is_missing(root: Path) -> None:
     with pytest.raises(NotFound):
-        lookup.resolve(root, NotePath("three.md/x.md"))
+        files.resolve_path(root, NotePath("three.md/x.md"))
 
 
 def test_a_file_to_be_created_gets_the_spelling_of_the_folders_there(root: Path) -> None:
-    assert lookup.resolve(root, NotePath("notes/new/A.md"), must_exist=False).path == "Notes/new/A.md"
-    assert lookup.resolve(root, NotePath("notes/A.md"), must_exist=False).file == root.resolve() / "Notes/A.md"
-    assert lookup.resolve(root, NotePath("Notes/TWO.MD"), must_exist=False).path == "Notes/two.md"
+    assert files.resolve_path(root, NotePath("notes/new/A.md"), must_exist=False).path == "Notes/new/A.md"
+    assert files.resolve_path(root, NotePath("notes/A.md"), must_exist=False).file == root.resolve() / "Notes/A.md"
+    assert files.resolve_path(root, NotePath("Notes/TWO.MD"), must_exist=False).path == "Notes/two.md"
 
 
 def test_a_vault_reached_through_a_link_is_the_same_vault(root: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(root)
 
-    assert lookup.resolve(tmp_path / "link", NotePath("three.md")).file == root.resolve() / "three.md"
+    assert files.resolve_path(tmp_path / "link", NotePath("three.md")).file == root.resolve() / "three.md"
 
 
 def test_a_link_to_a_file_keeps_its_name_and_tells_its_target(root: Path) -> None:
     (root / "alias.md").symlink_to("Notes/two.md")
 
-    found = lookup.find(root, NotePath("ALIAS.md"))
+    found = files.find_path(root, NotePath("ALIAS.md"))
 
     assert (found.path, found.target) == ("alias.md", "Notes/two.md")
     assert found.file == root.resolve() / "Notes/two.md"
@@ -123,7 +123,7 @@ def test_a_link_to_a_folder_is_followed_in_the_name(root: Path) -> None:
     (root / "short").symlink_to(root / "Notes/Deep")
     (root / "shorter").symlink_to("short")
 
-    assert lookup.resolve(root, NotePath("shorter/ONE.md")).path == "Notes/Deep/one.md"
+    assert files.resolve_path(root, NotePath("shorter/ONE.md")).path == "Notes/Deep/one.md"
 
 
 @pytest.mark.parametrize("must_exist", [True, False])
@@ -147,7 +147,7 @@ def test_links_that_leave_the_vault_are_refused(root: Path, tmp_path: Path, path
     (root / "dangling.md").symlink_to(tmp_path / "not there.md")
 
     with pytest.raises(RefusedError) as refusal:
-        lookup.resolve(root, NotePath(path), must_exist=must_exist)
+        files.resolve_path(root, NotePath(path), must_exist=must_exist)
 
     assert refusal.value.code == "outside_vault"
     assert str(tmp_path) not in str(refusal.value.as_dict())
@@ -158,7 +158,7 @@ def test_a_sibling_whose_name_begins_like_the_vaults_is_outside(root: Path, tmp_
     (root / "sibling").symlink_to(tmp_path / "vault2")
 
     with pytest.raises(RefusedError):
-        lookup.resolve(root, NotePath("sibling/a.md"), must_exist=False)
+        files.resolve_path(root, NotePath("sibling/a.md"), must_exist=False)
 
 
 @pytest.mark.parametrize("target", ["self", "self/x", "../vault/self", "pong"])
@@ -167,7 +167,7 @@ def test_links_in_a_circle_are_told(root: Path, target: str) -> None:
     (root / "pong").symlink_to("self")
 
     with pytest.raises(StorageError) as error:
-        lookup.resolve(root, NotePath("self/a.md"))
+        files.resolve_path(root, NotePath("self/a.md"))
 
     assert error.value.code == "link_loop"
 
@@ -175,14 +175,14 @@ def test_links_in_a_circle_are_told(root: Path, target: str) -> None:
 def test_a_folder_that_links_to_itself_is_the_folder(root: Path) -> None:
     (root / "Notes/again").symlink_to(".")
 
-    assert lookup.resolve(root, NotePath("Notes/again/again/two.md")).path == "Notes/two.md"
+    assert files.resolve_path(root, NotePath("Notes/again/again/two.md")).path == "Notes/two.md"
 
 
 def test_a_path_through_too_many_links_is_told(root: Path) -> None:
     (root / "here").symlink_to(".")
 
     with pytest.raises(StorageError) as error:
-        lookup.resolve(root, NotePath("here/" * 800 + "three.md"))
+        files.resolve_path(root, NotePath("here/" * 800 + "three.md"))
 
     assert error.value.code == "link_loop"
 
@@ -191,8 +191,8 @@ def test_a_link_to_nothing_inside_is_missing_or_names_the_file_to_be(root: Path)
     (root / "later.md").symlink_to("Notes/later.md")
 
     with pytest.raises(NotFound):
-        lookup.resolve(root, NotePath("later.md"))
-    assert lookup.resolve(root, NotePath("later.md"), must_exist=False).file == root.resolve() / "Notes/later.md"
+        files.resolve_path(root, NotePath("later.md"))
+    assert files.resolve_path(root, NotePath("later.md"), must_exist=False).file == root.resolve() / "Notes/later.md"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_what_is_not_visible_is_missing_whichever_way_it_is_reached(root: Path, 
     (root / "Secret/out.md").symlink_to(tmp_path / "outside.md")
 
     with pytest.raises(NotFound) as error:
-        lookup.find(root, NotePath(path), visible=lambda other: not other.startswith(("Secret/", "secret/")))
+        files.find_path(root, NotePath(path), visible=lambda other: not other.startswith(("Secret/", "secret/")))
 
     assert error.value.message == f"no file {path!r} in the vault"
 
@@ -235,7 +235,7 @@ def test_no_path_leads_out(tmp_path_factory: pytest.TempPathFactory, parts: list
     (root / "loop").symlink_to("Notes/../loop")
     (root / "Notes/loop").symlink_to("../Notes")
     try:
-        file = lookup.resolve(root, NotePath("/".join(parts))).file
+        file = files.resolve_path(root, NotePath("/".join(parts))).file
     except KnapError:
         return
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, StorageError
-from knapper.vault import disk, notes, parse
+from knapper.vault import files, parser
 from knapper.vault.paths import NotePath
 
 
@@ -16,33 +16,33 @@ def test_a_note_is_its_bytes_with_their_hash_and_outline(tmp_path: Path) -> None
     raw = b"\xef\xbb\xbf# Title\r\n\r\n[[Other]]"
     (tmp_path / "Note.md").write_bytes(raw)
 
-    note = notes.read(tmp_path, NotePath("note.md"))
+    note = parser.read_note(tmp_path, NotePath("note.md"))
 
     assert note.path == "Note.md"
     assert note.raw == raw
     assert note.hash == f"sha256:{hashlib.sha256(raw).hexdigest()}"
-    assert note.outline == parse.parse(raw)
+    assert note.outline == parser.parse_note(raw)
     assert note.outline.links[0].target == "Other"
 
 
 def test_an_empty_note_is_a_note(tmp_path: Path) -> None:
     (tmp_path / "empty.md").touch()
 
-    assert notes.read(tmp_path, NotePath("empty.md")).raw == b""
+    assert parser.read_note(tmp_path, NotePath("empty.md")).raw == b""
 
 
 def test_a_missing_note_is_told_with_the_nearest_names(tmp_path: Path) -> None:
     (tmp_path / "Meeting.md").touch()
 
     with pytest.raises(NotFound) as error:
-        notes.read(tmp_path, NotePath("Meting.md"))
+        parser.read_note(tmp_path, NotePath("Meting.md"))
 
     assert "'Meeting.md'" in error.value.hint
 
 
 def test_a_note_that_vanished_after_it_was_found_is_missing(tmp_path: Path) -> None:
     with pytest.raises(NotFound) as error:
-        disk.read_bytes(tmp_path / "a.md", shown_as="a.md")
+        files.read_bytes(tmp_path / "a.md", shown_as="a.md")
 
     assert str(tmp_path) not in str(error.value.as_dict())
 
@@ -54,7 +54,7 @@ def test_a_note_outside_the_vault_is_not_read(tmp_path: Path) -> None:
     (vault / "a.md").symlink_to(tmp_path / "outside.md")
 
     with pytest.raises(RefusedError):
-        notes.read(vault, NotePath("a.md"))
+        parser.read_note(vault, NotePath("a.md"))
 
 
 def test_a_link_put_in_a_files_place_after_the_check_is_not_followed(tmp_path: Path) -> None:
@@ -62,14 +62,14 @@ def test_a_link_put_in_a_files_place_after_the_check_is_not_followed(tmp_path: P
     (tmp_path / "a.md").symlink_to("secret")
 
     with pytest.raises(StorageError):
-        disk.read_bytes(tmp_path / "a.md", shown_as="a.md")
+        files.read_bytes(tmp_path / "a.md", shown_as="a.md")
 
 
 def test_a_folder_is_no_note(tmp_path: Path) -> None:
     (tmp_path / "folder.md").mkdir()
 
     with pytest.raises(BadInput) as error:
-        notes.read(tmp_path, NotePath("folder.md"))
+        parser.read_note(tmp_path, NotePath("folder.md"))
 
     assert error.value.code == "not_a_file"
 
@@ -80,7 +80,7 @@ def test_a_pipe_is_no_note_and_nobody_waits_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.md")
 
     with pytest.raises(BadInput) as error:
-        notes.read(tmp_path, NotePath("pipe.md"))
+        parser.read_note(tmp_path, NotePath("pipe.md"))
 
     assert error.value.code == "not_a_file"
 
@@ -92,7 +92,7 @@ def test_what_the_system_refuses_to_open_is_told(tmp_path: Path, monkeypatch: py
         server.bind("s.md")
 
         with pytest.raises(StorageError) as error:
-            notes.read(tmp_path, NotePath("s.md"))
+            parser.read_note(tmp_path, NotePath("s.md"))
 
     assert "'s.md'" in error.value.message
 
@@ -100,9 +100,9 @@ def test_what_the_system_refuses_to_open_is_told(tmp_path: Path, monkeypatch: py
 def test_a_note_larger_than_the_limit_is_refused_and_not_cut(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"12345")
 
-    assert notes.read(tmp_path, NotePath("a.md"), max_bytes=5).raw == b"12345"
+    assert parser.read_note(tmp_path, NotePath("a.md"), max_bytes=5).raw == b"12345"
     with pytest.raises(BadInput) as error:
-        notes.read(tmp_path, NotePath("a.md"), max_bytes=4)
+        parser.read_note(tmp_path, NotePath("a.md"), max_bytes=4)
     assert error.value.code == "too_large"
 
 
@@ -122,13 +122,13 @@ def test_a_note_larger_than_the_limit_is_refused_and_not_cut(tmp_path: Path) -> 
     ],
 )
 def test_any_bytes_have_a_text(raw: bytes, text: str) -> None:
-    assert notes.text(raw) == text
+    assert parser.decode_text(raw) == text
 
 
 @given(st.binary())
 @example(b"\xff\xfe\x00\xd8")
 def test_a_text_has_the_lines_of_its_bytes(raw: bytes) -> None:
-    text = notes.text(raw)
+    text = parser.decode_text(raw)
 
     if not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         assert text.count("\n") == raw.count(b"\n")
@@ -137,11 +137,13 @@ def test_a_text_has_the_lines_of_its_bytes(raw: bytes) -> None:
 
 @given(st.text())
 def test_the_text_of_utf8_is_that_text(text: str) -> None:
-    assert notes.text(text.encode(errors="replace")) == text.encode(errors="replace").decode().removeprefix("\ufeff")
+    assert parser.decode_text(text.encode(errors="replace")) == text.encode(errors="replace").decode().removeprefix(
+        "\ufeff"
+    )
 
 
 def test_errors_are_those_that_people_know(tmp_path: Path) -> None:
     for name in ("a.md", "x/y.md"):
         with pytest.raises(KnapError) as error:
-            notes.read(tmp_path, NotePath(name))
+            parser.read_note(tmp_path, NotePath(name))
         assert error.value.hint

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from knapper.vault import frontmatter, pending
 from knapper.vault.outline import Outline
-from knapper.vault.parse import head, parse
+from knapper.vault.parser import parse_head, parse_note
 
 PIECES = (
     *(
@@ -84,15 +84,15 @@ def spans(outline: Outline) -> list[tuple[int, int]]:
 def test_every_span_lies_in_the_file(raw: bytes) -> None:
     hypothesis.assume(raw[:2] not in {b"\xff\xfe", b"\xfe\xff"})
 
-    assert all(0 <= start <= stop <= len(raw) for start, stop in spans(parse(raw)))
+    assert all(0 <= start <= stop <= len(raw) for start, stop in spans(parse_note(raw)))
 
 
 @hypothesis.given(ANY)
 @hypothesis.example(b"\xef\xbb\xbf---\na: [1\n---\r\nb")
 def test_a_head_says_of_the_properties_what_the_whole_outline_does(raw: bytes) -> None:
-    outline = parse(raw)
+    outline = parse_note(raw)
 
-    found = head(raw)
+    found = parse_head(raw)
 
     empty = dict.fromkeys(("sections", "blocks", "links", "tags", "tasks", "block_ids", "code_spans"), ())
     assert found == dataclasses.replace(outline, **empty)
@@ -101,10 +101,10 @@ def test_a_head_says_of_the_properties_what_the_whole_outline_does(raw: bytes) -
 @hypothesis.given(NOTES)
 @hypothesis.example(b"\xef\xbb\xbf# a")
 def test_frontmatter_and_sections_join_to_the_file(raw: bytes) -> None:
-    outline = parse(raw)
+    outline = parse_note(raw)
 
     front = [(outline.frontmatter.start, outline.frontmatter.stop)] if outline.frontmatter else []
-    at = frontmatter.start(raw)
+    at = frontmatter.find_text_start(raw)
     for start, stop in (*front, *((section.start, section.own_stop) for section in outline.sections)):
         assert not raw[at:start].strip()
         assert start >= at
@@ -114,7 +114,7 @@ def test_frontmatter_and_sections_join_to_the_file(raw: bytes) -> None:
 
 @hypothesis.given(NOTES)
 def test_a_section_holds_the_sections_below_it(raw: bytes) -> None:
-    sections = parse(raw).sections
+    sections = parse_note(raw).sections
 
     for index, section in enumerate(sections):
         below = [other for other in sections[index + 1 :] if other.start < section.stop]
@@ -127,7 +127,7 @@ def test_a_section_holds_the_sections_below_it(raw: bytes) -> None:
 @hypothesis.given(NOTES)
 @hypothesis.example(b"\xef\xbb\xbf# a")
 def test_blocks_are_whole_lines_with_only_blank_ones_between(raw: bytes) -> None:
-    outline = parse(raw)
+    outline = parse_note(raw)
 
     at = outline.body_start
     for block in outline.blocks:
@@ -142,19 +142,20 @@ def test_blocks_are_whole_lines_with_only_blank_ones_between(raw: bytes) -> None
 
 @hypothesis.given(NOTES)
 def test_every_link_is_its_text(raw: bytes) -> None:
-    for link in parse(raw).links:
+    for link in parse_note(raw).links:
         is_reference = not link.start <= link.target_start <= link.stop
         if link.kind == "property" or link.key or is_reference:
             continue
         alone = [
-            (part.kind, part.target, part.headings, part.block) for part in parse(raw[link.start : link.stop]).links
+            (part.kind, part.target, part.headings, part.block)
+            for part in parse_note(raw[link.start : link.stop]).links
         ]
         assert (link.kind, link.target, link.headings, link.block) in alone
 
 
 @hypothesis.given(NOTES)
 def test_every_tag_and_id_is_its_text(raw: bytes) -> None:
-    outline = parse(raw)
+    outline = parse_note(raw)
 
     for tag in outline.tags:
         assert raw[tag.start : tag.stop].decode().removeprefix("#") == tag.name
@@ -165,7 +166,7 @@ def test_every_tag_and_id_is_its_text(raw: bytes) -> None:
 
 @hypothesis.given(NOTES)
 def test_nothing_in_code_is_a_link_tag_or_task(raw: bytes) -> None:
-    outline = parse(raw)
+    outline = parse_note(raw)
 
     places = [part.start for part in (*outline.links, *outline.tags) if part.start >= outline.body_start]
     assert not [place for place in places for start, stop in outline.code_spans if start <= place < stop]
@@ -174,7 +175,7 @@ def test_nothing_in_code_is_a_link_tag_or_task(raw: bytes) -> None:
 @hypothesis.given(NOTES)
 def test_waiting_edits_never_overlap(raw: bytes) -> None:
     at = 0
-    for block in pending.find(raw, parse(raw)):
+    for block in pending.find_pending(raw, parse_note(raw)):
         assert at <= block.start < block.tag_stop <= block.stop
         at = block.stop
 
@@ -194,7 +195,7 @@ def test_waiting_edits_never_overlap(raw: bytes) -> None:
     ],
 )  # fmt: skip
 def test_properties_made_to_break_the_reader_are_invalid(raw: str) -> None:
-    outline = parse(raw.encode())
+    outline = parse_note(raw.encode())
 
     assert outline.frontmatter is not None
     assert not outline.frontmatter.valid
@@ -242,7 +243,7 @@ REPEATED = (
 def test_much_of_the_same_is_read(piece: str) -> None:
     raw = (piece * (100_000 // len(piece))).encode()
 
-    outline = parse(raw + b"\n[[end]] http://a.b" + b")" * 50_000)
+    outline = parse_note(raw + b"\n[[end]] http://a.b" + b")" * 50_000)
 
     assert outline.line_starts
 
@@ -250,14 +251,14 @@ def test_much_of_the_same_is_read(piece: str) -> None:
 def test_an_odd_note_of_a_real_vault_is_read() -> None:
     raw = "---\ntags:\ndate: {{date}}\n---\n# A\u2028b\n```\nopen\n".encode() + b"x\0y " * 10_000
 
-    outline = parse(raw)
+    outline = parse_note(raw)
 
     assert [problem.code for problem in outline.problems] == ["nul_bytes", "invalid_yaml"]
     assert [section.title for section in outline.sections] == ["A\u2028b"]
 
 
 def test_an_empty_note_has_nothing() -> None:
-    outline = parse(b"")
+    outline = parse_note(b"")
 
     assert (outline.line_starts, outline.body_start, outline.newline, outline.problems) == ((0,), 0, "\n", ())
     assert not (outline.sections)
@@ -267,6 +268,6 @@ def test_an_empty_note_has_nothing() -> None:
 
 
 def test_a_fence_ends_indented_code_where_lines_end_with_a_bare_carriage_return() -> None:
-    outline = parse(b"\ttab\r```x\ra\r```\r# H\r")
+    outline = parse_note(b"\ttab\r```x\ra\r```\r# H\r")
 
     assert [section.title for section in outline.sections if section.level] == ["H"]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from knapper.vault.outline import Outline
-from knapper.vault.parse import parse
+from knapper.vault.parser import parse_note
 from tests.vault import dumps
 from tests.vault.cases import load
 
@@ -13,7 +13,7 @@ Dump = Callable[[bytes, Outline], list[str]]
 
 
 def check(dump: Dump, raw: bytes, wanted: str) -> None:
-    found = dump(raw, parse(raw))
+    found = dump(raw, parse_note(raw))
 
     assert found == wanted.splitlines()
 

@@ -166,14 +166,14 @@ def test_no_accepted_path_means_more_to_windows(raw: str) -> None:
     ("one", "other"), [("CAFÉ.md", "cafe\u0301.md"), ("Straße", "STRASSE"), ("A\u030a", "å"), ("ǰ", "J\u030c")]
 )
 def test_names_compare_without_case_and_unicode_form(one: str, other: str) -> None:
-    assert paths.key(one) == paths.key(other)
+    assert paths.name_key(one) == paths.name_key(other)
 
 
 @given(TEXT)
 def test_an_ascii_text_has_the_same_key_by_either_way(raw: str) -> None:
     text = raw.encode("ascii", "ignore").decode()
 
-    assert paths.key(text + "é").removesuffix("é") == paths.key(text)
+    assert paths.name_key(text + "é").removesuffix("é") == paths.name_key(text)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_an_ascii_text_has_the_same_key_by_either_way(raw: str) -> None:
     ],
 )
 def test_a_path_is_taken_apart(path: str, parts: tuple[str, str, str, str]) -> None:
-    assert (paths.name(path), paths.stem(path), paths.suffix(path), paths.folder(path)) == parts
+    assert (paths.base_name(path), paths.stem(path), paths.suffix(path), paths.parent_folder(path)) == parts
 
 
 def test_parent_folders_are_listed_outermost_first() -> None:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from knapper.errors import SetupError
 from knapper.jsontypes import JSONValue
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 
 PATTERNS = st.lists(st.sampled_from(["Journal/", "*.secret.md", "/Work/**", "a?.md"]), max_size=3).map(tuple)
 

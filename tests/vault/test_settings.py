@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from knapper.vault import settings
-from knapper.vault.settings import ObsidianSettings
+from knapper.vault import obsidian
+from knapper.vault.obsidian import ObsidianSettings
 
 
 def write(root: Path, name: str, text: str | bytes) -> None:
@@ -16,7 +16,7 @@ def write(root: Path, name: str, text: str | bytes) -> None:
 
 
 def test_a_vault_without_settings_has_obsidians_defaults(tmp_path: Path) -> None:
-    assert settings.read(tmp_path) == ObsidianSettings()
+    assert obsidian.read_settings(tmp_path) == ObsidianSettings()
 
 
 def test_settings_are_read_from_both_files(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_settings_are_read_from_both_files(tmp_path: Path) -> None:
     write(tmp_path, "app.json", json.dumps(app))
     write(tmp_path, "daily-notes.json", '{"folder": "Journal", "format": "YYYY/MM-DD", "template": "T/Daily"}')
 
-    assert settings.read(tmp_path) == ObsidianSettings(
+    assert obsidian.read_settings(tmp_path) == ObsidianSettings(
         user_ignore_filters=("Templates/", "/^_/"),
         attachment_folder_path="./files",
         new_link_format="relative",
@@ -56,7 +56,7 @@ def test_a_broken_file_gives_defaults_and_a_problem(tmp_path: Path, text: str | 
     write(tmp_path, "app.json", text)
     write(tmp_path, "daily-notes.json", '{"folder": "Journal"}')
 
-    found = settings.read(tmp_path)
+    found = obsidian.read_settings(tmp_path)
 
     assert found.new_link_format == "shortest"
     assert found.daily_notes_folder == "Journal"
@@ -81,7 +81,7 @@ def test_a_broken_file_gives_defaults_and_a_problem(tmp_path: Path, text: str | 
 def test_a_value_of_the_wrong_kind_is_told_and_the_others_stand(tmp_path: Path, name: str, value: object) -> None:
     write(tmp_path, "app.json", json.dumps({"newFileFolderPath": "Inbox", name: value}))
 
-    found = settings.read(tmp_path)
+    found = obsidian.read_settings(tmp_path)
 
     assert found.new_file_folder_path == "Inbox"
     (problem,) = found.problems
@@ -91,13 +91,13 @@ def test_a_value_of_the_wrong_kind_is_told_and_the_others_stand(tmp_path: Path, 
 def test_a_null_is_as_good_as_absent(tmp_path: Path) -> None:
     write(tmp_path, "app.json", '{"attachmentFolderPath": null, "userIgnoreFilters": null}')
 
-    assert settings.read(tmp_path) == ObsidianSettings()
+    assert obsidian.read_settings(tmp_path) == ObsidianSettings()
 
 
 def test_an_empty_format_of_daily_notes_means_the_usual_one(tmp_path: Path) -> None:
     write(tmp_path, "daily-notes.json", '{"format": ""}')
 
-    assert settings.read(tmp_path).daily_notes_format == "YYYY-MM-DD"
+    assert obsidian.read_settings(tmp_path).daily_notes_format == "YYYY-MM-DD"
 
 
 def test_settings_outside_the_vault_are_not_read(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_settings_outside_the_vault_are_not_read(tmp_path: Path) -> None:
     vault.mkdir()
     (vault / ".obsidian").symlink_to(tmp_path / ".obsidian")
 
-    found = settings.read(vault)
+    found = obsidian.read_settings(vault)
 
     assert not found.use_markdown_links
     assert any("out of the vault" in problem for problem in found.problems)
@@ -118,4 +118,4 @@ def test_no_file_breaks_the_reader(tmp_path: Path, text: bytes | str) -> None:
     write(tmp_path, "app.json", text)
     write(tmp_path, "daily-notes.json", text)
 
-    assert settings.read(tmp_path).new_link_format == "shortest"
+    assert obsidian.read_settings(tmp_path).new_link_format == "shortest"

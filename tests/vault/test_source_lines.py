@@ -7,8 +7,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from knapper.vault import lines, source
-from knapper.vault.parse import parse
+from knapper.vault import source
+from knapper.vault.parser import parse_note
 
 BYTES = st.binary() | st.text(alphabet="a\r\n\u2028\x0b\x0c\x85é", max_size=40).map(str.encode)
 
@@ -17,18 +17,18 @@ BYTES = st.binary() | st.text(alphabet="a\r\n\u2028\x0b\x0c\x85é", max_size=40)
 def test_lines_begin_after_each_of_three_endings(data: bytes) -> None:
     ends = [match.end() for match in re.finditer(rb"\r\n|\n|\r", data)]
 
-    assert lines.starts(data) == (0, *(end for end in ends if end < len(data)))
+    assert source.find_line_starts(data) == (0, *(end for end in ends if end < len(data)))
 
 
 @hypothesis.given(BYTES, st.data())
 def test_every_byte_stands_in_the_line_that_holds_it(data: bytes, draw: st.DataObject) -> None:
     offset = draw.draw(st.integers(0, max(0, len(data) - 1)))
-    place = lines.of(data)
+    place = source.measure_lines(data)
 
     number = place.number(offset)
 
     assert place.start(offset) <= offset < max(place.stop(offset), 1)
-    assert number == lines.count(data, offset)
+    assert number == source.line_number_at(data, offset)
     assert data[place.start(offset) : place.stop(offset)] == (data.splitlines(keepends=True) or [b""])[number - 1]
 
 
@@ -37,7 +37,7 @@ def test_every_byte_stands_in_the_line_that_holds_it(data: bytes, draw: st.DataO
     [(b"", "\n"), (b"a", "\n"), (b"a\n", "\n"), (b"a\r\nb\r\n", "\r\n"), (b"a\rb", "\r"), (b"a\r\nb\n", "mixed")],
 )
 def test_the_ending_of_lines_is_named(data: bytes, wanted: str) -> None:
-    assert lines.ending(data) == wanted
+    assert source.detect_newline(data) == wanted
 
 
 @hypothesis.given(st.binary())
@@ -72,7 +72,7 @@ def test_utf8_is_taken_as_it_is(text: str) -> None:
     ],
 )
 def test_an_encoding_is_told_with_what_is_wrong(raw: bytes, encoding: str, problems: list[tuple[str, int]]) -> None:
-    outline = parse(raw)
+    outline = parse_note(raw)
 
     assert outline.encoding == encoding
     assert [(problem.code, problem.line) for problem in outline.problems] == problems
@@ -82,7 +82,7 @@ def test_a_utf16_note_is_read_in_the_places_of_its_text() -> None:
     raw = "---\ntags: [é]\n---\n# Ä\n[[ö]]".encode("utf-16")
     data = source.decode(raw).data
 
-    outline = parse(raw)
+    outline = parse_note(raw)
 
     (link,) = outline.links
     assert data[link.start : link.stop].decode() == "[[ö]]"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import Skipped
 

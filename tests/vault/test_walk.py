@@ -8,9 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from knapper.errors import StorageError
-from knapper.vault import lookup, names, paths, walk
-from knapper.vault.ignore import Ignore
-from knapper.vault.walk import FileStat, Skipped
+from knapper.vault import files, paths, walk
+from knapper.vault.walk import FileStat, IgnoreRules, Skipped
 
 PLAIN = ["a", "b", "B", "c.md", "C.MD", "d.canvas", "e.Base", ".git", ".hidden.md", "md", "x.markdown", "z.tar.gz"]
 ODD = ["two\nlines.md", "🗂️ hub.md", "*?.md", 'it\'s "q".md', "Caf\u00e9.md", "Cafe\u0301.md", "trailing. ", "-rf"]
@@ -30,16 +29,16 @@ def make_empty(file: Path) -> None:
         file.touch()
 
 
-def listed(root: Path, ignore: Ignore | None = None) -> tuple[list[str], list[Skipped]]:
+def listed(root: Path, ignore: IgnoreRules | None = None) -> tuple[list[str], list[Skipped]]:
     problems: list[Skipped] = []
-    found = [file.path for file in walk.files(root, ignore or Ignore(), on_problem=problems.append)]
+    found = [file.path for file in walk.list_files(root, ignore or IgnoreRules(), on_problem=problems.append)]
     return [str(path) for path in found], problems
 
 
 def naive(root: Path) -> Iterator[str]:
-    for at, folders, files in os.walk(root):
+    for at, folders, names in os.walk(root):
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-        for file in sorted(file for file in files if not file.startswith(".")):
+        for file in sorted(file for file in names if not file.startswith(".")):
             yield (Path(at) / file).relative_to(root).as_posix()
 
 
@@ -56,14 +55,14 @@ def test_the_listing_is_that_of_a_plain_walk(tmp_path_factory: pytest.TempPathFa
 
     assert found == list(naive(root))
     assert problems == []
-    assert [lookup.resolve(root, paths.parse(path, root=root)).path for path in found] == found
+    assert [files.resolve_path(root, paths.parse(path, root=root)).path for path in found] == found
 
 
 def test_a_file_is_told_with_what_the_system_knows(tmp_path: Path) -> None:
     make(tmp_path, "Notes/a.md")
     status = (tmp_path / "Notes/a.md").stat()
 
-    assert list(walk.files(tmp_path, Ignore())) == [
+    assert list(walk.list_files(tmp_path, IgnoreRules())) == [
         FileStat(
             path=paths.NotePath("Notes/a.md"),
             kind="note",
@@ -110,7 +109,7 @@ def test_a_link_to_a_file_inside_is_listed_with_its_target(tmp_path: Path) -> No
     make(tmp_path, "Notes/a.md")
     (tmp_path / "alias.md").symlink_to("Notes/a.md")
 
-    found = {file.path: file for file in walk.files(tmp_path, Ignore())}
+    found = {file.path: file for file in walk.list_files(tmp_path, IgnoreRules())}
 
     assert [*found] == ["alias.md", "Notes/a.md"]
     assert found[paths.NotePath("alias.md")].target == "Notes/a.md"
@@ -149,7 +148,7 @@ def test_links_to_what_is_not_part_of_the_vault_are_not_either(tmp_path: Path) -
     (tmp_path / "open.md").symlink_to("Private/p.md")
     (tmp_path / "bin").symlink_to(".trash")
 
-    assert listed(tmp_path, Ignore(prefixes=("private/",))) == ([], [])
+    assert listed(tmp_path, IgnoreRules(prefixes=("private/",))) == ([], [])
 
 
 def test_links_to_nothing_and_in_circles_are_told(tmp_path: Path) -> None:
@@ -217,7 +216,7 @@ def test_a_path_too_long_for_any_tool_is_told(tmp_path: Path) -> None:
 def test_what_vanishes_during_the_walk_is_told_and_the_walk_goes_on(tmp_path: Path) -> None:
     make(tmp_path, "a.md", "b.md", "c.md", "Folder/d.md", "Other/e.md")
     problems: list[Skipped] = []
-    walked = walk.files(tmp_path, Ignore(), on_problem=problems.append)
+    walked = walk.list_files(tmp_path, IgnoreRules(), on_problem=problems.append)
 
     first = next(walked)
     (tmp_path / "b.md").unlink()
@@ -230,7 +229,7 @@ def test_what_vanishes_during_the_walk_is_told_and_the_walk_goes_on(tmp_path: Pa
 
 def test_a_vault_that_is_not_there_is_an_error_and_not_an_empty_vault(tmp_path: Path) -> None:
     with pytest.raises(StorageError) as error:
-        list(walk.files(tmp_path / "unmounted", Ignore()))
+        list(walk.list_files(tmp_path / "unmounted", IgnoreRules()))
 
     assert "unmounted" in error.value.message
     assert error.value.hint
@@ -245,9 +244,9 @@ def test_what_is_at_a_path_is_what_the_listing_has_there(
     for parts in tree:
         if not any(above.is_file() for above in root.joinpath(*parts).parents):
             make_empty(root.joinpath(*parts))
-    every = list(walk.files(root, Ignore()))
+    every = list(walk.list_files(root, IgnoreRules()))
 
-    found = list(walk.at(root, Ignore(), paths.NotePath(path)))
+    found = list(walk.list_files_at(root, IgnoreRules(), paths.NotePath(path)))
 
     assert found == [file for file in every if file.path == path or file.path.startswith(f"{path}/")]
 
@@ -262,19 +261,19 @@ def test_nothing_is_at_a_path_that_the_listing_does_not_have(tmp_path: Path, pat
     (root / "way").symlink_to("Notes")
     (root / "out").symlink_to(tmp_path / "outside")
 
-    assert list(walk.at(root, Ignore(), paths.NotePath(path))) == []
+    assert list(walk.list_files_at(root, IgnoreRules(), paths.NotePath(path))) == []
 
 
 def test_one_file_of_a_large_folder_is_found_without_listing_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path, "Notes/a.md", "Notes/b.md")
-    whole = [file for file in walk.files(tmp_path, Ignore()) if file.path == "Notes/a.md"]
+    whole = [file for file in walk.list_files(tmp_path, IgnoreRules()) if file.path == "Notes/a.md"]
     listed: list[str] = []
     monkeypatch.setattr(os, "scandir", listed.append)
 
-    assert list(walk.at(tmp_path, Ignore(), paths.NotePath("Notes/a.md"))) == whole
-    assert list(walk.at(tmp_path, Ignore(), paths.NotePath("Notes/none.md"))) == []
+    assert list(walk.list_files_at(tmp_path, IgnoreRules(), paths.NotePath("Notes/a.md"))) == whole
+    assert list(walk.list_files_at(tmp_path, IgnoreRules(), paths.NotePath("Notes/none.md"))) == []
     assert listed == []
 
 
@@ -284,18 +283,18 @@ def test_a_file_that_answers_to_two_spellings_is_looked_up_in_the_listing(tmp_pa
         (tmp_path / "A.MD").hardlink_to(tmp_path / "a.md")
     known = (tmp_path / "a.md").lstat()
 
-    assert not names.is_exact(str(tmp_path), "a.md", known)
-    assert [file.path for file in walk.at(tmp_path, Ignore(), paths.NotePath("a.md"))] == ["a.md"]
+    assert not paths.is_exact_name(str(tmp_path), "a.md", known)
+    assert [file.path for file in walk.list_files_at(tmp_path, IgnoreRules(), paths.NotePath("a.md"))] == ["a.md"]
 
 
 def test_on_windows_only_the_listing_tells_how_a_name_is_spelled(tmp_path: Path) -> None:
     make(tmp_path, "a.md")
     known = (tmp_path / "a.md").lstat()
 
-    assert names.is_exact(str(tmp_path), "a.md", known, windows=False)
-    assert not names.is_exact(str(tmp_path), "a.md", known, windows=True)
+    assert paths.is_exact_name(str(tmp_path), "a.md", known, windows=False)
+    assert not paths.is_exact_name(str(tmp_path), "a.md", known, windows=True)
 
 
 def test_one_file_of_a_vault_that_is_not_there_is_an_error_and_not_gone(tmp_path: Path) -> None:
     with pytest.raises(StorageError):
-        list(walk.at(tmp_path / "unmounted", Ignore(), paths.NotePath("a.md")))
+        list(walk.list_files_at(tmp_path / "unmounted", IgnoreRules(), paths.NotePath("a.md")))

@@ -14,7 +14,7 @@ from knapper.agents.passages import Passage
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault import parse
+from knapper.vault import parser
 from knapper.vault.outline import Link
 
 _LINES: Final = re.compile(
@@ -103,7 +103,7 @@ class Checked:
 def find(answer: str) -> list[Cited]:
     """List the citations of an answer in order; links in code aren't any."""
     data = answer.encode()
-    links = [link for link in parse.parse(data).links if link.kind in {"wikilink", "embed"}]
+    links = [link for link in parser.parse_note(data).links if link.kind in {"wikilink", "embed"}]
     found: list[Cited] = []
     for link in links:
         before = data[found[-1].stop if found else 0 : link.start].decode(errors="replace")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from knapper.vault import links, parse
+from knapper.vault import links, parser
 
 _MAX_HOST: Final = 100
 _MOST_PASSES: Final = 20
@@ -45,7 +45,7 @@ def _edits(data: bytes, notes: dict[str, None], shown: bytes | None = None) -> I
         notes: What is told of it is added here.
         shown: The answer as others read it, of the same length; None for the same.
     """
-    outline = parse.parse(data if shown is None else shown)
+    outline = parser.parse_note(data if shown is None else shown)
     for link in outline.links:
         if data[link.start : link.start + 1] == b"!" and _is_elsewhere(link.target):
             host = _host(link.target)

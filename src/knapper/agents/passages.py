@@ -10,9 +10,9 @@ from knapper.codemode.bridge import MAIN
 from knapper.errors import KnapError, NotFound
 from knapper.index import originals
 from knapper.tools.context import Context
-from knapper.vault import lines, links, notes, source
-from knapper.vault.notes import Note
+from knapper.vault import links, parser, source
 from knapper.vault.outline import Section
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 _QUOTES: Final = '\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"'
@@ -78,7 +78,7 @@ def find(context: Context, place: Place) -> Passage:
         named = next((one for one in note.outline.block_ids if one.name == place.block), None)
         if named is None:
             raise NotFound(f"{note.path} has no block ^{place.block}", code="no_block")
-        span = lines.of(_data(note))
+        span = source.measure_lines(_data(note))
         first, last = (first, last) if first else (span.number(named.start), span.number(named.stop - 1))
     if not first:
         first, last = (section.line, section.end_line) if section else (1, count)
@@ -201,7 +201,7 @@ def _text(note: Note, start: int, stop: int) -> str:
     """Read lines; where an edit waits, the text before it stands in its block's place."""
     original = originals.restore(note.raw, note.outline)
     if original is None:
-        return notes.text(_data(note)[start:stop])
+        return parser.decode_text(_data(note)[start:stop])
     kept: list[bytes] = []
     begin = 0
     for row in original.data.splitlines(keepends=True):
@@ -209,11 +209,11 @@ def _text(note: Note, start: int, stop: int) -> str:
         if disk_start < stop and disk_stop > start:
             kept.append(row)
         begin += len(row)
-    return notes.text(b"".join(kept))
+    return parser.decode_text(b"".join(kept))
 
 
 def _rows(note: Note) -> list[str]:
-    return [notes.text(row) for row in _data(note).splitlines()]
+    return [parser.decode_text(row) for row in _data(note).splitlines()]
 
 
 def _stands(text: str, quote: str) -> bool:

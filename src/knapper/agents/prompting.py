@@ -10,8 +10,8 @@ from typing import Final, Literal
 from knapper.agents import untrusted
 from knapper.errors import NotFound, SetupError, StorageError
 from knapper.tools.context import Context
-from knapper.vault import notes
-from knapper.vault.grants import PREFERENCES
+from knapper.vault import parser
+from knapper.vault.access import PREFERENCES_NOTE
 
 Name = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator"]
 _MAX_PREFERENCES: Final = 4_000
@@ -74,10 +74,10 @@ def write(base: str, context: Context, now: datetime, *, active_file: str = "") 
 def _preferences(context: Context) -> str:
     """Read the person's preferences; only a person's word changes that note, so it isn't strangers' text."""
     try:
-        note = context.view.read(PREFERENCES)
+        note = context.view.read(PREFERENCES_NOTE)
     except NotFound:
         return ""
-    text = notes.text(note.raw).strip()[:_MAX_PREFERENCES]
+    text = parser.decode_text(note.raw).strip()[:_MAX_PREFERENCES]
     return untrusted.plain(text)
 
 

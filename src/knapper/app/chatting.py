@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
 
+
 FOLDER: Final = "chats"
 """Of clients' sessions, in a vault's state folder."""
 _NOT_PLAIN: Final = re.compile(r"[^a-z0-9_-]+")

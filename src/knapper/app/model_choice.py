@@ -7,7 +7,7 @@ from knapper.agents.keys import Keys
 from knapper.agents.names import ModelName, Provider
 from knapper.config import Settings
 from knapper.errors import RefusedError
-from knapper.vault.grants import Grants
+from knapper.vault.access import Grants
 
 
 def wanted(settings: Settings, model: str = "") -> list[ModelName]:

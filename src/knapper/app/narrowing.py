@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from knapper.changes.writer import Writer
     from knapper.config import Client
     from knapper.tools.context import Context
-    from knapper.vault.grants import EditableScope, Grants, Outcome
-    from knapper.vault.policy import Policy
+    from knapper.vault.access import EditableScope, Grants, Outcome, Policy
+
 
 _STRICTNESS: Final[Sequence[Outcome]] = ("apply", "propose", "refuse")
 _MOST_LISTS: Final = 2

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from knapper.app.tasks.pipelines import Pipelines
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
-    from knapper.vault.grants import Grants
+    from knapper.vault.access import Grants
+
 
 _STEPS = 6.0
 """What progress is told as a share of; nobody knows how many steps there will be."""

@@ -12,8 +12,8 @@ from knapper.index.embed import EmbedSettings
 from knapper.index.embedders.opening import open_embedder
 from knapper.index.engine import Engine
 from knapper.tools.context import Context
-from knapper.vault import ignore, settings
-from knapper.vault.policy import Policy
+from knapper.vault import obsidian, walk
+from knapper.vault.access import Policy
 from knapper.vault.view import View
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from knapper.changes.writer import Asked, Writer
     from knapper.config import Client, Settings, Vault
 
-_RULES = (ignore.IGNORE_FILE, settings.APP)
+
+_RULES = (walk.IGNORE_FILE, obsidian.APP_FILE)
 
 
 def open_vault(settings: Settings, *, client: str = "cli") -> Context:

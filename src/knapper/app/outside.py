@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
 
+
 Close = Callable[[], None]
 MakeWriter = Callable[[], "Writer"]
 
@@ -85,11 +86,11 @@ def _open_web(settings: Settings) -> Web:
 
 
 def _open_transcriber(settings: Settings, folder: Path) -> Transcriber:
-    from knapper.net.speech import choice  # noqa: PLC0415 - needed by few
+    from knapper.net.speech import service  # noqa: PLC0415 - needed by few
 
     said, keys = settings.audio, dict(settings.model.keys)
-    return choice.open_transcriber(
-        choice.SpeechSettings(
+    return service.open_transcriber(
+        service.SpeechSettings(
             access=said.access,
             provider=said.provider,
             model=said.model,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from knapper.tools.context import Context
     from knapper.tools.tables import Table
 
+
 FOLDER: Final = "sandbox"
 """Of machine code, in the state folder."""
 _OK: Final = range(200, 300)
@@ -128,10 +129,9 @@ def _folder(raw: str) -> Path:
 
 
 def _getter(hosts: Sequence[str]) -> Callable[[str], str]:
-    from knapper.net.guard import Guard  # noqa: PLC0415 - only where scripts may reach the network
-    from knapper.net.hosts import read  # noqa: PLC0415 - the same
+    from knapper.net.guard import Guard, parse_hosts  # noqa: PLC0415 - only scripts that fetch need it
 
-    _ = read(hosts)
+    _ = parse_hosts(hosts)
     guard = Guard()
 
     def get(url: str) -> str:

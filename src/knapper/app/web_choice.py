@@ -9,16 +9,16 @@ from knapper.config import Settings
 from knapper.errors import SetupError
 
 if TYPE_CHECKING:
-    from knapper.net.web import Options
+    from knapper.net.web import WebOptions
 
 
-def options(settings: Settings) -> "Options":
+def options(settings: Settings) -> "WebOptions":
     """Give what the web is opened with.
 
     Raises:
         SetupError: A model is to search, and none is named that can.
     """
-    from knapper.net.web import Options  # noqa: PLC0415 - slow to import, and off for most
+    from knapper.net.web import WebOptions  # noqa: PLC0415 - slow to import, and off for most
 
     chosen = settings.web
     model, base_url, api_key = "", chosen.base_url, chosen.api_key
@@ -26,7 +26,7 @@ def options(settings: Settings) -> "Options":
         searching = _searching(settings)
         model, base_url = searching.name, searching.base_url
         api_key = api_key or model_choice.keys(settings).find(searching)
-    return Options(
+    return WebOptions(
         provider=chosen.provider,
         api_key=api_key,
         base_url=base_url,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from knapper.changes.review.taint import Taints
     from knapper.config import Settings
     from knapper.index.engine import Engine
-    from knapper.vault.grants import Grants
+    from knapper.vault.access import Grants
     from knapper.vault.view import View
 
 

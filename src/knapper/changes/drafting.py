@@ -26,7 +26,7 @@ from knapper.changes.text_edits import Made
 from knapper.errors import BadInput, KnapError
 from knapper.index.graph import Graph
 from knapper.vault import walk
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from knapper.changes.disk.effects import Effect, Rename, Trash, TrashPlace, Write
-from knapper.vault import notes
+from knapper.vault import parser
 from knapper.vault.paths import NotePath
 
 Capability = Literal["add", "delete", "create", "move", "properties"]
@@ -94,5 +94,5 @@ class Draft:
             if file.trash is not None:
                 yield Trash(path=file.path, base=file.base, where=file.trash)
             elif file.after is not None and file.after != file.before:
-                base = notes.hash_of(file.before) if file.before is not None else None
+                base = parser.content_hash(file.before) if file.before is not None else None
                 yield Write(path=file.place, base=base, content=file.after)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from knapper.errors import RefusedError
-from knapper.vault import lookup
+from knapper.vault import files
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
@@ -30,6 +30,6 @@ def of(view: View) -> Ground:
     """Answer from a vault as the client sees it."""
 
     def real(path: NotePath) -> NotePath:
-        return lookup.find(view.root, path, must_exist=False).target
+        return files.find_path(view.root, path, must_exist=False).target
 
     return Ground(visible=view.visible, real=real)

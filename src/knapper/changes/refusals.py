@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from knapper.changes.drafts import Capability, Draft, FileDraft
 from knapper.changes.grounds import Ground
-from knapper.vault import grants as granted
-from knapper.vault.grants import Grants, Scope
+from knapper.vault import access
+from knapper.vault.access import Grants, Scope
 from knapper.vault.paths import NotePath
 
 RefusalCode = Literal["untouchable", "outside_vault", "read_only", "not_writable", "capability", "outside_scope"]
@@ -36,7 +36,7 @@ class Refusal:
     """Numbers of the batch's requests that want it; the others may go on without them."""
 
 
-def enforce(draft: Draft, grants: Grants, ground: Ground, scope: Scope = granted.NOTHING_OPEN) -> tuple[Refusal, ...]:
+def enforce(draft: Draft, grants: Grants, ground: Ground, scope: Scope = access.EMPTY_SCOPE) -> tuple[Refusal, ...]:
     """Find the files that the client may not change so, each with the first rule that it breaks.
 
     Args:

@@ -12,8 +12,8 @@ from knapper.changes.grounds import Ground
 from knapper.changes.refusals import Refusal
 from knapper.changes.text import log_entries
 from knapper.errors import RefusedError
-from knapper.vault import grants as granted
-from knapper.vault.grants import Grants, Outcome, Scope
+from knapper.vault import access
+from knapper.vault.access import Grants, Outcome, Scope
 from knapper.vault.paths import NotePath
 
 MOST_FILES: Final = 5
@@ -75,7 +75,7 @@ def verdict(
     draft: Draft,
     grants: Grants,
     ground: Ground,
-    scope: Scope = granted.NOTHING_OPEN,
+    scope: Scope = access.EMPTY_SCOPE,
     *,
     person_word: bool = False,
     log: LogPlace | None = None,
@@ -107,7 +107,7 @@ def verdict(
 
 
 def acceptance(
-    draft: Draft, grants: Grants, ground: Ground, scope: Scope = granted.NOTHING_OPEN, *, tainted: bool = False
+    draft: Draft, grants: Grants, ground: Ground, scope: Scope = access.EMPTY_SCOPE, *, tainted: bool = False
 ) -> Verdict:
     """Decide whether a client may accept what was proposed; it is applied or refused.
 

@@ -9,7 +9,7 @@ from knapper.changes.failures import Failure
 from knapper.changes.refusals import Refusal
 from knapper.changes.text import diff
 from knapper.jsontypes import JSONValue
-from knapper.vault import notes
+from knapper.vault import parser
 from knapper.vault.paths import NotePath
 
 Status = Literal["applied", "proposed", "refused", "planned"]
@@ -94,7 +94,7 @@ def _report(file: FileDraft) -> FileReport:
         target=file.target,
         action=_action(file),
         before_hash=file.base,
-        after_hash=None if file.trash or file.after is None else notes.hash_of(file.after),
+        after_hash=None if file.trash or file.after is None else parser.content_hash(file.after),
         diff=diff.unified(file.before or b"", file.after or b"", file.place) if text else "",
     )
 

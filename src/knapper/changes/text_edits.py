@@ -9,8 +9,8 @@ from knapper.changes.text import blocks, edit, positions, properties, property_v
 from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, ConflictError
-from knapper.vault import notes
-from knapper.vault.notes import Note
+from knapper.vault import parser
+from knapper.vault.parser import Note
 
 _SECTIONS = {
     "replace": sections.replace,
@@ -142,4 +142,4 @@ def merged(note: Note, made: Sequence[Made]) -> bytes:
     wanted = [splice for one in made for splice in one.splices]
     blocks.guard(snapshots.take(note.raw, note.outline), wanted)
     after = splices.merge(note.raw, wanted)
-    return after if notes.hash_of(after) != note.hash else note.raw
+    return after if parser.content_hash(after) != note.hash else note.raw

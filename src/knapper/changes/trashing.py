@@ -4,7 +4,7 @@ from knapper.changes.disk.effects import TrashPlace
 from knapper.changes.drafts import FileDraft
 from knapper.changes.requests import Restore, Trash
 from knapper.errors import ConflictError, NotFound
-from knapper.vault import notes, paths, walk
+from knapper.vault import parser, paths, walk
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
@@ -20,7 +20,7 @@ def draft(view: View, request: Trash) -> FileDraft:
     """
     path = view.path(request.path)
     raw = view.read_bytes(path) if walk.kind_of(path) != "attachment" else None
-    base = notes.hash_of(raw) if raw is not None else None
+    base = parser.content_hash(raw) if raw is not None else None
     if request.base and base and request.base != base:
         details: dict[str, object] = {"current_hash": base, "path": path}
         raise ConflictError(f"{path} changed meanwhile", hint="read it again", code="stale", details=details)
@@ -48,7 +48,11 @@ def restore(view: View, request: Restore) -> FileDraft:
 def _others(view: View, wanted: NotePath) -> str:
     folder = view.root / FOLDER
     found = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
-    alike = [name for name in found if paths.key(paths.stem(wanted)) in paths.key(name) and view.policy.visible(name)]
+    alike = [
+        name
+        for name in found
+        if paths.name_key(paths.stem(wanted)) in paths.name_key(name) and view.policy.visible(name)
+    ]
     return (
         f"it has: {', '.join(alike[:5])}" if alike else "what went to the system's trash comes back there, or by undo"
     )

@@ -25,8 +25,8 @@ from knapper.changes.review.taint import Taints
 from knapper.changes.rules import LogPlace, Verdict
 from knapper.changes.submissions import Submission
 from knapper.errors import ConflictError, RefusedError
-from knapper.vault import grants as granted
-from knapper.vault.grants import Grants, Scope
+from knapper.vault import access
+from knapper.vault.access import Grants, Scope
 from knapper.vault.paths import NotePath
 
 _TRASH: Final = ".trash/"
@@ -53,7 +53,7 @@ class Asked:
     """A person has seen this very batch and said yes."""
     log: LogPlace | None = None
     """Where the program adds an entry to its own log."""
-    scope: Scope = granted.NOTHING_OPEN
+    scope: Scope = access.EMPTY_SCOPE
 
 
 def _was_overtaken(error: ConflictError) -> bool:

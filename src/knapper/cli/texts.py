@@ -6,7 +6,7 @@ from pathlib import Path
 from knapper.cli import output
 from knapper.cli.options import Options
 from knapper.errors import BadInput, NotFound
-from knapper.vault import disk
+from knapper.vault import files
 
 STDIN = "-"
 _MARK = "\ufeff"
@@ -60,10 +60,10 @@ def _standard_input(options: Options) -> str:
     if raw is None:
         return sys.stdin.read()
     given = raw.read(
-        disk.DEFAULT_MAX_BYTES + 1
+        files.DEFAULT_MAX_BYTES + 1
     )  # a stream without an end would take all memory, and Ctrl-C wouldn't be heard
-    if len(given) > disk.DEFAULT_MAX_BYTES:
-        message = f"the standard input holds more than {disk.DEFAULT_MAX_BYTES:,} bytes"
+    if len(given) > files.DEFAULT_MAX_BYTES:
+        message = f"the standard input holds more than {files.DEFAULT_MAX_BYTES:,} bytes"
         raise BadInput(message, hint="give less at once", code="too_large")
     return _decoded(given, "the standard input")
 

@@ -13,7 +13,7 @@ from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.tools.sandboxes import Profile, Proposed, Signature
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 
 MAIN: Final = "main"
 """Names the vault that is meant where none is named."""

@@ -15,7 +15,7 @@ from typing import Final, Literal, cast
 from knapper.changes.disk.ledger import Ledger, open_ledger
 from knapper.errors import BadInput, ConflictError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
-from knapper.vault.grants import Grants
+from knapper.vault.access import Grants
 
 FILE: Final = "checkpoints.db"
 VERSION: Final = 1

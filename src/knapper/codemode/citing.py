@@ -9,7 +9,7 @@ from knapper.codemode.results import Written
 from knapper.errors import KnapError, NotFound
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 
 MOST_TEXT: Final = 4_000_000
 """Characters of notes that one result's citations may make us read."""

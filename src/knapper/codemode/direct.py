@@ -12,7 +12,7 @@ from knapper.index.filters import Filter
 from knapper.index.ranking import Hit
 from knapper.index.search import Question
 from knapper.tools.context import Context
-from knapper.vault import notes
+from knapper.vault import parser
 
 HITS: Final = 10
 """Of the task's own search."""
@@ -117,7 +117,7 @@ def _cite(context: Context, hit: Hit) -> Citation | None:
             return None
         if note.hash != row.hash or note.raw.startswith(_WIDE):
             return citing.whole(context, row.note, 0, _CHANGED)
-        start, stop = (len(notes.text(note.raw[:place])) for place in (row.start, row.stop))
+        start, stop = (len(parser.decode_text(note.raw[:place])) for place in (row.start, row.stop))
         return citing.whole(context, row.note, start, stop)
     except CallerError:
         return None

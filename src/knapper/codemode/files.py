@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
-from knapper.vault import disk, lookup, notes, paths
+from knapper.vault import files, parser, paths
 from knapper.vault.paths import NotePath
 
 _MOST: Final = 8_000_000
@@ -30,14 +30,14 @@ def read(roots: tuple[Path, ...], raw: str) -> str:
     failure: KnapError = NotFound("no folder may be read by scripts", hint="the owner can allow one")
     for root in roots:
         try:
-            place = lookup.resolve(root, paths.parse(raw, root=root))
+            place = files.resolve_path(root, paths.parse(raw, root=root))
             content = content_of(root, place.target)
         except KnapError as error:
             failure = error
             continue
         if b"\0" in content:
             raise BadInput(f"{place.path} isn't text", code="not_text")
-        return notes.text(content)
+        return parser.decode_text(content)
     raise failure
 
 
@@ -54,7 +54,7 @@ def content_of(root: Path, path: NotePath) -> bytes:
         StorageError: It can't be read.
     """
     if not _CAN_DESCEND:
-        return disk.read_bytes(root / path, shown_as=path, max_bytes=_MOST)
+        return files.read_bytes(root / path, shown_as=path, max_bytes=_MOST)
     *folders, name = path.split("/")
     try:
         with contextlib.ExitStack() as held:
@@ -65,8 +65,8 @@ def content_of(root: Path, path: NotePath) -> bytes:
             return _content(file, path)
     except OSError as error:
         if isinstance(error, PermissionError):
-            raise StorageError(f"{paths.shown(path)} can't be read", hint="check its permissions") from error
-        raise NotFound(f"no file {paths.shown(path)} there", hint="list or search for its name") from error
+            raise StorageError(f"{paths.quote_path(path)} can't be read", hint="check its permissions") from error
+        raise NotFound(f"no file {paths.quote_path(path)} there", hint="list or search for its name") from error
 
 
 def _hold(held: contextlib.ExitStack, descriptor: int) -> int:
@@ -76,9 +76,9 @@ def _hold(held: contextlib.ExitStack, descriptor: int) -> int:
 
 def _content(file: int, path: NotePath) -> bytes:
     if not stat.S_ISREG(os.fstat(file).st_mode):
-        raise BadInput(f"{paths.shown(path)} isn't a file", code="not_a_file", hint="give the path of a file")
+        raise BadInput(f"{paths.quote_path(path)} isn't a file", code="not_a_file", hint="give the path of a file")
     with os.fdopen(os.dup(file), "rb") as opened:
         content = opened.read(_MOST + 1)
     if len(content) > _MOST:
-        raise BadInput(f"{paths.shown(path)} is larger than {_MOST:,} bytes", code="too_large")
+        raise BadInput(f"{paths.quote_path(path)} is larger than {_MOST:,} bytes", code="too_large")
     return content

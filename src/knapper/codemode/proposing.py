@@ -9,8 +9,8 @@ from knapper.changes.writer import Asked
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
-from knapper.vault import notes
-from knapper.vault.notes import Note
+from knapper.vault import parser
+from knapper.vault.parser import Note
 
 
 def propose(
@@ -31,7 +31,7 @@ def propose(
     request = Create(path=raw, content=content, properties=values or None)
     if there is not None:
         note, base = there
-        request = Rewrite(path=note.path, content=notes.text(creation.compose(content, values)), base=base)
+        request = Rewrite(path=note.path, content=parser.decode_text(creation.compose(content, values)), base=base)
     asked = replace(context.asked or Asked(), propose=True)
     if not asked.reason:
         asked = replace(asked, reason="a script")

@@ -9,8 +9,8 @@ from knapper.index.search import Question
 from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
-from knapper.vault import notes, paths, walk
-from knapper.vault.notes import Note
+from knapper.vault import parser, paths, walk
+from knapper.vault.parser import Note
 
 _NOTE: Final = ".md"
 
@@ -57,7 +57,7 @@ def note(context: Context, raw: str) -> Note | None:
 
 def text(read: Note | None) -> str:
     """Give a note's whole text; empty where there is none."""
-    return notes.text(read.raw) if read else ""
+    return parser.decode_text(read.raw) if read else ""
 
 
 def properties(read: Note | None) -> dict[str, JSONValue]:
@@ -77,7 +77,7 @@ def listed(context: Context, directory: str, *, recursive: bool) -> list[str]:
     folder = "" if inside in {"", "."} else f"{paths.parse(inside, root=context.view.root)}/"
     below = [str(file.path) for file in context.view.files() if walk.kind_of(file.path) == "note"]
     length = len(folder)
-    below = [path for path in below if paths.key(path[:length]) == paths.key(folder)]
+    below = [path for path in below if paths.name_key(path[:length]) == paths.name_key(folder)]
     if recursive:
         return below
     here = [path for path in below if "/" not in path[length:]]

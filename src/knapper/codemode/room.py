@@ -4,7 +4,7 @@ from typing import Final
 
 from knapper.codemode import reading
 from knapper.errors import BadInput
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 
 MOST: Final = 16_000_000
 """Characters of notes in one answer: as many as fit into its frame."""

@@ -10,9 +10,8 @@ from knapper.config.setting import Value
 from knapper.config.settings import Client
 from knapper.config.table import CLIENT_SETTINGS
 from knapper.errors import SetupError
-from knapper.vault import grants
-from knapper.vault.grants import Capability, ClientKind, EditableScope, Grants, Outcome
-from knapper.vault.policy import Policy
+from knapper.vault import access
+from knapper.vault.access import Capability, ClientKind, EditableScope, Grants, Outcome, Policy
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _WITHOUT_TOKEN = frozenset({"cli", "page", "agent", "script"})
@@ -35,7 +34,7 @@ def configured(document: Document, sections: Mapping[str, Mapping[str, object]])
 def _configured(document: Document, name: str, section: Mapping[str, object]) -> Client:
     found = values.section(document, f"clients.{name}", section, CLIENT_SETTINGS)
     kind = _kind(document, name, found)
-    small, large = grants.usual_outcomes(kind)
+    small, large = access.default_outcomes(kind)
     read, hidden = values.texts(found, "read"), values.texts(found, "hidden")
     Policy(client=name, within=read, hidden=hidden)  # so that a broken pattern is told now
     allowed = Grants(
@@ -73,7 +72,7 @@ def _token_hash(document: Document, name: str, found: Mapping[str, Value]) -> st
 
 def _kind(document: Document, name: str, found: Mapping[str, Value]) -> ClientKind:
     said = cast("ClientKind | None", found["kind"] or None)
-    own = grants.KINDS.get(name)
+    own = access.CLIENT_KINDS.get(name)
     if own and said and said != own:
         place = document.place(f"clients.{name}.kind")
         raise SetupError(
@@ -86,5 +85,5 @@ def _kind(document: Document, name: str, found: Mapping[str, Value]) -> ClientKi
     raise SetupError(
         f"the client '{name}' in {document.place(f'clients.{name}')} has no kind",
         code="config_invalid",
-        hint=spelling.did_you_mean(name, grants.KINDS, 'add a line to its section, such as: kind = "mcp"'),
+        hint=spelling.did_you_mean(name, access.CLIENT_KINDS, 'add a line to its section, such as: kind = "mcp"'),
     )

@@ -12,8 +12,8 @@ from knapper.config.sections.scripts import Scripts
 from knapper.config.sections.server import Server
 from knapper.config.sections.web import Web
 from knapper.errors import SetupError
-from knapper.vault import grants
-from knapper.vault.grants import Grants
+from knapper.vault import access
+from knapper.vault.access import Grants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,4 +136,4 @@ class Settings:
     def client(self, name: str) -> Client:
         """Give what a client may see and change; one that isn't configured has what is usual for its name."""
         configured = (client for client in self.clients if client.name == name)
-        return next(configured, None) or Client(grants=grants.usual(name))
+        return next(configured, None) or Client(grants=access.default_grants(name))

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 
-from knapper.vault import alike, paths
+from knapper.vault import files, paths
 from knapper.vault.paths import NotePath
 
 _LOOKED_AT = 50_000
@@ -20,10 +20,10 @@ def names(connection: sqlite3.Connection, path: NotePath) -> Iterator[NotePath] 
         connection: The index.
         path: What was asked for, and isn't there.
     """
-    ids, stems = _stems(connection, paths.key(paths.folder(path)))
+    ids, stems = _stems(connection, paths.name_key(paths.parent_folder(path)))
     if not ids:
         return None
-    likeness = {ids[place]: score for score, place in alike.places(path, stems)}
+    likeness = {ids[place]: score for score, place in files.score_stems(path, stems)}
     return _ordered(connection, path, sorted(likeness.items(), key=lambda one: -one[1]))
 
 
@@ -33,7 +33,7 @@ def _ordered(connection: sqlite3.Connection, path: NotePath, found: Sequence[tup
     while at < len(found):
         last = found[min(at + _READ, len(found)) - 1][1]
         end = at + sum(1 for _, score in found[at:] if score >= last)
-        yield from map(NotePath, alike.ordered(path, _paths(connection, dict(found[at:end]))))
+        yield from map(NotePath, files.order_by_likeness(path, _paths(connection, dict(found[at:end]))))
         at = end
 
 

@@ -102,7 +102,7 @@ class Catalog:
         rows = self._store.database.reader().execute(
             "SELECT f.path, f.target FROM properties p JOIN files f ON f.id = p.file_id"
             " WHERE p.key = ? AND f.kind IN (SELECT value FROM json_each(?))",
-            (paths.key(name), json.dumps(where.kinds)),
+            (paths.name_key(name), json.dumps(where.kinds)),
         )
         return any(shows(path, target) for path, target in rows)
 
@@ -119,7 +119,8 @@ class Catalog:
         """Give files' tags, each once, in order of place."""
         found = _grouped(self._store.database.reader(), "SELECT file_id, name FROM tags", ids)
         return {
-            i: list({paths.key(name): name for name in reversed(names)}.values())[::-1] for i, names in found.items()
+            i: list({paths.name_key(name): name for name in reversed(names)}.values())[::-1]
+            for i, names in found.items()
         }
 
     def firsts(self, ids: Sequence[int]) -> dict[int, str]:

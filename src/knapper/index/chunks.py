@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from knapper.index import cuts, originals, properties
-from knapper.vault import log_blocks, notes, paths, source
+from knapper.vault import parser, paths, pending, source
 from knapper.vault.outline import Block, Outline, Section
-from knapper.vault.parse import parse
+from knapper.vault.parser import parse_note
 from knapper.vault.paths import NotePath
 
 ChunkKind = Literal["text", "list", "table", "code", "quote", "frontmatter", "canvas", "log"]
@@ -82,7 +82,7 @@ def split(path: NotePath, raw: bytes, outline: Outline, *, limit: int = LIMIT) -
     original = originals.restore(raw, outline)
     if original is None:
         return splitter.chunks()
-    of_original = replace(splitter, data=original.data, outline=parse(original.data))
+    of_original = replace(splitter, data=original.data, outline=parse_note(original.data))
     return [splitter.placed(chunk, *original.place(chunk.start, chunk.stop)) for chunk in of_original.chunks()]
 
 
@@ -119,13 +119,13 @@ class _Splitter:
         if head.valid:
             text = properties.render(head.values)
         else:
-            text = properties.without_brackets(notes.text(self.data[head.yaml_start : head.yaml_stop])).strip()
+            text = properties.without_brackets(parser.decode_text(self.data[head.yaml_start : head.yaml_stop])).strip()
         for piece in self._pieces(text):
             yield self._chunk("frontmatter", "frontmatter", (), (head.start, head.stop), piece)
 
     def body(self) -> Iterator[Chunk]:
         carried: list[_Atom] = []
-        logged = dict(log_blocks.find(self.data, self.outline))
+        logged = dict(pending.find_log_entries(self.data, self.outline))
         for section, blocks in _owned(self.outline):
             atoms = [*carried, *self._atoms(section, blocks, logged)]
             if section.own_stop < section.stop and all(atom.kind == "heading" for atom in atoms):
@@ -151,7 +151,7 @@ class _Splitter:
 
     def _body_chunk(self, section: Section, group: Sequence[_Atom]) -> Iterator[Chunk]:
         start, stop = _trimmed(self.data, group[0].start, group[-1].stop)
-        text = notes.text(self.data[start:stop])
+        text = parser.decode_text(self.data[start:stop])
         if not text.strip():
             return
         kinds: set[ChunkKind] = {_KINDS.get(atom.kind, "text") for atom in group if atom.kind != "heading"}

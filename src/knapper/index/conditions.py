@@ -32,9 +32,9 @@ def select(wanted: Filter) -> Condition:
     if wanted.directly_in:
         tests.append(_one_of("f.folder_key", [folder_key(folder) for folder in wanted.directly_in]))
     if wanted.paths:
-        tests.append(_one_of("f.path_key", [paths.key(path) for path in wanted.paths]))
+        tests.append(_one_of("f.path_key", [paths.name_key(path) for path in wanted.paths]))
     if wanted.exclude_paths:
-        tests.append(_negate(_one_of("f.path_key", [paths.key(path) for path in wanted.exclude_paths])))
+        tests.append(_negate(_one_of("f.path_key", [paths.name_key(path) for path in wanted.exclude_paths])))
     if wanted.kinds:
         column = "+f.kind" if is_narrow(wanted) else "f.kind"  # a plus keeps SQLite from going through all of a kind
         tests.append((f"{column} IN ({', '.join('?' * len(wanted.kinds))})", list(wanted.kinds)))
@@ -54,12 +54,12 @@ def is_narrow(wanted: Filter) -> bool:
 
 def folder_key(folder: str) -> str:
     """Give the form that folders are compared by."""
-    return paths.key(folder).strip("/")
+    return paths.name_key(folder).strip("/")
 
 
 def tag_key(tag: str) -> str:
     """Give the form that tags are compared by."""
-    return paths.key(tag).strip().removeprefix("#").rstrip("/")
+    return paths.name_key(tag).strip().removeprefix("#").rstrip("/")
 
 
 def _below(folder: str) -> Condition:
@@ -77,7 +77,7 @@ def _tagged(tag: str) -> Condition:
 
 
 def _property(test: PropertyTest) -> Condition:
-    name, value = paths.key(test.name), records.fold(test.value)
+    name, value = paths.name_key(test.name), records.fold(test.value)
     not_in = "NOT IN" if test.op in _NEGATIVE else "IN"
     match test.op:
         case "exists" | "missing":

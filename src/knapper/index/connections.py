@@ -92,7 +92,7 @@ class _Resolver:
         if found is not None:
             return found
         path = self._paths[source]
-        here = (target, paths.folder(path))
+        here = (target, paths.parent_folder(path))
         if here not in self._here:
             meant = links.resolve(target, path, self.lookup)
             end = self._ids[meant.path] if meant.path is not None else 0

@@ -25,7 +25,7 @@ from knapper.index.search import Answer, Question, Searcher
 from knapper.index.status import Status
 from knapper.index.store import Store
 from knapper.index.turn import Turn
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 

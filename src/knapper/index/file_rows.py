@@ -35,9 +35,9 @@ def write(connection: sqlite3.Connection, file_id: int, record: Record, *, next_
         " next_chunk = ? WHERE id = ?",
         (
             record.stat.target or "",
-            paths.key(record.path),
+            paths.name_key(record.path),
             link_key(record.path),
-            paths.key(paths.folder(record.path)),
+            paths.name_key(paths.parent_folder(record.path)),
             record.stat.kind,
             record.title,
             record.stat.size,
@@ -65,7 +65,7 @@ def remove(connection: sqlite3.Connection, file_id: int) -> None:
 
 def link_key(target: str) -> str:
     """Give what links and files are matched by: the last part of a path without ``.md``, folded."""
-    return links.key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
+    return links.lookup_key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
 
 
 def _replace_parts(connection: sqlite3.Connection, file_id: int, record: Record) -> None:
@@ -88,7 +88,7 @@ def _replace_parts(connection: sqlite3.Connection, file_id: int, record: Record)
         ],
     )
     connection.executemany(
-        "INSERT INTO tags VALUES (?, ?, ?, ?)", [(file_id, paths.key(t.name), t.name, t.line) for t in record.tags]
+        "INSERT INTO tags VALUES (?, ?, ?, ?)", [(file_id, paths.name_key(t.name), t.name, t.line) for t in record.tags]
     )
     connection.executemany(
         "INSERT INTO properties (file_id, key, name, shape, item, number) VALUES (?, ?, ?, ?, ?, ?)",
@@ -97,7 +97,9 @@ def _replace_parts(connection: sqlite3.Connection, file_id: int, record: Record)
     connection.execute(
         f"INSERT INTO property_grams (rowid, item) SELECT id, item FROM properties WHERE {_SEARCHED}", (file_id,)
     )
-    connection.executemany("INSERT INTO aliases VALUES (?, ?, ?)", [(file_id, a, paths.key(a)) for a in record.aliases])
+    connection.executemany(
+        "INSERT INTO aliases VALUES (?, ?, ?)", [(file_id, a, paths.name_key(a)) for a in record.aliases]
+    )
     connection.executemany("INSERT INTO headings VALUES (?, ?, ?, ?)", [(file_id, *row) for row in record.headings])
 
 

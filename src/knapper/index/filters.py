@@ -3,8 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Final, Literal
 
-from knapper.vault.ignore import Ignore
-from knapper.vault.policy import Policy
+from knapper.vault.access import Policy
+from knapper.vault.walk import IgnoreRules
 
 _NOT_ABOUT_FILES: Final = frozenset({"include_log", "policy", "ignore"})
 PropertyOp = Literal["contains", "equals", "exists", "is", "missing", "not_contains", "not_equals"]
@@ -51,7 +51,7 @@ class Filter:
     """Passages of the program's own log may be found too."""
     policy: Policy | None = None
     """The asker's; what it may not see isn't there."""
-    ignore: Ignore | None = None
+    ignore: IgnoreRules | None = None
     """The vault's rules, where the index was made by others; what they hide isn't there either."""
 
     @property

@@ -91,7 +91,7 @@ class Graph:
 
     def incoming(self, target: NotePath, lookup: Lookup | None = None) -> list[Edge]:
         """Give the links that lead to *target*, by source and place; links from the file to itself are among them."""
-        keys = _link_keys(file_rows.link_key(paths.name(target)))
+        keys = _link_keys(file_rows.link_key(paths.base_name(target)))
         own = "SELECT l.rowid FROM files f JOIN links l ON l.file_id = f.id WHERE f.path = ? AND l.target = ''"
         with self._store.database.snapshot() as connection:
             rows = _rows(connection, f"l.rowid IN ({_ENDS} UNION {own})", (*keys, target))
@@ -136,7 +136,7 @@ class Graph:
 
     def tagged(self, tag: str) -> list[NotePath]:
         """Give the notes that have *tag*, or one below it, by path."""
-        key = paths.key(tag).strip().removeprefix("#").rstrip("/")
+        key = paths.name_key(tag).strip().removeprefix("#").rstrip("/")
         rows = self._store.database.reader().execute(
             "SELECT DISTINCT f.path FROM tags t JOIN files f ON f.id = t.file_id"
             " WHERE t.key = ? OR (t.key >= ? AND t.key < ?) ORDER BY f.path",

@@ -43,7 +43,7 @@ def restore(raw: bytes, outline: Outline) -> Original | None:
     Returns:
         None where no edit waits.
     """
-    blocks = [block for block in pending.find(raw, outline) if block.kind is not None]
+    blocks = [block for block in pending.find_pending(raw, outline) if block.kind is not None]
     if not blocks:
         return None
     data = source.decode(raw).data if outline.encoding == "utf-16" else raw

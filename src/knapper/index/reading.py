@@ -7,13 +7,17 @@ from knapper.errors import KnapError
 from knapper.index import chunks, records
 from knapper.index.chunks import Chunk
 from knapper.index.records import Record
-from knapper.vault import bases, canvas, notes, parse
-from knapper.vault.notes import Note
+from knapper.vault import canvas, parser
 from knapper.vault.outline import Outline, Problem
+from knapper.vault.parser import Note
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 
-_PARSERS: Mapping[str, Callable[[bytes], Outline]] = {"note": parse.parse, "canvas": canvas.parse, "base": bases.parse}
+_PARSERS: Mapping[str, Callable[[bytes], Outline]] = {
+    "note": parser.parse_note,
+    "canvas": canvas.parse_canvas,
+    "base": canvas.parse_base,
+}
 _RACY_NS = 100_000_000
 """A file saved this shortly before it is read may be saved again without its time changing."""
 
@@ -33,7 +37,9 @@ def read(view: View, stat: FileStat) -> tuple[Record, Sequence[Chunk]]:
     except KnapError as error:
         return records.of_attachment(stat, (Problem(code="unreadable", message=error.message),)), ()
     outline = _PARSERS[stat.kind](raw)
-    record = records.of_note(stat, Note(path=stat.path, raw=raw, hash=notes.hash_of(raw), outline=outline), racy=racy)
+    record = records.of_note(
+        stat, Note(path=stat.path, raw=raw, hash=parser.content_hash(raw), outline=outline), racy=racy
+    )
     return record, chunks.split(stat.path, raw, outline)
 
 
@@ -47,6 +53,6 @@ def says(view: View, stat: FileStat, hash_: str) -> bool:
     if not hash_:
         return False
     try:
-        return notes.hash_of(view.read_bytes(stat.path)) == hash_
+        return parser.content_hash(view.read_bytes(stat.path)) == hash_
     except KnapError:
         return False

@@ -16,7 +16,8 @@ from knapper.vault.paths import NotePath
 from knapper.vault.walk import FileStat
 
 if TYPE_CHECKING:
-    from knapper.vault.notes import Note
+    from knapper.vault.parser import Note
+
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MAX_ITEM = 1_000
@@ -72,7 +73,7 @@ def of_note(stat: FileStat, note: Note, *, racy: bool) -> Record:
     return Record(
         stat=stat,
         hash=note.hash,
-        title=paths.stem(stat.path) if stat.kind == "note" else paths.name(stat.path),
+        title=paths.stem(stat.path) if stat.kind == "note" else paths.base_name(stat.path),
         aliases=_aliases(values),
         names=_names(values, outline),
         headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
@@ -91,7 +92,7 @@ def of_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> Record:
     return Record(
         stat=stat,
         hash="",
-        title=paths.name(stat.path),
+        title=paths.base_name(stat.path),
         aliases=(),
         names=(),
         headings=(),
@@ -109,7 +110,7 @@ def of_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> Record:
 def items(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None, float | None]]:
     """Spread properties into rows of key, name, shape, text and number; a list gives one an element, or one of None."""
     for name, value in properties.items():
-        key = paths.key(name)
+        key = paths.name_key(name)
         shape = "list" if isinstance(value, list) else "object" if isinstance(value, dict) else "scalar"
         for element in (value or [None]) if isinstance(value, list) else [value]:
             yield key, name, shape, None if element is None else fold(element), _number(element)
@@ -118,7 +119,7 @@ def items(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, 
 def fold(value: JSONValue) -> str:
     """Give a property's value as the text that filters compare: as written in YAML, without case."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return paths.key(text[:_MAX_ITEM])
+    return paths.name_key(text[:_MAX_ITEM])
 
 
 def _number(value: JSONValue) -> float | None:

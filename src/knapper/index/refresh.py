@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from knapper.index.records import Known, Record
 from knapper.index.store import Store
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat, Skipped
 
 if TYPE_CHECKING:
     from knapper.index.chunks import Chunk
+
 
 Phase = Literal["scan", "read", "embed"]
 _BATCH_FILES = 256

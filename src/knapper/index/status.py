@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from knapper.index import schema, waiting
 from knapper.index.store import Store
 from knapper.vault import walk
+from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
 
 _SHOWN = 50
 _META = "skipped"

@@ -22,6 +22,7 @@ from knapper.vault.paths import NotePath
 if TYPE_CHECKING:
     from knapper.index.chunks import Chunk
 
+
 REMEMBERED_GENERATIONS = 1_000
 """How far a reader's vectors may be behind before it loads them all again."""
 

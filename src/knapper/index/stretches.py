@@ -90,7 +90,7 @@ def ids(
 def _by_property(connection: sqlite3.Connection, wanted: Stretch, shows: Shows | None) -> list[int]:
     by_path = replace(wanted, order=Order(descending=wanted.order.descending))
     found = np.array(ids(connection, by_path, shows=shows), np.int64)
-    name = paths.key(wanted.order.name)
+    name = paths.name_key(wanted.order.name)
     return property_order.sort(connection, found, name, descending=wanted.order.descending).tolist()
 
 

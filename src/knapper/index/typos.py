@@ -31,7 +31,7 @@ def corrections(
     """
     found: dict[str, str] = {}
     for word in words:
-        folded = paths.key(word)
+        folded = paths.name_key(word)
         if len(folded) < MIN_LETTERS or not folded.isalpha():
             continue
         from rapidfuzz import fuzz  # noqa: PLC0415 - 30 ms that only a mistyped word should cost
@@ -54,5 +54,5 @@ def _words(connection: sqlite3.Connection, word: str, allowed: NDArray[np.bool_]
     )
     for file, row in rows:
         if allowed is None or (file < len(allowed) and allowed[file]):
-            names = paths.key(str(json.loads(row)[3]))
+            names = paths.name_key(str(json.loads(row)[3]))
             yield from ("".join(c for c in part if c.isalnum()) for part in names.split())

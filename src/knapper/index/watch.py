@@ -12,8 +12,8 @@ from knapper.errors import ConflictError
 from knapper.index import turn
 from knapper.index.engine import Engine
 from knapper.index.refresh import Outcome, Progress
-from knapper.vault.ignore import IGNORE_FILE
-from knapper.vault.settings import APP
+from knapper.vault.obsidian import APP_FILE
+from knapper.vault.walk import IGNORE_FILE
 
 _DEBOUNCE_MS = 60
 """How long saves are gathered: editors write a file in several steps."""
@@ -27,7 +27,7 @@ _BEAT_S = 0.5
 _GIVE_WAY_S = 1.0
 """How long another process that writes is waited for, before it is tried again."""
 _Heard = set[tuple[watchfiles.Change, str]]
-_RULES = (IGNORE_FILE, APP)
+_RULES = (IGNORE_FILE, APP_FILE)
 """Files that say what isn't part of the vault."""
 
 

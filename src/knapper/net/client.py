@@ -1,7 +1,4 @@
-"""Talk HTTP to a server that the owner configured, within limits.
-
-Such servers may stand anywhere, also on this machine, so the guard against private addresses isn't asked.
-"""
+"""Send HTTP requests to servers that the owner configured, and clean the text that they return."""
 
 import contextlib
 import json
@@ -12,15 +9,38 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Final, Self
 
 import httpx2
 
 from knapper import __version__
 from knapper.errors import SetupError
 
+_INVISIBLE: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+"""Control characters, marks that turn the direction of writing, and tags, in all of which text can be hidden."""
+_SPACES: Final = re.compile(r"\s+")
+
+
+def clean_text(text: str) -> str:
+    """Leave out characters that nobody sees, and write each line's end as a newline."""
+    return _INVISIBLE.sub("", replace_surrogates(text).replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def replace_surrogates(text: str) -> str:
+    """Put a question mark for half of a character: JSON can hold it, and providers cut texts within an emoji."""
+    return text.encode(errors="replace").decode()
+
+
+def clip_to_line(text: str, most: int) -> str:
+    """Write a text on one line of at most so many characters."""
+    short = _SPACES.sub(" ", clean_text(text)).strip()
+    return short if len(short) <= most else short[: most - 1].rstrip() + "…"
+
+
 _CONNECT_S = 10.0
-_KEY = re.compile(r"[\x21-\x7e]+")
+_KEY_FORM = re.compile(r"[\x21-\x7e]+")
 
 
 class Unreachable(SetupError):
@@ -36,7 +56,7 @@ class Oversized(SetupError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpResponse:
     """Hold what a server said, whatever its status."""
 
     status: int
@@ -55,7 +75,7 @@ class Upload:
     fields: Mapping[str, str | list[str]]
 
 
-class Client:
+class HttpClient:
     """Send JSON to one server; redirects aren't followed, and a key is never shown.
 
     Any thread may use it.
@@ -82,7 +102,7 @@ class Client:
         Raises:
             SetupError: The address or the key can't be used.
         """
-        url = _parse(base_url)
+        url = _parse_base_url(base_url)
         self.place = f"{url.scheme}://{url.netloc.decode('ascii').rpartition('@')[2]}"
         """The server, without what may be secret in its address."""
         self._max_bytes = max_bytes
@@ -94,7 +114,7 @@ class Client:
             trust_env=env_proxies,
         )
 
-    def post(self, path: str, payload: object, *, timeout_s: float) -> Answer:
+    def post(self, path: str, payload: object, *, timeout_s: float) -> HttpResponse:
         """Send *payload* as JSON.
 
         Args:
@@ -108,7 +128,7 @@ class Client:
         """
         return self._send(self._http.build_request("POST", path, content=json.dumps(payload).encode()), timeout_s)
 
-    def upload(self, path: str, sent: "Upload", *, timeout_s: float) -> Answer:
+    def upload(self, path: str, sent: "Upload", *, timeout_s: float) -> HttpResponse:
         """Send a file and fields as a form, the file a stretch at a time; errors are those of ``post``.
 
         Args:
@@ -126,7 +146,7 @@ class Client:
         )
         return self._send(request, timeout_s)
 
-    def get(self, path: str, query: Mapping[str, str], *, timeout_s: float) -> Answer:
+    def get(self, path: str, query: Mapping[str, str], *, timeout_s: float) -> HttpResponse:
         """Ask for what stands at *path*; arguments and errors are those of ``post``.
 
         Args:
@@ -136,14 +156,14 @@ class Client:
         """
         return self._send(self._http.build_request("GET", path, params=dict(query)), timeout_s)
 
-    def _send(self, request: httpx2.Request, timeout_s: float) -> Answer:
+    def _send(self, request: httpx2.Request, timeout_s: float) -> HttpResponse:
         deadline = time.monotonic() + timeout_s
         timeout = httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
         request.extensions["timeout"] = timeout.as_dict()
         try:
             with contextlib.closing(self._http.send(request, stream=True)) as response:
                 body = self._read(response, deadline)
-                return Answer(status=response.status_code, headers=dict(response.headers), body=body)
+                return HttpResponse(status=response.status_code, headers=dict(response.headers), body=body)
         except httpx2.TimeoutException as error:
             raise self._late(timeout_s) from error
         except httpx2.RequestError as error:
@@ -167,10 +187,10 @@ class Client:
         self.close()
 
     def _read(self, response: httpx2.Response, deadline: float) -> bytes:
-        parts: list[bytes] = []
+        chunks: list[bytes] = []
         size = 0
-        for part in response.iter_bytes():
-            size += len(part)
+        for chunk in response.iter_bytes():
+            size += len(chunk)
             if size > self._max_bytes:
                 raise Oversized(
                     f"{self.place} sent more than {self._max_bytes:,} bytes",
@@ -178,8 +198,8 @@ class Client:
                 )
             if time.monotonic() > deadline:
                 raise httpx2.ReadTimeout("the answer took too long", request=response.request)
-            parts.append(part)
-        return b"".join(parts)
+            chunks.append(chunk)
+        return b"".join(chunks)
 
     def _late(self, timeout_s: float) -> Unreachable:
         return Unreachable(
@@ -189,7 +209,7 @@ class Client:
         )
 
 
-def _parse(base_url: str) -> httpx2.URL:
+def _parse_base_url(base_url: str) -> httpx2.URL:
     hint = "write it as http://localhost:11434/v1 or https://api.example.org/v1"
     try:
         url = httpx2.URL(base_url.strip())
@@ -209,7 +229,7 @@ def _headers(api_key: str, key_header: str) -> dict[str, str]:
     }
     if not api_key.strip():
         return headers
-    if not _KEY.fullmatch(api_key.strip()):
+    if not _KEY_FORM.fullmatch(api_key.strip()):
         raise SetupError("the API key holds characters that no key has", hint="copy it again, without line breaks")
     bearer = "Bearer " if key_header == "Authorization" else ""
     return headers | {key_header: f"{bearer}{api_key.strip()}"}

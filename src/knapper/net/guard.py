@@ -1,29 +1,393 @@
-"""Guard requests to places that the owner didn't configure: the only way to them.
-
-Only http and https, only ports 80 and 443, only public addresses. A host is looked up once, each of its addresses has
-to be public, and the connection goes to those very addresses; the certificate is checked for the host's name. Each
-redirect is checked the same way. Time and size are limited, also once unpacked. No cookies, no credentials, no proxies.
-"""
+"""Fetch untrusted URLs safely: public addresses only, pinned connections, and limits on time, size and redirects."""
 
 import contextlib
+import queue
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+import socket
+import ssl
+import threading
+import time
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Any, Final
 
 import httpcore2
+import httpx2
 
 from knapper import __version__
-from knapper.net import addresses, decoding, dial, hosts, urls
-from knapper.net.dial import Deadline, Dialer, Pinned, Untrusted
-from knapper.net.failures import BadAddress, NoAnswer, NotPublic, TooLarge, WrongType
-from knapper.net.hosts import Hosts
-from knapper.net.urls import Url
+from knapper.errors import SetupError
+from knapper.net import urls
+from knapper.net.urls import BadAddress, NoAnswer, NotPublic, TooLarge, Url, WrongType
+
+_SPECIAL_V4: Final = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # behind a carrier's address translation
+        "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # a cloud's own services, at an address that looks public
+        "169.254.0.0/16",  # link-local, and clouds' metadata
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # relays of 6to4
+        "192.168.0.0/16",  # private
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+    )
+)
+_GLOBAL_V6: Final = IPv6Network("2000::/3")
+_SPECIAL_V6: Final = tuple(
+    IPv6Network(network)
+    for network in (
+        "2001::/23",  # protocol assignments, Teredo among them
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4, which wraps any IPv4 address
+        "3fff::/20",  # documentation
+    )
+)
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_LOCAL_NAMES: Final = ("localhost", "local", "internal", "home.arpa", "onion", "alt", "lan", "intranet")
+
+
+def is_public(address: str) -> bool:
+    """Tell whether an address is one that anybody on the internet may reach.
+
+    An IPv6 address that wraps an IPv4 one (NAT64) is as public as that; one in any other wrapping isn't.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(parsed, IPv4Address):
+        return not any(parsed in network for network in _SPECIAL_V4)
+    return _is_public_v6(parsed)
+
+
+def all_public(addresses: Sequence[str]) -> bool:
+    """Tell whether there are addresses, and each of them is public."""
+    return bool(addresses) and all(is_public(address) for address in addresses)
+
+
+def is_local_name(host: str) -> bool:
+    """Tell whether a name is kept for one's own machine or network, so that asking for its address is no use."""
+    return any(host == name or host.endswith(f".{name}") for name in _LOCAL_NAMES)
+
+
+def _is_public_v6(address: IPv6Address) -> bool:
+    if address.scope_id is not None:
+        return False
+    if address in _NAT64:
+        return is_public(str(IPv4Address(address.packed[-4:])))
+    return address in _GLOBAL_V6 and not any(address in network for network in _SPECIAL_V6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAllowlist:
+    """Hold the list."""
+
+    names: frozenset[str]
+    """Hosts, at the usual ports, as long as they are public."""
+    parents: tuple[str, ...]
+    """What the names of such hosts may end in: ``.example.org``."""
+    places: frozenset[tuple[str, int]]
+    """Hosts with a port, wherever they stand, also on this machine."""
+
+    def allow(self, url: Url) -> bool:
+        """Tell whether the list names the host of an address."""
+        return self.exempt(url) or url.host in self.names or url.host.endswith(self.parents)
+
+    def exempt(self, url: Url) -> bool:
+        """Tell whether the list names the very host and port, so that it needn't be public."""
+        return (url.host, url.port) in self.places
+
+
+def parse_hosts(entries: Sequence[str]) -> HostAllowlist:
+    """Read a list such as ``["example.org", "*.example.org", "localhost:9000"]``.
+
+    Raises:
+        SetupError: An entry names no host.
+    """
+    names: set[str] = set()
+    parents: list[str] = []
+    host_ports: set[tuple[str, int]] = set()
+    for entry in entries:
+        text = entry.strip()
+        parent = text.removeprefix("*.")
+        url = _parse_entry(parent, entry)
+        if parent != text:
+            parents.append(f".{url.host}")
+        elif text.endswith(f":{url.port}") and not text.endswith("]"):
+            host_ports.add((url.host, url.port))
+        else:
+            names.add(url.host)
+    return HostAllowlist(names=frozenset(names), parents=tuple(parents), places=frozenset(host_ports))
+
+
+def _parse_entry(text: str, entry: str) -> Url:
+    hint = "write example.org, *.example.org, or localhost:9000"
+    try:
+        url = urls.parse(f"http://{text}")
+    except BadAddress as error:
+        raise SetupError(f"'{entry}' in the list of hosts is no host", hint=hint, code="config_invalid") from error
+    if url.target != "/" or "/" in text:
+        raise SetupError(f"'{entry}' in the list of hosts is more than a host", hint=hint, code="config_invalid")
+    return url
+
+
+_INFLATE_WINDOWS: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+_INFLATE_STEP: Final = 65_536
+ACCEPTED_ENCODINGS: Final = "gzip, deflate"
+
+
+def decode_body(parts: Iterable[bytes], coding: str, *, max_bytes: int) -> bytes:
+    """Join a body, decoded.
+
+    Args:
+        parts: As they come.
+        coding: The header Content-Encoding.
+        max_bytes: How long the result may be, and what came as well.
+
+    Raises:
+        TooLarge: It is longer, packed or unpacked.
+        WrongType: The coding isn't one that was asked for.
+        NoAnswer: What came is damaged.
+    """
+    name = coding.strip().lower()
+    if name in {"", "identity"}:
+        return b"".join(_limit_size(parts, max_bytes))
+    if name not in _INFLATE_WINDOWS:
+        raise WrongType("the page is packed in a way that wasn't asked for", hint="try another page")
+    return b"".join(_limit_size(_inflate(_limit_size(parts, max_bytes), _INFLATE_WINDOWS[name]), max_bytes))
+
+
+def _limit_size(parts: Iterable[bytes], max_bytes: int) -> Iterator[bytes]:
+    size = 0
+    for part in parts:
+        size += len(part)
+        if size > max_bytes:
+            raise TooLarge(f"the page is longer than {max_bytes:,} bytes", hint="look for a shorter page on the same")
+        yield part
+
+
+def _inflate(parts: Iterable[bytes], window: int) -> Iterator[bytes]:
+    stream = None
+    try:
+        for part in parts:
+            if part:
+                stream = stream or _Inflater(part, window)
+                yield from stream.pour(part)
+    except zlib.error as error:
+        raise NoAnswer("the page came damaged", hint="try again, or another page") from error
+    if stream is not None and not stream.is_whole():
+        raise NoAnswer("the page came incomplete", hint="try again, or another page")
+
+
+class _Inflater:
+    def __init__(self, first: bytes, window: int) -> None:
+        is_raw = window == zlib.MAX_WBITS and first[0] & 0x0F != zlib.DEFLATED  # what some servers send as deflate
+        self._stream = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else window)
+
+    def pour(self, part: bytes) -> Iterator[bytes]:
+        packed = part
+        while not self._stream.eof:
+            unpacked = self._stream.decompress(packed, _INFLATE_STEP)
+            yield unpacked
+            packed = self._stream.unconsumed_tail
+            if not packed and len(unpacked) < _INFLATE_STEP:
+                return
+
+    def is_whole(self) -> bool:
+        return self._stream.eof
+
+
+Resolver = Callable[[str, int], Sequence[str]]
+"""Gives the addresses of a host, as text; raises OSError where there are none."""
+Connector = Callable[[str, int, float], socket.socket]
+"""Connects to an address and port within so many seconds; raises OSError."""
+
+
+def look_up_addresses(host: str, port: int) -> list[str]:
+    """Ask the system for a host's addresses, each once, in its order."""
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+
+
+def connect_checked(address: str, port: int, timeout_s: float) -> socket.socket:
+    """Connect to an address; no name is looked up.
+
+    Raises:
+        OSError: Nobody answers, or it is a public address of this very machine, whose servers aren't the public's.
+    """
+    sock = socket.create_connection((address, port), timeout_s)
+    if is_public(address) and is_same_machine(sock):
+        sock.close()
+        raise OSError("this machine's own address")
+    return sock
+
+
+def is_same_machine(sock: socket.socket) -> bool:
+    """Tell whether both ends of a connection are on this machine."""
+    return sock.getsockname()[0] == sock.getpeername()[0]
+
+
+def system_certificates() -> ssl.SSLContext:
+    """Give the certificates that the system trusts; the environment isn't asked."""
+    return httpx2.create_ssl_context(trust_env=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialer:
+    """Hold the three things that reach the network; tests put others in their place."""
+
+    resolve: Resolver = look_up_addresses
+    connect: Connector = connect_checked
+    trust: Callable[[], ssl.SSLContext] = system_certificates
+
+
+class UntrustedCertificate(httpcore2.ConnectError):
+    """Say that a server's certificate isn't one that is trusted for its name."""
+
+
+class Deadline:
+    """Say how much time is left."""
+
+    def __init__(self, seconds: float) -> None:
+        """Begin now."""
+        self._end = time.monotonic() + seconds
+
+    def left(self, most: float | None = None) -> float:
+        """Give the seconds that are left, at most *most*.
+
+        Raises:
+            httpcore2.ReadTimeout: None are.
+        """
+        remaining = self._end - time.monotonic()
+        if remaining <= 0:
+            raise httpcore2.ReadTimeout("the time is over")
+        return remaining if most is None else min(remaining, most)
+
+
+def resolve_host(dialer: Dialer, host: str, port: int, timeout_s: float) -> list[str]:
+    """Look a host up, and wait no longer than that; a lookup that hangs is left to itself.
+
+    Raises:
+        OSError: There is no such host.
+        TimeoutError: There was no answer in time.
+    """
+    answers: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(list(dialer.resolve(host, port)))
+        except (OSError, UnicodeError) as error:
+            answers.put(error if isinstance(error, OSError) else OSError(str(error)))
+
+    threading.Thread(target=ask, name="lookup", daemon=True).start()
+    try:
+        answer = answers.get(timeout=timeout_s)
+    except queue.Empty as error:
+        raise TimeoutError("no answer from the name server") from error
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
+
+
+class PinnedBackend(httpcore2.NetworkBackend):
+    """Connect to the given addresses, whatever host is asked for."""
+
+    def __init__(self, dialer: Dialer, pins: Sequence[str], deadline: Deadline, connect_s: float) -> None:
+        """Take what was checked.
+
+        Args:
+            dialer: Reaches the network.
+            pins: Addresses, tried in turn.
+            deadline: When all has to be done.
+            connect_s: For each address.
+        """
+        self._dialer = dialer
+        self._pins = pins
+        self._deadline = deadline
+        self._connect_s = connect_s
+
+    def connect_tcp(
+        self,
+        host: str,  # noqa: ARG002 - what was checked counts
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,  # noqa: ARG002 - the interface of httpcore2
+        socket_options: Iterable[Any] | None = None,  # noqa: ARG002 - the same
+    ) -> httpcore2.NetworkStream:
+        """Connect to the first address that answers."""
+        last: OSError | None = None
+        for address in self._pins:
+            try:
+                sock = self._dialer.connect(address, port, self._deadline.left(timeout or self._connect_s))
+            except OSError as error:
+                last = error
+                continue
+            return _DeadlineStream(sock, self._deadline)
+        raise httpcore2.ConnectError("no address answers") from last
+
+
+class _DeadlineStream(httpcore2.NetworkStream):
+    """Read and write until the deadline, however little comes at a time."""
+
+    def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
+        self._sock = sock
+        self._deadline = deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        self._sock.settimeout(self._deadline.left(timeout))
+        try:
+            return self._sock.recv(max_bytes)
+        except TimeoutError as error:
+            raise httpcore2.ReadTimeout("nothing came") from error
+        except OSError as error:
+            raise httpcore2.ReadError("broken off") from error
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._sock.settimeout(self._deadline.left(timeout))
+        try:
+            self._sock.sendall(buffer)
+        except TimeoutError as error:
+            raise httpcore2.WriteTimeout("nothing is taken") from error
+        except OSError as error:
+            raise httpcore2.WriteError("broken off") from error
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        try:
+            self._sock.settimeout(self._deadline.left(timeout))
+            return _DeadlineStream(ssl_context.wrap_socket(self._sock, server_hostname=server_hostname), self._deadline)
+        except TimeoutError as error:
+            self.close()
+            raise httpcore2.ConnectTimeout("no handshake") from error
+        except ssl.SSLCertVerificationError as error:
+            self.close()
+            raise UntrustedCertificate("no trusted certificate") from error
+        except (OSError, ValueError) as error:  # SSLError is an OSError
+            self.close()
+            raise httpcore2.ConnectError("no handshake") from error
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - the interface of httpcore2
+        return self._sock if info == "socket" else None
+
 
 USER_AGENT: Final = f"knapper/{__version__}"
 PORTS: Final = frozenset({80, 443})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_OK: Final = range(200, 300)
+_OK_STATUSES: Final = range(200, 300)
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,40}/[a-z0-9][a-z0-9.+-]{0,60}")
 _CHARSET: Final = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
 
@@ -42,7 +406,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class FetchedResponse:
     """Hold what a server said, whatever its status, but for redirects."""
 
     url: str
@@ -74,7 +438,7 @@ class Guard:
         *,
         allowed_hosts: Sequence[str] | None = None,
         accepts: Callable[[str], bool] | None = None,
-    ) -> Answer:
+    ) -> FetchedResponse:
         """Fetch an address.
 
         Args:
@@ -94,33 +458,33 @@ class Guard:
             WrongType: The answer isn't wanted.
             SetupError: An entry of *allowed_hosts* names no host.
         """
-        listed = None if allowed_hosts is None else hosts.read(allowed_hosts)
-        trip = _Trip(self._limits, self._dialer, listed, urls.parse(url).host)
-        return trip.go(urls.parse(url), accepts or _anything)
+        allowlist = None if allowed_hosts is None else parse_hosts(allowed_hosts)
+        fetch = _Fetch(self._limits, self._dialer, allowlist, urls.parse(url).host)
+        return fetch.go(urls.parse(url), accepts or _accept_any)
 
 
-class _Trip:
+class _Fetch:
     """Go from an address to the answer, through redirects, on one budget of time.
 
     Messages name the host that was asked for and never one that a server named.
     """
 
-    def __init__(self, limits: Limits, dialer: Dialer, listed: Hosts | None, name: str) -> None:
+    def __init__(self, limits: Limits, dialer: Dialer, listed: HostAllowlist | None, name: str) -> None:
         self._limits = limits
         self._dialer = dialer
         self._listed = listed
         self._name = name
         self._deadline = Deadline(limits.total_s)
 
-    def go(self, url: Url, accepts: Callable[[str], bool]) -> Answer:
+    def go(self, url: Url, accepts: Callable[[str], bool]) -> FetchedResponse:
         with self._explained():
             outcome = self._visit(url, self._pins(url), accepts)
             for _ in range(self._limits.redirects):
-                if isinstance(outcome, Answer):
+                if isinstance(outcome, FetchedResponse):
                     return outcome
                 url = self._next(url, outcome)
                 outcome = self._visit(url, self._next_pins(url), accepts)
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, FetchedResponse):
             return outcome
         raise NoAnswer(
             f"{self._name} sends one on more than {self._limits.redirects} times",
@@ -137,16 +501,16 @@ class _Trip:
             )
         if not exempt and url.port not in PORTS:
             raise NotPublic(f"port {url.port} isn't one that pages are fetched from", hint="only ports 80 and 443 are")
-        if not exempt and addresses.is_local_name(url.host):
+        if not exempt and is_local_name(url.host):
             raise self._private()
         pins = [str(url.literal)] if url.literal else self._look_up(url, exempt=exempt)
-        if not exempt and not addresses.all_public(pins):
+        if not exempt and not all_public(pins):
             raise self._private()
         return pins
 
     def _look_up(self, url: Url, *, exempt: bool) -> list[str]:
         try:
-            return dial.resolve(self._dialer, url.host, url.port, self._deadline.left())
+            return resolve_host(self._dialer, url.host, url.port, self._deadline.left())
         except TimeoutError as error:
             raise self._late() from error
         except OSError as error:
@@ -173,42 +537,42 @@ class _Trip:
         except NotPublic as error:
             raise self._astray() from error
 
-    def _visit(self, url: Url, pins: Sequence[str], accepts: Callable[[str], bool]) -> Answer | str:
+    def _visit(self, url: Url, pins: Sequence[str], accepts: Callable[[str], bool]) -> FetchedResponse | str:
         """Give the answer, or where it sends one."""
         with httpcore2.ConnectionPool(
             ssl_context=self._dialer.trust() if url.scheme == "https" else None,
             max_connections=1,
-            network_backend=Pinned(self._dialer, pins, self._deadline, self._limits.connect_s),
+            network_backend=PinnedBackend(self._dialer, pins, self._deadline, self._limits.connect_s),
         ) as pool:
-            place = httpcore2.URL(
+            raw_url = httpcore2.URL(
                 scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()
             )
             timeout = {"connect": self._limits.connect_s}
-            headers = _headers(url)
-            with pool.stream("GET", place, headers=headers, extensions={"timeout": timeout}) as response:
-                said = _Said(response)
-                if said.status in _REDIRECTS and said.header("location"):
-                    return said.header("location")
-                if said.status in _OK and not accepts(said.content_type):
+            headers = _request_headers(url)
+            with pool.stream("GET", raw_url, headers=headers, extensions={"timeout": timeout}) as response:
+                head = _ResponseHead(response)
+                if head.status in _REDIRECTS and head.header("location"):
+                    return head.header("location")
+                if head.status in _OK_STATUSES and not accepts(head.content_type):
                     raise WrongType(
-                        f"{self._name} answers with {said.content_type or 'something else'}, not with text",
+                        f"{self._name} answers with {head.content_type or 'something else'}, not with text",
                         hint="look for a page of text on the same",
-                        details={"content_type": said.content_type},
+                        details={"content_type": head.content_type},
                     )
-                return Answer(
+                return FetchedResponse(
                     url=str(url),
-                    status=said.status,
-                    content_type=said.content_type,
-                    charset=said.charset,
-                    body=self._read(response, said),
+                    status=head.status,
+                    content_type=head.content_type,
+                    charset=head.charset,
+                    body=self._read(response, head),
                 )
 
-    def _read(self, response: httpcore2.Response, said: "_Said") -> bytes:
+    def _read(self, response: httpcore2.Response, said: "_ResponseHead") -> bytes:
         limit = self._limits.max_bytes
         length = said.header("content-length")
         if length.isdigit() and len(length) < len(str(limit)) + 2 and int(length) > limit:
             raise TooLarge(f"the page is longer than {limit:,} bytes", hint="look for a shorter page on the same")
-        return decoding.unpack(self._in_time(response), said.header("content-encoding"), max_bytes=limit)
+        return decode_body(self._in_time(response), said.header("content-encoding"), max_bytes=limit)
 
     def _in_time(self, response: httpcore2.Response) -> Iterator[bytes]:
         for part in response.iter_stream():
@@ -221,7 +585,7 @@ class _Trip:
             yield
         except httpcore2.TimeoutException as error:
             raise self._late() from error
-        except Untrusted as error:
+        except UntrustedCertificate as error:
             raise NoAnswer(
                 f"{self._name} shows no certificate that is trusted", hint="try another page", code="certificate"
             ) from error
@@ -250,16 +614,16 @@ class _Trip:
         )
 
 
-class _Said:
+class _ResponseHead:
     """Read the head of an answer, of which nothing is trusted."""
 
     def __init__(self, response: httpcore2.Response) -> None:
         self.status = response.status
         self._headers = response.headers
-        found = self.header("content-type")
-        media_type = found.partition(";")[0].strip().lower()
+        content_type = self.header("content-type")
+        media_type = content_type.partition(";")[0].strip().lower()
         self.content_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else ""
-        charset = _CHARSET.search(found)
+        charset = _CHARSET.search(content_type)
         self.charset = charset[1] if charset else ""
 
     def header(self, name: str) -> str:
@@ -271,15 +635,15 @@ class _Said:
             return ""
 
 
-def _headers(url: Url) -> list[tuple[bytes, bytes]]:
+def _request_headers(url: Url) -> list[tuple[bytes, bytes]]:
     return [
         (b"Host", url.authority.encode()),
         (b"User-Agent", USER_AGENT.encode()),
         (b"Accept", b"text/html, text/markdown, text/plain, application/json, application/xml;q=0.9, */*;q=0.1"),
-        (b"Accept-Encoding", decoding.ACCEPTED.encode()),
+        (b"Accept-Encoding", ACCEPTED_ENCODINGS.encode()),
         (b"Connection", b"close"),
     ]
 
 
-def _anything(_: str) -> bool:
+def _accept_any(_: str) -> bool:
     return True

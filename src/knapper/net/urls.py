@@ -1,8 +1,4 @@
-"""Read addresses of the web, one spelling only.
-
-What a browser would forgive is refused here: two programs that read one address differently are how guards are
-passed. Source: RFC 3986; for hosts the WHATWG URL standard, section 3.5, of which only the plain forms are taken.
-"""
+"""Parse web addresses into one strict spelling, and name the errors of a fetch."""
 
 import re
 from dataclasses import dataclass
@@ -12,16 +8,59 @@ from urllib.parse import quote, urljoin
 
 import idna
 
-from knapper.net.failures import BadAddress
+from knapper.errors import BadInput, CallerError, NotFound, RefusedError, SetupError
+
+
+class BadAddress(BadInput):
+    """Say that an address can't be used as it is written."""
+
+    code = "bad_address"
+
+
+class NotPublic(RefusedError):
+    """Say that an address leads to a place that requests may not go to."""
+
+    code = "not_public"
+
+
+class NoAnswer(CallerError):
+    """Say that no whole answer came."""
+
+    code = "no_answer"
+
+
+class BadStatus(NotFound):
+    """Say that the server gave no page; ``details`` hold its ``status``."""
+
+    code = "http_status"
+
+
+class TooLarge(CallerError):
+    """Say that an answer is longer than allowed."""
+
+    code = "too_large"
+
+
+class WrongType(CallerError):
+    """Say that an answer is of a kind that isn't read."""
+
+    code = "content_type"
+
+
+class SearchFailed(SetupError):
+    """Say that a search provider doesn't answer as it should."""
+
+    code = "search_failed"
+
 
 MAX_LENGTH: Final = 4_000
-_PORTS: Final = {"http": 80, "https": 443}
-_FORM: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?")
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_URL_FORM: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(?:#.*)?")
 _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\\]")
-_LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
-_NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_KEPT: Final = "/?:@!$&'()*+,;=%-._~[]"
-_HINT: Final = "write it as https://example.org/page"
+_HOST_LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_NUMERIC_LABEL: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_UNQUOTED: Final = "/?:@!$&'()*+,;=%-._~[]"
+_URL_HINT: Final = "write it as https://example.org/page"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +79,12 @@ class Url:
     def authority(self) -> str:
         """Give host and port; the port only where it isn't the scheme's own."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def literal(self) -> IPv4Address | IPv6Address | None:
         """Give the host as an address, where it is one."""
-        return _literal(self.host)
+        return _ip_literal(self.host)
 
     def __str__(self) -> str:
         """Write it, without a fragment."""
@@ -62,14 +101,14 @@ def parse(text: str) -> Url:
     """
     if len(text) > MAX_LENGTH:
         raise BadAddress(f"the address is longer than {MAX_LENGTH:,} characters", hint="leave out what isn't needed")
-    found = _FORM.fullmatch(text.strip(" \t\r\n"))
-    if found is None or _UNSAFE.search(found["authority"] + found["target"]):
-        raise BadAddress("that isn't an address of the web", hint=_HINT)
-    scheme = found["scheme"].lower()
-    if scheme not in _PORTS:
+    match = _URL_FORM.fullmatch(text.strip(" \t\r\n"))
+    if match is None or _UNSAFE.search(match["authority"] + match["target"]):
+        raise BadAddress("that isn't an address of the web", hint=_URL_HINT)
+    scheme = match["scheme"].lower()
+    if scheme not in _DEFAULT_PORTS:
         raise BadAddress(f"addresses that begin with {scheme}: aren't fetched", hint="give an http or https address")
-    host, port = _split(found["authority"], _PORTS[scheme])
-    return Url(scheme=scheme, host=host, port=port, target=_target(found["target"]))
+    host, port = _split_authority(match["authority"], _DEFAULT_PORTS[scheme])
+    return Url(scheme=scheme, host=host, port=port, target=_quote_target(match["target"]))
 
 
 def join(url: Url, location: str) -> Url:
@@ -79,14 +118,14 @@ def join(url: Url, location: str) -> Url:
         BadAddress: It isn't a plain address of the web.
     """
     if _UNSAFE.search(location):
-        raise BadAddress("that isn't an address of the web", hint=_HINT)
+        raise BadAddress("that isn't an address of the web", hint=_URL_HINT)
     try:
         return parse(urljoin(str(url), location))
     except ValueError as error:
-        raise BadAddress("that isn't an address of the web", hint=_HINT) from error
+        raise BadAddress("that isn't an address of the web", hint=_URL_HINT) from error
 
 
-def read_host(text: str) -> str:
+def normalize_host(text: str) -> str:
     """Bring a host into the one spelling in which hosts are compared; IPv6 stands in brackets.
 
     Raises:
@@ -96,46 +135,46 @@ def read_host(text: str) -> str:
         try:
             address = IPv6Address(text[1:-1])
         except AddressValueError as error:
-            raise BadAddress("the address holds a broken IPv6 host", hint=_HINT) from error
+            raise BadAddress("the address holds a broken IPv6 host", hint=_URL_HINT) from error
         if address.scope_id is not None:
-            raise BadAddress("the address names a network card", hint=_HINT)
+            raise BadAddress("the address names a network card", hint=_URL_HINT)
         return str(address)
-    host = _ascii(text).removesuffix(".")
+    host = _ascii_host(text).removesuffix(".")
     labels = host.split(".")
-    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):  # RFC 1035, 2.3.4
-        raise BadAddress("the host's name has a form that no public host has", hint=_HINT)
-    if _NUMERIC.fullmatch(labels[-1]) and _literal(host) is None:
+    if len(host) > 253 or not all(_HOST_LABEL.fullmatch(label) for label in labels):  # RFC 1035, 2.3.4
+        raise BadAddress("the host's name has a form that no public host has", hint=_URL_HINT)
+    if _NUMERIC_LABEL.fullmatch(labels[-1]) and _ip_literal(host) is None:
         raise BadAddress("the host is a number in an unusual spelling", hint="write it as four numbers, 192.0.2.1")
     return host
 
 
-def _split(authority: str, port: int) -> tuple[str, int]:
+def _split_authority(authority: str, port: int) -> tuple[str, int]:
     if "@" in authority:
         raise BadAddress("the address holds a user name or password", hint="leave out what stands before the @")
     host, colon, digits = authority.rpartition(":")
     if not colon or authority.endswith("]"):
-        return read_host(authority), port
+        return normalize_host(authority), port
     if not re.fullmatch(r"[0-9]{1,5}", digits) or not 0 < int(digits) < 65_536:
-        raise BadAddress("the address has a port that isn't one", hint=_HINT)
-    return read_host(host), int(digits)
+        raise BadAddress("the address has a port that isn't one", hint=_URL_HINT)
+    return normalize_host(host), int(digits)
 
 
-def _ascii(host: str) -> str:
+def _ascii_host(host: str) -> str:
     if host.isascii():
         return host.lower()
     try:
         return idna.encode(host, uts46=True).decode("ascii").lower()
     except (idna.IDNAError, UnicodeError) as error:
-        raise BadAddress("the host's name holds characters that no host has", hint=_HINT) from error
+        raise BadAddress("the host's name holds characters that no host has", hint=_URL_HINT) from error
 
 
-def _literal(host: str) -> IPv4Address | IPv6Address | None:
+def _ip_literal(host: str) -> IPv4Address | IPv6Address | None:
     try:
         return IPv6Address(host) if ":" in host else IPv4Address(host)
     except AddressValueError:
         return None
 
 
-def _target(raw: str) -> str:
+def _quote_target(raw: str) -> str:
     target = raw if raw.startswith("/") else f"/{raw}"
-    return quote(target, safe=_KEPT)
+    return quote(target, safe=_UNQUOTED)

@@ -1,32 +1,329 @@
-"""Search the web and fetch pages."""
+"""Search the web and fetch pages as readable Markdown, with a short-lived page cache."""
 
+import codecs
+import contextlib
+import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
+
+import charset_normalizer
+import trafilatura
 
 from knapper.errors import BadInput, SetupError
-from knapper.net import pages, urls
-from knapper.net.dial import Dialer
-from knapper.net.guard import Guard, Limits
-from knapper.net.hits import Provider, WebHit
-from knapper.net.pages import Page
-from knapper.net.providers.brave import Brave
-from knapper.net.providers.calls import Account
-from knapper.net.providers.model import ModelSearch
-from knapper.net.providers.serper import Serper
-from knapper.net.providers.tavily import Tavily
+from knapper.net import client, urls
+from knapper.net.guard import Dialer, FetchedResponse, Guard, Limits
+from knapper.net.search import Brave, ModelSearch, ProviderAccount, SearchProvider, Serper, Tavily, WebHit
+from knapper.net.urls import BadStatus, WrongType
 
-ProviderName = Literal["ddgs", "tavily", "brave", "serper", "model"]
-QUERY_MOST: Final = 1_000
-_KEPT_PAGES: Final = 8
-_KEPT_S: Final = 300.0
+_BOMS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_CHARSET_DECLARATION: Final = re.compile(
+    rb"<(?:meta|\?xml)\b[^>]{0,300}?(?:charset|encoding)\s*=\s*[\"']?([A-Za-z0-9._:-]{1,40})"
+)
+_CHARSET_HEAD: Final = 4_096
+_CHARSET_SAMPLE: Final = 65_536
+_WEB_CHARSETS: Final = {
+    "ascii": "cp1252",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "shift_jis": "cp932",
+}
+"""What pages mean by a name. Source: WHATWG, Encoding, section 4.2."""
+_SUPPORTED_CHARSETS: Final = frozenset(
+    {
+        *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "gb18030", "big5", "big5hkscs", "cp932", "cp949", "cp874"),
+        *("euc_jp", "iso2022_jp", "cp866", "koi8-r", "koi8-u", "mac-cyrillic", "mac-roman", "tis-620"),
+        *(f"cp{number}" for number in range(1250, 1259)),
+        *(f"iso8859-{number}" for number in range(2, 17)),
+    }
+)
+"""Python's names of what pages are written in; others, some of which decode slowly, aren't used."""
+
+
+def decode_page(body: bytes, said: str) -> str:
+    """Decode a page.
+
+    A byte-order mark counts first, then the header, then what the page says of itself, then UTF-8, then a guess.
+
+    Args:
+        body: The page.
+        said: The charset in the header; empty where it names none.
+
+    Returns:
+        Text; bytes that don't fit became U+FFFD.
+    """
+    for bom, name in _BOMS:
+        if body.startswith(bom):
+            return body[len(bom) :].decode(name, errors="replace")
+    declaration = _CHARSET_DECLARATION.search(body[:_CHARSET_HEAD])
+    name = find_charset(said) or (find_charset(declaration[1].decode("ascii")) if declaration else "")
+    if name:
+        return body.decode(name, errors="replace")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body.decode(_guess_charset(body), errors="replace")
+
+
+def is_utf16(head: bytes, said: str) -> bool:
+    """Tell whether NUL bytes are usual in a page, since its characters have two bytes each."""
+    return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or find_charset(said).startswith("utf-16")
+
+
+def find_charset(name: str) -> str:
+    """Give Python's name of a charset; empty where it isn't one that pages are written in."""
+    try:
+        charset = codecs.lookup(name).name if name else ""
+    except (LookupError, ValueError):
+        return ""
+    charset = _WEB_CHARSETS.get(charset, charset)
+    return charset if charset in _SUPPORTED_CHARSETS else ""
+
+
+def _guess_charset(body: bytes) -> str:
+    best_match = charset_normalizer.from_bytes(body[:_CHARSET_SAMPLE]).best()
+    return (find_charset(best_match.encoding) if best_match else "") or "cp1252"
+
+
+MAX_ATTRIBUTES: Final = 1_000
+"""Attributes of one element: each is compared with all others, and no page has as many."""
+_OPENING_TAG: Final = re.compile(r"<([A-Za-z][A-Za-z0-9]*)(?:[^\"'>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')|[\"'=])*+")
+_ATTRIBUTE_GAP: Final = re.compile(r"[\s/]+")
+_CHARACTER_REFERENCE: Final = re.compile(r"&#(?:0*([0-9]{1,7})(?![0-9])|[xX]0*([0-9a-fA-F]{1,6})(?![0-9a-fA-F]));?")
+_INVALID_CODES: Final = frozenset({*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF})
+"""Characters that XML can't hold. Source: XML 1.0, section 2.2."""
+
+
+class HtmlElement(Protocol):
+    """Describe an element of a parsed page."""
+
+    @property
+    def attrib(self) -> MutableMapping[str, str]:
+        """Give its attributes."""
+        ...
+
+
+class HtmlTree(Protocol):
+    """Describe a parsed page."""
+
+    def iter(self) -> Iterable[HtmlElement]:
+        """Give its elements."""
+        ...
+
+
+def trim_html(html: str) -> str:
+    """Leave out what keeps a page's main text from being found: tags' attributes by the thousand, and no characters.
+
+    Tags that were made to look like something else keep theirs.
+    """
+    return _CHARACTER_REFERENCE.sub(_drop_invalid, _OPENING_TAG.sub(_trim_tag, html))
+
+
+def strip_attributes(tree: HtmlTree) -> None:
+    """Leave out the attributes of elements that have thousands."""
+    for element in tree.iter():
+        if len(element.attrib) > MAX_ATTRIBUTES:
+            element.attrib.clear()
+
+
+def _trim_tag(tag: re.Match[str]) -> str:
+    return (
+        f"<{tag[1]}"
+        if len(tag[0]) > MAX_ATTRIBUTES and len(_ATTRIBUTE_GAP.findall(tag[0])) > MAX_ATTRIBUTES
+        else tag[0]
+    )
+
+
+def _drop_invalid(reference: re.Match[str]) -> str:
+    code = int(reference[1]) if reference[1] else int(reference[2], 16)
+    return "" if code in _INVALID_CODES else reference[0]
+
+
+MAX_EXCERPT_LENGTH: Final = 50_000
+_HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+_TEXT_TYPES: Final = re.compile(
+    r"text/.+|.+\+(json|xml|yaml)|application/(x-)?(json|ndjson|xml|yaml|toml|markdown|javascript)"
+)
+_LOOKS_HTML: Final = re.compile(rb"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_PDF_TYPE: Final = "application/pdf"
+_OK_STATUSES: Final = range(200, 300)
+_PAGE_HEAD: Final = 1_024
+_MAX_TITLE: Final = 300
+_HTML_PARSER_ERRORS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What comes of HTML that the library for it doesn't expect; there is no root to its errors."""
+_MAX_HTML: Final = 1_000_000
+"""Characters of HTML that are looked through: a second of work for each 200,000 or so, at worst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Page:
+    """Hold a page's readable text, which strangers wrote."""
+
+    url: str
+    """Where it was found, after redirects."""
+    title: str
+    """Empty where it has none."""
+    date: str
+    """When it was published, ``2026-03-01``; empty where it doesn't say."""
+    content_type: str
+    text: str
+    """Markdown, where the page was HTML; empty where nothing readable was found."""
+    is_cut: bool = False
+    """Whether the page was so long that its end wasn't looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageExcerpt:
+    """Hold a part of a page's text."""
+
+    text: str
+    offset: int
+    """In characters."""
+    next_offset: int | None
+    """Where to read on; None at the end."""
+    total: int
+    """How long the whole is, in characters."""
+
+
+def fetch_page(guard: Guard, url: str, *, hosts: tuple[str, ...] = ()) -> Page:
+    """Fetch a page.
+
+    Args:
+        guard: The way to it.
+        url: Its address.
+        hosts: All that may be reached; empty for any public host.
+
+    Raises:
+        BadStatus: The server gives no page.
+        WrongType: It isn't text.
+        KnapError: What the guard raises.
+    """
+    try:
+        answer = guard.get(url, allowed_hosts=hosts or None, accepts=is_readable_type)
+    except WrongType as error:
+        raise (_pdf_error() if error.details.get("content_type") == _PDF_TYPE else error) from None
+    if answer.status not in _OK_STATUSES:
+        raise BadStatus(
+            f"the server answers with status {answer.status}",
+            hint="check the address, or try another page",
+            details={"status": answer.status},
+        )
+    return read_page(answer)
+
+
+def is_readable_type(content_type: str) -> bool:
+    """Tell whether pages of a media type can be read; one without a type may be."""
+    return not content_type or content_type in _HTML_TYPES or bool(_TEXT_TYPES.fullmatch(content_type))
+
+
+def read_page(answer: FetchedResponse) -> Page:
+    """Read what a server sent.
+
+    Raises:
+        WrongType: It isn't text, whatever the server calls it.
+    """
+    head = answer.body[:_PAGE_HEAD]
+    if head.startswith(b"%PDF-"):
+        raise _pdf_error()
+    if b"\0" in head and not is_utf16(head, answer.charset):
+        raise WrongType("what came isn't text", hint="look for a page of text on the same")
+    text = decode_page(answer.body, answer.charset)
+    is_html = answer.content_type in _HTML_TYPES or (not answer.content_type and bool(_LOOKS_HTML.search(head)))
+    is_cut = is_html and len(text) > _MAX_HTML
+    title, date, text = _extract_html(text[:_MAX_HTML], answer.url) if is_html else ("", "", text)
+    return Page(
+        url=answer.url,
+        title=client.clip_to_line(title, _MAX_TITLE),
+        date=date,
+        content_type=answer.content_type or ("text/html" if is_html else "text/plain"),
+        text=client.clean_text(text).strip() if is_html else client.clean_text(text),
+        is_cut=is_cut,
+    )
+
+
+def cut_excerpt(page: Page, offset: int, length: int) -> PageExcerpt:
+    """Give a part of a page's text.
+
+    Args:
+        page: The page.
+        offset: Where to begin, in characters, 0 or more; past the end gives nothing.
+        length: How many characters, 1 to 50,000.
+
+    Raises:
+        BadInput: A number is out of its range.
+    """
+    check_range(offset, length)
+    stop = offset + length
+    total = len(page.text)
+    return PageExcerpt(
+        text=page.text[offset:stop], offset=offset, next_offset=stop if stop < total else None, total=total
+    )
+
+
+def check_range(offset: int, length: int) -> None:
+    """Tell whether a part of a page can be asked for with these numbers.
+
+    Raises:
+        BadInput: It can't.
+    """
+    if offset < 0:
+        raise BadInput(f"offset is {offset}", hint="give 0 or more")
+    if not 1 <= length <= MAX_EXCERPT_LENGTH:
+        raise BadInput(f"length is {length}", hint=f"give 1 to {MAX_EXCERPT_LENGTH:,}")
+
+
+def _extract_html(html: str, url: str) -> tuple[str, str, str]:
+    """Give title, date and text, as far as the page can be read."""
+    html = trim_html(html)
+    title, date, text = "", "", None
+    with contextlib.suppress(*_HTML_PARSER_ERRORS):
+        title, date = _extract_metadata(html, url)
+    with contextlib.suppress(*_HTML_PARSER_ERRORS):
+        text = _extract_main_text(html, url)
+    with contextlib.suppress(*_HTML_PARSER_ERRORS):
+        text = text or trafilatura.html2txt(html)
+    return title, date, text or ""
+
+
+def _extract_metadata(html: str, url: str) -> tuple[str, str]:
+    tree = trafilatura.load_html(html)
+    if tree is None:
+        return "", ""
+    strip_attributes(tree)
+    metadata = trafilatura.extract_metadata(tree, default_url=url)
+    return metadata.title or "", metadata.date or ""
+
+
+def _extract_main_text(html: str, url: str) -> str | None:
+    tree = trafilatura.load_html(html)
+    if tree is None:
+        return ""
+    strip_attributes(tree)
+    return trafilatura.extract(tree, url=url, output_format="markdown", include_links=True, include_comments=False)
+
+
+def _pdf_error() -> WrongType:
+    return WrongType(
+        "that is a PDF, and PDFs aren't read",
+        hint="look for an HTML page on the same",
+        details={"content_type": _PDF_TYPE},
+    )
+
+
+ProviderName = Literal["ddgs", "tavily", "brave", "serper", "model"]
+MAX_QUERY_LENGTH: Final = 1_000
+_CACHED_PAGES: Final = 8
+_CACHE_S: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebOptions:
     """Say how the web is reached."""
 
     provider: ProviderName = "ddgs"
@@ -51,7 +348,7 @@ class Web:
     The last pages are kept for some minutes, so that reading on doesn't fetch again.
     """
 
-    def __init__(self, *, open_provider: Callable[[], Provider], guard: Guard, options: Options) -> None:
+    def __init__(self, *, open_provider: Callable[[], SearchProvider], guard: Guard, options: WebOptions) -> None:
         """Make one.
 
         Args:
@@ -60,7 +357,7 @@ class Web:
             options: Limits.
         """
         self._open_provider = open_provider
-        self._provider: Provider | None = None
+        self._provider: SearchProvider | None = None
         self._guard = guard
         self._options = options
         self._lock = threading.Lock()
@@ -90,8 +387,8 @@ class Web:
         words = " ".join(query.split())
         if not words:
             raise BadInput("the query is empty", hint="give at least one word")
-        if len(words) > QUERY_MOST:
-            raise BadInput(f"the query has {len(words):,} characters", hint=f"give at most {QUERY_MOST:,}")
+        if len(words) > MAX_QUERY_LENGTH:
+            raise BadInput(f"the query has {len(words):,} characters", hint=f"give at most {MAX_QUERY_LENGTH:,}")
         if n < 1:
             raise BadInput(f"{n} results were asked for", hint="ask for 1 or more")
         return self._opened().search(words, min(n, self.max_results))
@@ -103,14 +400,14 @@ class Web:
             KnapError: What `pages.fetch` raises.
         """
         key = str(urls.parse(url))
-        kept = self._kept(key)
-        if kept is not None:
-            return kept
-        page = pages.fetch(self._guard, url, hosts=self._options.hosts)
+        cached_page = self._kept(key)
+        if cached_page is not None:
+            return cached_page
+        page = fetch_page(self._guard, url, hosts=self._options.hosts)
         with self._lock:
             self._pages[key] = (time.monotonic(), page)
             self._pages.move_to_end(key)
-            while len(self._pages) > _KEPT_PAGES:
+            while len(self._pages) > _CACHED_PAGES:
                 _ = self._pages.popitem(last=False)
         return page
 
@@ -121,7 +418,7 @@ class Web:
                 self._provider.close()
                 self._provider = None
 
-    def _opened(self) -> Provider:
+    def _opened(self) -> SearchProvider:
         with self._lock:
             if self._provider is None:
                 self._provider = self._open_provider()
@@ -129,11 +426,11 @@ class Web:
 
     def _kept(self, key: str) -> Page | None:
         with self._lock:
-            at, page = self._pages.get(key, (0.0, None))
-            return page if page is not None and time.monotonic() - at < _KEPT_S else None
+            fetched_at, page = self._pages.get(key, (0.0, None))
+            return page if page is not None and time.monotonic() - fetched_at < _CACHE_S else None
 
 
-def open_web(options: Options, *, dialer: Dialer | None = None) -> Web:
+def open_web(options: WebOptions, *, dialer: Dialer | None = None) -> Web:
     """Make the web as it is configured; nothing is sent yet.
 
     Args:
@@ -141,16 +438,18 @@ def open_web(options: Options, *, dialer: Dialer | None = None) -> Web:
         dialer: Reaches pages; the system's where it isn't given.
     """
     limits = Limits(total_s=options.timeout_s, max_bytes=options.max_page_bytes)
-    return Web(open_provider=lambda: _provider(options), guard=Guard(limits=limits, dialer=dialer), options=options)
+    return Web(
+        open_provider=lambda: _make_provider(options), guard=Guard(limits=limits, dialer=dialer), options=options
+    )
 
 
-def _provider(options: Options) -> Provider:
-    account = Account(
+def _make_provider(options: WebOptions) -> SearchProvider:
+    account = ProviderAccount(
         provider=options.provider, base_url=options.base_url, api_key=options.api_key, timeout_s=options.timeout_s
     )
     match options.provider:
         case "ddgs":
-            return _duckduckgo(options)
+            return _make_duckduckgo(options)
         case "tavily":
             return Tavily(account)
         case "brave":
@@ -161,13 +460,13 @@ def _provider(options: Options) -> Provider:
             return ModelSearch(account, model=options.model)
 
 
-def _duckduckgo(options: Options) -> Provider:
+def _make_duckduckgo(options: WebOptions) -> SearchProvider:
     if options.base_url:
         raise SetupError(
             "web.base_url has no meaning for the provider ddgs",
             hint="take it out, or set web.provider to tavily, brave, serper or model",
             code="config_invalid",
         )
-    from knapper.net.providers.duckduckgo import DuckDuckGo  # noqa: PLC0415 - slow to import, and often not chosen
+    from knapper.net.duckduckgo import DuckDuckGo  # noqa: PLC0415 - slow to import, and often not chosen
 
     return DuckDuckGo(timeout_s=options.timeout_s)

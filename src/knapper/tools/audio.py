@@ -11,8 +11,8 @@ from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes import audio as shapes
-from knapper.vault import attachments, links, paths
-from knapper.vault.notes import Note
+from knapper.vault import links, obsidian, paths
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 _EMBEDS: Final = frozenset({"embed", "image"})
@@ -72,7 +72,7 @@ def _transcribed(
                     raise _missing(target)
                 results.append(_shape(context, file, _transcribe(context, transcriber, file)))
             except KnapError as error:
-                failed.append((paths.name(file or target), error))
+                failed.append((paths.base_name(file or target), error))
     finally:
         forget()
     return results, failed
@@ -82,9 +82,9 @@ def _embedded(context: Context, note: Note) -> Iterator[tuple[str, NotePath | No
     """Give the audio that a note embeds, in order, each file once; None where Obsidian would find none."""
     seen: set[str] = set()
     for link in note.outline.links:
-        if link.kind in _EMBEDS and attachments.is_audio(link.target) and not links.is_external(link.target):
+        if link.kind in _EMBEDS and obsidian.is_audio(link.target) and not links.is_external(link.target):
             file = _resolve(context, link.target, note.path)
-            known = paths.key(file or link.target)
+            known = paths.name_key(file or link.target)
             if known not in seen:
                 seen.add(known)
                 yield link.target, file
@@ -96,7 +96,7 @@ def _resolve(context: Context, target: str, source: NotePath) -> NotePath | None
     def lookup(name: str) -> list[NotePath]:
         return [path for path in context.index.graph.lookup(name) if context.sees(path)]
 
-    for path in attachments.places(target, source=source, settings=context.view.settings, lookup=lookup):
+    for path in obsidian.list_attachment_paths(target, source=source, settings=context.view.settings, lookup=lookup):
         try:
             return context.view.path(path)
         except KnapError:
@@ -106,12 +106,12 @@ def _resolve(context: Context, target: str, source: NotePath) -> NotePath | None
 
 def _transcribe(context: Context, transcriber: Transcriber, file: NotePath) -> Transcript:
     with context.view.open_bytes(file, max_bytes=transcriber.max_bytes) as content:
-        return transcriber.transcribe(Audio.of(paths.name(file), content))
+        return transcriber.transcribe(Audio.of(paths.base_name(file), content))
 
 
 def _shape(context: Context, file: NotePath, transcript: Transcript) -> JSONValue:
     shown: dict[str, JSONValue] = {
-        "file": paths.name(file),
+        "file": paths.base_name(file),
         "path": file,
         "transcript": transcript.shown,
         "cached": transcript.is_cached,

@@ -7,7 +7,7 @@ from knapper.errors import BadInput, NotFound, RefusedError, StorageError
 from knapper.index.filters import Filter
 from knapper.index.stretches import Stretch
 from knapper.tools.context import Context
-from knapper.vault import alike, lookup, paths
+from knapper.vault import files, paths
 from knapper.vault.paths import NotePath
 
 _ROOT = frozenset({"", ".", "/", "./"})
@@ -63,7 +63,7 @@ def day(name: str, value: str, *, needed: bool = False) -> str:
         return dt.date.fromisoformat(value).isoformat()
     except ValueError:
         hint = "write it like 2026-01-31"
-        raise BadInput(f"{name} is no day: {paths.shown(value)}", hint=hint, code="invalid_date") from None
+        raise BadInput(f"{name} is no day: {paths.quote_path(value)}", hint=hint, code="invalid_date") from None
 
 
 def folder(context: Context, raw: str) -> NotePath:
@@ -83,9 +83,9 @@ def folder(context: Context, raw: str) -> NotePath:
         return NotePath("/".join(first[0].path.split("/")[: path.count("/") + 1]))
     found = _empty(context, path)
     if found is None:
-        near = alike.nearest(path, _names(context, path))
+        near = files.nearest_paths(path, _names(context, path))
         hint = "nearest: " + ", ".join(map(repr, near)) if near else "explore_vault lists the folders"
-        message = f"no folder {paths.shown(path)} in the vault"
+        message = f"no folder {paths.quote_path(path)} in the vault"
         raise NotFound(message, hint=hint, code="no_such_folder", details={"nearest": near})
     return found
 
@@ -95,7 +95,7 @@ def _empty(context: Context, path: NotePath) -> NotePath | None:
     if not context.view.visible(NotePath(f"{path}/note.md")):
         return None
     try:
-        found = lookup.find(context.view.root, path, visible=context.view.visible)
+        found = files.find_path(context.view.root, path, visible=context.view.visible)
     except (NotFound, RefusedError, StorageError):
         return None
     shown = context.view.visible(NotePath(f"{found.target}/note.md"))
@@ -105,5 +105,5 @@ def _empty(context: Context, path: NotePath) -> NotePath | None:
 def _names(context: Context, path: NotePath) -> Sequence[str]:
     """Name the folders that a mistyped one may have meant: those around it, and those of the vault's top."""
     where = context.restrict(Filter())
-    around = (paths.folder(path), "") if "/" in path else ("",)
+    around = (paths.parent_folder(path), "") if "/" in path else ("",)
     return [each.path for at in around for each in context.index.catalog.folders(where, at)]

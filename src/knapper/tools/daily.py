@@ -20,9 +20,9 @@ from knapper.tools import answers, reading
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes import daily as shapes
-from knapper.vault import daily, moment, notes, paths
-from knapper.vault.daily import DailyNotes
-from knapper.vault.notes import Note
+from knapper.vault import obsidian, parser, paths
+from knapper.vault.obsidian import DailyNotes
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 _DAY: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
@@ -46,9 +46,9 @@ def get_current_date(context: Context) -> Annotated[Answer, shapes.Today]:
     return {
         "success": True,
         "date": now.date().isoformat(),
-        "time": moment.write(now, "HH:mm"),
-        "weekday": moment.write(now, "dddd"),
-        "zone": moment.write(now, "Z"),
+        "time": obsidian.format_date(now, "HH:mm"),
+        "weekday": obsidian.format_date(now, "dddd"),
+        "zone": obsidian.format_date(now, "Z"),
     }
 
 
@@ -73,7 +73,7 @@ def daily_note(
         RefusedError: The client may not make it.
     """
     at = _day(context, date)
-    kept = daily.read(context.view.root)
+    kept = obsidian.read_daily_notes(context.view.root)
     path = kept.path(at)
     said: Answer = {"date": at.date().isoformat()}
     if _existing(context, path) is not None:
@@ -112,9 +112,9 @@ def log_interaction(
         RefusedError: The client may not write there.
     """
     now = context.now()
-    names = _Known.of(context, but=daily.read(context.view.root).path(now))
+    names = _Known.of(context, but=obsidian.read_daily_notes(context.view.root).path(now))
     entry = Entry(
-        time=moment.write(now, "HH:mm"),
+        time=obsidian.format_date(now, "HH:mm"),
         task=task_description,
         query=query,
         summary="" if summary.strip().lower() in _NOT_SAID else summary,
@@ -130,7 +130,7 @@ def log_interaction(
 
 def _append(context: Context, text: str, now: datetime) -> Answer:
     """Put an entry at the end of the day's note, again where somebody else has just written there."""
-    kept = daily.read(context.view.root)
+    kept = obsidian.read_daily_notes(context.view.root)
     for left in reversed(range(_TRIES)):
         try:
             return _append_once(context, kept, text, now)
@@ -183,7 +183,7 @@ def _opening(context: Context, kept: DailyNotes, at: datetime) -> tuple[str, tup
         template = context.view.read(wanted.lstrip("/"))
     except KnapError as error:
         return "", (f"the template of daily notes can't be used: {error.message}",)
-    return kept.fill(notes.text(template.raw), at), ()
+    return kept.fill(parser.decode_text(template.raw), at), ()
 
 
 def _existing(context: Context, path: str) -> Note | None:
@@ -226,7 +226,7 @@ def _shown(context: Context, file: str) -> str:
     target = path.removesuffix(_NOTE)
     if any(sign in target for sign in "[]#^|"):
         return log_text.harmless(path, Names.of(()))
-    name = paths.name(path).removesuffix(_NOTE)
+    name = paths.base_name(path).removesuffix(_NOTE)
     return f"[[{target}]]" if name == target else f"[[{target}|{name}]]"
 
 
@@ -252,9 +252,9 @@ class _Known:
     def of(cls, context: Context, *, but: str) -> "_Known":
         _ = context.freshen(meaning=False)
         found: dict[str, NotePath | None] = {}
-        own = paths.key(but)
+        own = paths.name_key(but)
         for path in context.index.store.known():
-            if path.endswith(_NOTE) and paths.key(path) != own and context.view.visible(path):
+            if path.endswith(_NOTE) and paths.name_key(path) != own and context.view.visible(path):
                 name = _normal(paths.stem(path))
                 found[name] = None if name in found else path
         return cls(context=context, by_name=found)

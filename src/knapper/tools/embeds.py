@@ -9,9 +9,9 @@ from knapper.index.graph import Lookup
 from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
-from knapper.vault import links, notes, source, walk
-from knapper.vault.notes import Note
+from knapper.vault import links, parser, source, walk
 from knapper.vault.outline import Link, Outline
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 _MOST: Final = 50
@@ -35,7 +35,7 @@ def expand(context: Context, note: Note, first: int, last: int) -> list[JSONValu
 
 
 def _expanded(context: Context, note: Note, link: Link, lookup: Lookup) -> JSONValue:
-    shown: dict[str, JSONValue] = {"embed": notes.text(_data(note)[link.start : link.stop]), "line": link.line}
+    shown: dict[str, JSONValue] = {"embed": parser.decode_text(_data(note)[link.start : link.stop]), "line": link.line}
     path = links.resolve(link.target, note.path, lookup).path
     if path is None or not context.sees(path):
         return {**shown, "error": "nothing is there", "code": "not_found"}
@@ -55,7 +55,7 @@ def _content(context: Context, path: NotePath, link: Link) -> dict[str, JSONValu
         what, code = ("block", "block_not_found") if link.block else ("heading", "heading_not_found")
         return {"error": f"it has no such {what}", "code": code}
     start, stop = span
-    text = notes.text(_data(embedded)[start:stop])
+    text = parser.decode_text(_data(embedded)[start:stop])
     content = text[:_LENGTH]
     line = _line(embedded.outline.line_starts, start)
     ends_line = content.endswith(("\r", "\n"))
@@ -72,8 +72,8 @@ def _content(context: Context, path: NotePath, link: Link) -> dict[str, JSONValu
 def _span(outline: Outline, link: Link, size: int) -> tuple[int, int] | None:
     """Give the bytes that an embed shows; properties are shown by none."""
     if link.block:
-        wanted = links.folded(link.block)
-        named = next((block for block in outline.block_ids if links.folded(block.name) == wanted), None)
+        wanted = links.fold_target(link.block)
+        named = next((block for block in outline.block_ids if links.fold_target(block.name) == wanted), None)
         return (named.start, named.stop) if named else None
     if not link.headings:
         return outline.body_start, size

@@ -13,7 +13,7 @@ from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Written
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 
 _PROPERTIES = 'give an object, such as {"tags": ["meeting"]}'
 

@@ -7,7 +7,7 @@ from knapper.errors import KnapError
 from knapper.index.catalog import Entry
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 

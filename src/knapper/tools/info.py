@@ -11,7 +11,7 @@ from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.noted import Info
 from knapper.vault import paths, walk
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 _HEADINGS: Final = 200
@@ -41,7 +41,7 @@ def note_info(context: Context, path: str) -> Annotated[Answer, Info]:
     shown: dict[str, JSONValue] = {
         "success": True,
         "path": note.path,
-        "title": paths.stem(note.path) if walk.kind_of(note.path) == "note" else paths.name(note.path),
+        "title": paths.stem(note.path) if walk.kind_of(note.path) == "note" else paths.base_name(note.path),
         "kind": walk.kind_of(note.path),
         "hash": note.hash,
         "size": len(note.raw),
@@ -70,7 +70,7 @@ def _known(context: Context, path: NotePath) -> dict[str, JSONValue]:
 
 
 def _tags(note: Note) -> list[JSONValue]:
-    names = {paths.key(tag.name): tag.name for tag in reversed(note.outline.tags)}
+    names = {paths.name_key(tag.name): tag.name for tag in reversed(note.outline.tags)}
     return [*reversed(names.values())]
 
 

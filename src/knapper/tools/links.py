@@ -39,7 +39,7 @@ def find_backlinks(
         BadInput: The name is empty, or the stretch can't be one.
     """
     answers.check_page(limit, offset)
-    name = links.key(_bare(checks.text("note_name", note_name)))
+    name = links.lookup_key(_bare(checks.text("note_name", note_name)))
     if not name:
         raise BadInput("no note is named", hint="give its name, without brackets")
     freshness = context.freshen(meaning=False)
@@ -47,8 +47,8 @@ def find_backlinks(
     look = context.index.graph.remembering()
     edges = [edge for target in targets for edge in context.index.graph.incoming(target, look)]
     if not targets:
-        wanted = context.index.graph.wanting(links.key(name.rpartition("/")[2]), context.sees)
-        edges = [edge for edge in wanted if links.key(edge.target) == name]
+        wanted = context.index.graph.wanting(links.lookup_key(name.rpartition("/")[2]), context.sees)
+        edges = [edge for edge in wanted if links.lookup_key(edge.target) == name]
     shown = {source: context.sees(source) for source in {edge.source for edge in edges}}
     seen = [edge for edge in edges if edge.source != edge.path and shown[edge.source]]
     sources = sorted({edge.source for edge in seen})
@@ -86,11 +86,11 @@ def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int 
     freshness = context.freshen(meaning=False)
     source = context.view.path(path)
     edges = [edge for edge in context.index.graph.outgoing(source) if edge.kind != "external" and edge.target]
-    spelled = {paths.key(edge.target): edge.target for edge in reversed(edges)}  # as it stands first
+    spelled = {paths.name_key(edge.target): edge.target for edge in reversed(edges)}  # as it stands first
     keys = sorted(spelled)
     shown = answers.page([spelled[key] for key in keys], limit, offset)
     wanted = set(keys[offset : offset + limit])
-    found = shapes(context, [edge for edge in edges if paths.key(edge.target) in wanted])
+    found = shapes(context, [edge for edge in edges if paths.name_key(edge.target) in wanted])
     return {"path": source, **shown, "links": found, **search.missing(freshness)}
 
 
@@ -130,7 +130,7 @@ def _place(context: Context, raw: str) -> NotePath:
             near += cast("list[str]", error.details.get("nearest", []))
     near = list(dict.fromkeys(near))[:_NEAREST]
     hint = "nearest: " + ", ".join(map(repr, near)) if near else "explore_vault lists the folders"
-    raise NotFound(f"no note or folder {paths.shown(raw)} in the vault", hint=hint, details={"nearest": near})
+    raise NotFound(f"no note or folder {paths.quote_path(raw)} in the vault", hint=hint, details={"nearest": near})
 
 
 def orphans(context: Context, limit: int = _LIMIT, offset: int = 0) -> Annotated[Answer, Paths]:
@@ -184,7 +184,7 @@ def shape(context: Context, edge: Edge) -> dict[str, JSONValue]:
 def _named(context: Context, name: str) -> list[NotePath]:
     """Find the notes that a name means, with its folders or without."""
     fits = (path for path in context.index.graph.lookup(name.rpartition("/")[2]) if context.sees(path))
-    return [path for path in fits if f"/{links.key(path)}".endswith(f"/{name}")]
+    return [path for path in fits if f"/{links.lookup_key(path)}".endswith(f"/{name}")]
 
 
 def _bare(note_name: str) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from knapper.index.engine import Engine
     from knapper.index.freshness import Freshness
-    from knapper.vault.policy import Policy
+    from knapper.vault.access import Policy
+
 
 KEPT_S: Final = 2.0
 """How long a look is good for; what an agent's own changes touch is taken in at once, look or no look."""

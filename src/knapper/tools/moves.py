@@ -9,7 +9,7 @@ from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Written
-from knapper.vault import lookup, paths
+from knapper.vault import files, paths
 
 _FORM: Final = 'give {"source": "old/path.md", "destination": "new/path.md"}'
 
@@ -64,7 +64,7 @@ def is_folder(context: Context, destination: str) -> bool:
     if destination.endswith("/"):
         return True
     try:
-        found = lookup.find(context.view.root, paths.parse(destination, root=context.view.root))
+        found = files.find_path(context.view.root, paths.parse(destination, root=context.view.root))
     except KnapError:
         return destination.strip() in {".", ""}
     return found.file.is_dir() and not context.view.ignore.hides(found.path, is_folder=True)
@@ -78,7 +78,7 @@ def is_respelled(context: Context, source: str, destination: str) -> bool:
         one, other = (paths.parse(each, root=context.view.root) for each in (source, destination))
     except KnapError:
         return False
-    return paths.key(one) == paths.key(other)
+    return paths.name_key(one) == paths.name_key(other)
 
 
 def _move(number: int, given: Mapping[str, str]) -> Request:

@@ -100,10 +100,10 @@ def get_links_recursive(
     if not 1 <= depth <= _DEEPEST:
         raise BadInput(f"depth is {depth}", hint=f"give 1 to {_DEEPEST}")
     excluded = checks.texts("exclude_folders", more.get("exclude_folders", ()))
-    walls = tuple(paths.key(each).strip("/") + "/" for each in excluded)
+    walls = tuple(paths.name_key(each).strip("/") + "/" for each in excluded)
     freshness = context.freshen(meaning=False)
     source = context.view.path(path)
-    walk = _Walk(context, lambda found: not walls or not paths.key(found).startswith(walls))
+    walk = _Walk(context, lambda found: not walls or not paths.name_key(found).startswith(walls))
     reached, is_whole = walk.spread(source, depth, direction)
     shown = reached[offset : offset + limit]
     titles = dict(walk.titles([found for found, _, _ in shown]))
@@ -145,7 +145,7 @@ class _Walk:
             for edge in edges
             if edge.kind != "external" and edge.target and (edge.path is None or not self._context.sees(edge.path))
         }
-        return sorted(lost, key=lambda name: (paths.key(name), name))
+        return sorted(lost, key=lambda name: (paths.name_key(name), name))
 
     def spread(
         self, source: NotePath, depth: int, direction: Direction

@@ -175,9 +175,9 @@ def _field(entry: Entry, name: str) -> JSONValue:
         case "modified":
             return saved(entry)
         case "folder":
-            return paths.folder(entry.path)
+            return paths.parent_folder(entry.path)
         case "properties":
             return dict(entry.properties)
         case _:
-            wanted = paths.key(name)
-            return next((value for key, value in entry.properties.items() if paths.key(key) == wanted), None)
+            wanted = paths.name_key(name)
+            return next((value for key, value in entry.properties.items() if paths.name_key(key) == wanted), None)

@@ -17,8 +17,8 @@ from knapper.tools import foreign, notes, reading, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.found import NoteHits
-from knapper.vault import notes as files
-from knapper.vault.notes import Note
+from knapper.vault import parser
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 _RANKED: Final = 50
@@ -121,7 +121,7 @@ def _beside(context: Context, note: Note) -> Beside:
     return Beside(
         path=note.path,
         linked=lambda: _linked(context, note.path),
-        words=lambda: _plain(f"{name} {files.text(note.raw)[:2_000]}"),
+        words=lambda: _plain(f"{name} {parser.decode_text(note.raw)[:2_000]}"),
     )
 
 

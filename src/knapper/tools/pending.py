@@ -29,7 +29,7 @@ def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:
     """
     note = context.view.read(path)
     _ = foreign.heard(context, note)
-    found = pending.find(note.raw, note.outline)
+    found = pending.find_pending(note.raw, note.outline)
     rows: list[JSONValue] = [_row(block) for block in found]
     return {"success": True, "path": note.path, "hash": note.hash, "results": rows, "total": len(rows)}
 

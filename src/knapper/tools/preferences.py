@@ -10,9 +10,9 @@ from knapper.tools import answers, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes import daily as shapes
-from knapper.vault import grants, source
-from knapper.vault.lines import Lines
-from knapper.vault.notes import Note
+from knapper.vault import access, source
+from knapper.vault.parser import Note
+from knapper.vault.source import Lines
 
 _LONGEST: Final = 2_000
 _BULLETS: Final = (b"- ", b"* ", b"+ ", b"-\t", b"*\t", b"+\t")
@@ -50,7 +50,7 @@ def save_preference(context: Context, preference: str) -> Annotated[Answer, shap
         raise BadInput(f"the preference has {len(text):,} characters", hint=f"give at most {_LONGEST:,}")
     note = _read(context)
     if note is None:
-        return {**answers.one(context, Create(path=grants.PREFERENCES, content=f"- {text}\n")), "preference": text}
+        return {**answers.one(context, Create(path=access.PREFERENCES_NOTE, content=f"- {text}\n")), "preference": text}
     items = _items(note)
     known = next((number for number, item in enumerate(items, 1) if item.text == text), 0)
     if known:
@@ -77,7 +77,7 @@ def list_preferences(context: Context) -> Annotated[Answer, shapes.Preferences]:
     rows: list[JSONValue] = [
         {"line_number": number, "preference": item.text, "line": item.first} for number, item in enumerate(items, 1)
     ]
-    told: Answer = {"success": True, "results": rows, "total": len(rows), "path": grants.PREFERENCES}
+    told: Answer = {"success": True, "results": rows, "total": len(rows), "path": access.PREFERENCES_NOTE}
     if not rows:
         told["message"] = "No preferences saved"
     if note is not None:
@@ -119,7 +119,7 @@ def remove_preference(context: Context, line_number: int, expected_hash: str = "
 
 def _read(context: Context) -> Note | None:
     try:
-        return context.view.read(grants.PREFERENCES)
+        return context.view.read(access.PREFERENCES_NOTE)
     except NotFound:
         return None
 

@@ -13,7 +13,7 @@ from knapper.tools import tags as tagging
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.written import Written
-from knapper.vault import paths as spelling
+from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
 Operation = Literal["set", "remove", "append", "rename"]
@@ -106,7 +106,7 @@ def choose(context: Context, *, folders: Sequence[str] = (), tags: Sequence[str]
 
     What is chosen so is a target by query: the caller lets it wait as a proposal.
     """
-    below = ["" if folder == "." else spelling.key(folder).removeprefix("./").strip("/") for folder in folders]
+    below = ["" if folder == "." else paths.name_key(folder).removeprefix("./").strip("/") for folder in folders]
     found = {
         file.path
         for file in context.view.files()
@@ -127,7 +127,7 @@ def value_of(name: str, text: str) -> JSONValue:
 
 
 def _is_below(path: NotePath, folder: str) -> bool:
-    return not folder or spelling.key(path).startswith(f"{folder}/")
+    return not folder or paths.name_key(path).startswith(f"{folder}/")
 
 
 def _request(path: str, field: str, change: Change) -> EditProperty:

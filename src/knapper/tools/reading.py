@@ -14,8 +14,8 @@ from knapper.tools import answers, embeds, foreign
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
 from knapper.tools.shapes.reading import Reading
-from knapper.vault import notes, pending, source, walk
-from knapper.vault.notes import Note
+from knapper.vault import parser, pending, source, walk
+from knapper.vault.parser import Note
 
 LENGTH: Final = 4_000
 WHOLE: Final = 100_000
@@ -82,7 +82,7 @@ def read_file(
         _ = context.freshen(meaning=False)
     note = read(context, path)
     is_foreign = foreign.heard(context, note)  # even the error about a heading tells headings
-    whole, line = _section(note, heading) if heading else (notes.text(note.raw), 1)
+    whole, line = _section(note, heading) if heading else (parser.decode_text(note.raw), 1)
     line += _breaks(whole, offset)
     part = _Part(text=whole[offset : offset + length], offset=offset, total=len(whole), line=line)
     answer = _answer(note, part, line_numbers=more.get("line_numbers", False), is_foreign=is_foreign)
@@ -133,7 +133,7 @@ def read_lines(
         raise BadInput(f"{first}-{last} names no lines", hint="lines count from 1, and the first comes before the last")
     note = read(context, path)
     is_foreign = foreign.heard(context, note)
-    whole = notes.text(note.raw)
+    whole = parser.decode_text(note.raw)
     rows = _LINE.findall(whole)
     if first > max(len(rows), 1):
         hint = f"it has {len(rows)} lines"
@@ -181,7 +181,7 @@ def _section(note: Note, heading: str) -> tuple[str, int]:
         found = sections.find(snapshot, sliced["heading"])
     else:
         sliced = None  # a heading may end so
-    text = notes.text(data[found.start : found.stop])
+    text = parser.decode_text(data[found.start : found.stop])
     if sliced is None:
         return text, found.line
     start, stop, _ = slice(_number(sliced["start"]), _number(sliced["stop"])).indices(len(text))
@@ -234,5 +234,5 @@ def waiting(note: Note) -> list[JSONValue]:
     """Tell of the edits that wait in a note for a person's word."""
     return [
         {"id": block.id, "type": block.kind, "line": block.line, "is_whole": not blocks.why(block)}
-        for block in pending.find(note.raw, note.outline)
+        for block in pending.find_pending(note.raw, note.outline)
     ]

@@ -28,7 +28,7 @@ def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int 
         ``results`` with tag and notes.
     """
     answers.check_page(limit, offset)
-    wanted = paths.key(checks.text("prefix", prefix)).removeprefix("#")
+    wanted = paths.name_key(checks.text("prefix", prefix)).removeprefix("#")
     freshness = context.freshen(meaning=False)
     where = context.restrict(Filter())
     found = context.index.catalog.tag_counts(where, prefix=wanted, limit=limit, offset=offset)

@@ -13,8 +13,8 @@ from knapper.tools.shapes import Answer
 from knapper.tools.shapes.web import FetchedPage, WebResults
 
 if TYPE_CHECKING:
-    from knapper.net.pages import Page, Passage
-    from knapper.net.web import Web
+    from knapper.net.web import Page, PageExcerpt, Web
+
 
 MAX_RESULTS = 15
 
@@ -66,13 +66,13 @@ def fetch_page(context: Context, url: str, offset: int = 0, length: int = 8_000)
         RefusedError: The address leads into a private network.
         SetupError: Web access is off.
     """
-    from knapper.net import pages  # noqa: PLC0415 - slow to import, and web access is often off
+    from knapper.net import web  # noqa: PLC0415 - slow to import, and web access is often off
 
-    web = context.open_web()
-    pages.check(offset, length)
-    page = web.fetch(url)
+    access = context.open_web()
+    web.check_range(offset, length)
+    page = access.fetch(url)
     foreign.mark(context, page.url)
-    part = pages.cut(page, offset, length)
+    part = web.cut_excerpt(page, offset, length)
     answer: Answer = {
         "success": True,
         "url": page.url,
@@ -90,7 +90,7 @@ def fetch_page(context: Context, url: str, offset: int = 0, length: int = 8_000)
     return {**answer, "message": said} if said else answer
 
 
-def _remark(page: "Page", part: "Passage") -> str:
+def _remark(page: "Page", part: "PageExcerpt") -> str:
     if not page.text:
         return "The page holds no readable text"
     if not part.text:

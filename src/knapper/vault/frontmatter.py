@@ -1,16 +1,200 @@
-"""Find and read the properties at the head of a note."""
+"""Read a note's frontmatter: its YAML, its properties and the links in them."""
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import yaml
 
 from knapper.jsontypes import JSONValue
-from knapper.vault import lines, yaml_nodes
-from knapper.vault.outline import Frontmatter, Problem
+from knapper.vault import links, markdown, source
+from knapper.vault.outline import Frontmatter, Link, LinkKind, Problem
+from knapper.vault.source import Lines
+
+if TYPE_CHECKING:
+    from yaml import BaseLoader as _Loader
+else:
+    _Loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+_PLAIN_TAG: Final = "plain"
+_TEXT_TAG: Final = "tag:yaml.org,2002:str"
+_LIST_TAG: Final = "tag:yaml.org,2002:seq"
+_MAP_TAG: Final = "tag:yaml.org,2002:map"
+_KNOWN_TAGS: Final = frozenset({_PLAIN_TAG, _TEXT_TAG, _LIST_TAG, _MAP_TAG, "!"})
+_PLAIN_VALUE_TAGS: Final = frozenset(f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null"))
+_MAX_NODES: Final = 50_000
+_MAX_DEPTH: Final = 100
+_MAX_CHARACTERS: Final = 1_000_000
+_DEEP_INDENT: Final = re.compile(rf"^[ \t?:-]{{{_MAX_DEPTH}}}", re.MULTILINE)
+_INT: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,300})")
+_FLOAT: Final = re.compile(
+    r"[-+]?(?:0|[1-9][0-9]*)?\.[0-9]+(?:[eE][-+]?[0-9]+)?|[-+]?(?:0|[1-9][0-9]*)(?:\.|\.?[eE][-+]?[0-9]+)"
+)
+_WORD_VALUES: Final[dict[str, bool | None]] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+
+
+class InvalidYAMLError(Exception):
+    """Say that a text isn't YAML that this program reads, and at which character."""
+
+    def __init__(self, reason: str, index: int) -> None:
+        super().__init__(reason)
+        self.reason: str = reason
+        self.index: int = index
+
+
+class _NodeLoader(_Loader):
+    """Compose nodes, telling plain scalars from quoted ones, and nothing from their looks."""
+
+    def resolve(self, kind: type[yaml.Node], value: str | None, implicit: object) -> str:
+        del value
+        if kind is yaml.ScalarNode:
+            return _PLAIN_TAG if isinstance(implicit, tuple) and implicit[0] else _TEXT_TAG
+        return _LIST_TAG if kind is yaml.SequenceNode else _MAP_TAG
+
+
+def compose_yaml(text: str) -> yaml.Node | None:
+    """Parse one YAML document into nodes with marks that count characters.
+
+    Returns:
+        None for an empty document.
+
+    Raises:
+        InvalidYAMLError: It can't be parsed, is nested too deep or is too large.
+    """
+    if len(text) > _MAX_CHARACTERS:
+        raise InvalidYAMLError(f"longer than {_MAX_CHARACTERS:,} characters", 0)
+    try:
+        _check_depth(text)
+        loader = _NodeLoader(text)
+        try:
+            return loader.get_single_node()
+        finally:
+            loader.dispose()  # pyright: ignore[reportUnknownMemberType]
+    except yaml.YAMLError as error:
+        raise _describe_error(error) from None
+    except RecursionError:  # the parser in Python, where libyaml is missing, called from deep inside
+        raise InvalidYAMLError("nested too deep", 0) from None
+
+
+def _check_depth(text: str) -> None:
+    """Refuse what the composer would recurse into too deep: in C it is bounded by the stack alone."""
+    if text.count("[") + text.count("{") < _MAX_DEPTH and not _DEEP_INDENT.search(text):
+        return
+    depth = 0
+    for event in cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_NodeLoader)):  # pyright: ignore[reportUnknownMemberType]
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _MAX_DEPTH:
+                raise InvalidYAMLError("nested too deep", event.start_mark.index)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _describe_error(error: yaml.YAMLError) -> InvalidYAMLError:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "can't be read"
+    position = getattr(mark, "index", None)
+    if position is None:
+        position = getattr(error, "position", 0)
+    return InvalidYAMLError(str(reason), int(position))
+
+
+class YamlReader:
+    """Turn nodes into JSON values, and remember keys that stand twice."""
+
+    def __init__(self) -> None:
+        self.duplicates: list[tuple[str, int]] = []
+        """Key and the character where it stands again."""
+        self._left: int = _MAX_NODES
+
+    def mapping(self, node: yaml.Node | None) -> dict[str, JSONValue]:
+        """Read the root of a note's properties.
+
+        Raises:
+            InvalidYAMLError: It is no mapping, grows too large through aliases, or holds a tag that isn't plain YAML.
+        """
+        if node is None:
+            return {}
+        value = self._value(node, 0)
+        if isinstance(value, dict):
+            return value
+        if value is None:
+            return {}
+        raise InvalidYAMLError("not a list of properties", node.start_mark.index)
+
+    def _value(self, node: yaml.Node, depth: int) -> JSONValue:
+        self._left -= 1
+        if self._left < 0 or depth > _MAX_DEPTH:
+            raise InvalidYAMLError("its aliases make it too large", node.start_mark.index)
+        if isinstance(node, yaml.ScalarNode):
+            return read_scalar(node)
+        if node.tag not in _KNOWN_TAGS:
+            raise InvalidYAMLError(f"the tag {node.tag} isn't plain YAML", node.start_mark.index)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._value(child, depth + 1) for child in sequence_items(node)]
+        values: dict[str, JSONValue] = {}
+        for key, child in mapping_pairs(node):
+            name = read_key(key)
+            if name in values:
+                self.duplicates.append((name, key.start_mark.index))
+            values[name] = self._value(child, depth + 1)
+        return values
+
+
+def mapping_pairs(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
+    """List a mapping's keys and values in order; empty where the node is none."""
+    return cast("list[tuple[yaml.Node, yaml.Node]]", node.value) if isinstance(node, yaml.MappingNode) else []
+
+
+def sequence_items(node: yaml.Node) -> list[yaml.Node]:
+    """List a sequence's entries in order; empty where the node is none."""
+    return cast("list[yaml.Node]", node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def read_key(node: yaml.Node) -> str:
+    """Read a key as written: ``2024`` is the key ``"2024"``.
+
+    Raises:
+        InvalidYAMLError: The key is a list or a mapping, as in a template's ``{{date}}``.
+    """
+    if not isinstance(node, yaml.ScalarNode):
+        raise InvalidYAMLError("a key has to be a word", node.start_mark.index)
+    return str(node.value)
+
+
+def read_scalar(node: yaml.ScalarNode) -> JSONValue:
+    """Read one scalar: numbers, ``true``, ``false`` and ``null`` are those, and all else is text.
+
+    ``007``, ``no``, ``1_000``, ``0x1F``, ``2024-01-01``, ``.nan`` and ``"1"`` stay text.
+
+    Raises:
+        InvalidYAMLError: Its tag isn't plain YAML.
+    """
+    text = str(node.value)
+    if node.tag == _TEXT_TAG:
+        return text
+    if node.tag == _PLAIN_TAG or node.tag in _PLAIN_VALUE_TAGS:
+        return _read_plain_scalar(text)
+    raise InvalidYAMLError(f"the tag {node.tag} isn't plain YAML", node.start_mark.index)
+
+
+def _read_plain_scalar(text: str) -> JSONValue:
+    if text in _WORD_VALUES:
+        return _WORD_VALUES[text]
+    if _INT.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        return number if math.isfinite(number) else text
+    return text
+
 
 _OPENING: Final = re.compile(rb"---[ \t]*(?:\r\n|\n|\r)")
 _CLOSING: Final = re.compile(rb"(?<=[\r\n])---[ \t]*(?:\r\n|\n|\r|\Z)")
@@ -30,18 +214,18 @@ class Properties:
     """Byte offset in the file of each character of the YAML, and of its end; empty where *root* is None."""
 
 
-def start(data: bytes) -> int:
+def find_text_start(data: bytes) -> int:
     """Tell where text can begin: after a byte-order mark."""
     return len(_BOM) if data.startswith(_BOM) else 0
 
 
-def find(data: bytes) -> tuple[int, int, int, int] | None:
+def find_frontmatter(data: bytes) -> tuple[int, int, int, int] | None:
     """Find the block between ``---`` lines at a file's start.
 
     Returns:
         Start, start of the YAML, its stop, and the byte after the closing line; None where there is no such block.
     """
-    first = start(data)
+    first = find_text_start(data)
     opening = _OPENING.match(data, first)
     if opening is None:
         return None
@@ -49,7 +233,7 @@ def find(data: bytes) -> tuple[int, int, int, int] | None:
     return None if closing is None else (first, opening.end(), closing.start(), closing.end())
 
 
-def read(data: bytes) -> Properties | None:
+def read_properties(data: bytes) -> Properties | None:
     r"""Read a note's properties.
 
     ``b"---\\nno: no\\n---\\n"`` has the values ``{"no": "no"}``.
@@ -57,10 +241,10 @@ def read(data: bytes) -> Properties | None:
     Args:
         data: The whole file as UTF-8.
     """
-    found = find(data)
-    if found is None:
+    span = find_frontmatter(data)
+    if span is None:
         return None
-    first, yaml_start, yaml_stop, stop = found
+    block_start, yaml_start, yaml_stop, stop = span
     text = data[yaml_start:yaml_stop].decode()
     root: yaml.Node | None = None
     values: dict[str, JSONValue] = {}
@@ -68,35 +252,37 @@ def read(data: bytes) -> Properties | None:
     problems: tuple[Problem, ...] = ()
     offsets: Sequence[int] = ()
     try:
-        root = yaml_nodes.compose(text)
-        reader = yaml_nodes.Reader()
+        root = compose_yaml(text)
+        reader = YamlReader()
         values = reader.mapping(root)
-        problems = tuple(_duplicate(data, yaml_start, text, *twice) for twice in reader.duplicates[:_MAX_DUPLICATES])
-        offsets = byte_offsets(text, yaml_start)
-    except yaml_nodes.InvalidYAMLError as error:
-        line = lines.count(data, yaml_start + len(text.rstrip()[: error.index].encode()))
+        problems = tuple(
+            _duplicate_problem(data, yaml_start, text, *twice) for twice in reader.duplicates[:_MAX_DUPLICATES]
+        )
+        offsets = list_byte_offsets(text, yaml_start)
+    except InvalidYAMLError as error:
+        line = source.line_number_at(data, yaml_start + len(text.rstrip()[: error.index].encode()))
         message = f"The properties in line {line} can't be read: {error.reason}."
         problems = (Problem(code="invalid_yaml", message=message, line=line),)
         root, valid = None, False
     block = Frontmatter(
-        start=first,
+        start=block_start,
         yaml_start=yaml_start,
         yaml_stop=yaml_stop,
         stop=stop,
         values=values,
-        end_line=lines.count(data, stop - 1),
+        end_line=source.line_number_at(data, stop - 1),
         valid=valid,
     )
     return Properties(frontmatter=block, problems=problems, root=root, offsets=offsets)
 
 
-def _duplicate(data: bytes, yaml_start: int, text: str, key: str, index: int) -> Problem:
-    line = lines.count(data, yaml_start + len(text[:index].encode()))
+def _duplicate_problem(data: bytes, yaml_start: int, text: str, key: str, index: int) -> Problem:
+    line = source.line_number_at(data, yaml_start + len(text[:index].encode()))
     message = f"The property {key!r} stands again in line {line}; the last one counts."
     return Problem(code="duplicate_key", message=message, line=line)
 
 
-def byte_offsets(text: str, first: int) -> Sequence[int]:
+def list_byte_offsets(text: str, first: int) -> Sequence[int]:
     """Give the byte offset of each character of the YAML, and of its end: the parser's marks count characters.
 
     Args:
@@ -106,3 +292,113 @@ def byte_offsets(text: str, first: int) -> Sequence[int]:
     if text.isascii():
         return range(first, first + len(text) + 1)
     return tuple(accumulate((len(character.encode()) for character in text), initial=first))
+
+
+_MARKDOWN_LINK: Final = re.compile(r"!?\[(?P<text>[^\[\]]*)\]\((?P<inner>[^\r\n]*)\)")
+
+
+def find_property_links(data: bytes, properties: Properties, lines: Lines) -> Iterator[Link]:
+    """Find ``[[links]]`` inside text values, and values that are one Markdown link.
+
+    The kind is ``property`` and the key the property's name, with those of nested mappings after dots. An unquoted
+    ``[[Note]]`` is a list in YAML, not a link.
+    """
+    if properties.root is None:
+        return
+    block = properties.frontmatter
+    if b"[[" not in data[block.yaml_start : block.yaml_stop] and b"](" not in data[block.yaml_start : block.yaml_stop]:
+        return
+    for key, node in list_scalars(properties.root):
+        span = (properties.offsets[node.start_mark.index], properties.offsets[node.end_mark.index])
+        yield from find_wikilinks(data, span, (key, node), lines)
+        markdown_match = _MARKDOWN_LINK.fullmatch(str(node.value).strip())
+        match_start = data.find(markdown_match.string.encode(), *span) if markdown_match else -1
+        if markdown_match and match_start >= 0:
+            yield from _parse_markdown_link(data, match_start, (key, markdown_match), lines)
+
+
+def list_scalars(root: yaml.Node) -> Iterator[tuple[str, yaml.ScalarNode]]:
+    """List all scalar values with their keys, those of nested mappings joined by dots; each once, whatever aliases."""
+    visited: set[int] = set()
+    pending_nodes = [("", root)]
+    while pending_nodes:
+        key, node = pending_nodes.pop()
+        if id(node) in visited:
+            continue
+        visited.add(id(node))
+        if isinstance(node, yaml.ScalarNode):
+            yield key, node
+        nested = [(key, child) for child in sequence_items(node)]
+        nested += [(f"{key}.{name.value}".removeprefix("."), value) for name, value in mapping_pairs(node)]
+        pending_nodes += reversed(nested)
+
+
+def find_wikilinks(
+    data: bytes, span: tuple[int, int], scalar: tuple[str, yaml.ScalarNode], lines: Lines
+) -> Iterator[Link]:
+    """Find the wikilinks in one scalar.
+
+    Args:
+        data: The file.
+        span: Where the scalar stands in it.
+        scalar: Its key and node.
+        lines: The file's lines.
+    """
+    key, node = scalar
+    style = str(node.style or "")
+    for match in markdown.WIKILINK.finditer(data, *span):
+        if not match[1].strip():
+            continue
+        target, alias = markdown.parse_wikilink_target(match[1], match.start(1))
+        yield Link(
+            kind="property",
+            target=_unquote(target.name, style),
+            headings=tuple(_unquote(heading, style) for heading in target.headings),
+            block=target.block,
+            alias=None if alias is None else _unquote(alias, style),
+            start=match.start(),
+            stop=match.end(),
+            target_start=target.start,
+            target_stop=target.stop,
+            line=lines.number(match.start()),
+            key=key,
+        )
+
+
+def _parse_markdown_link(data: bytes, at: int, found: tuple[str, re.Match[str]], lines: Lines) -> Iterator[Link]:
+    key, match = found
+    opening = at + len(match.string[: match.start("inner")].encode())
+    stop = at + len(match.group().encode())
+    destination_span = markdown.find_destination_span(data, opening, stop)
+    destination = data[destination_span[0] : destination_span[1]].decode()
+    if not destination:
+        return
+    external = links.is_external(markdown.unescape_destination(destination))
+    target = markdown.parse_markdown_target(destination, destination_span)
+    kind: LinkKind = "external" if external else "property"
+    yield Link(
+        kind=kind,
+        target=markdown.unescape_destination(destination) if external else target.name,
+        headings=() if external else target.headings,
+        block="" if external else target.block,
+        alias=match["text"],
+        start=at,
+        stop=stop,
+        target_start=destination_span[0],
+        target_stop=destination_span[1] if external else target.stop,
+        line=lines.number(at),
+        key=key,
+    )
+
+
+def _unquote(text: str, style: str) -> str:
+    """Take a quoted scalar's escapes out of a piece of its source."""
+    if style == "'":
+        return text.replace("''", "'")
+    if style == '"' and "\\" in text:
+        try:
+            node = compose_yaml(f'"{text}"')
+        except InvalidYAMLError:
+            return text
+        return text if node is None else str(node.value)
+    return text

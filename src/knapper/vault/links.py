@@ -29,9 +29,9 @@ def is_external(target: str) -> bool:
     return _SCHEME.match(target) is not None
 
 
-def key(name: str) -> str:
+def lookup_key(name: str) -> str:
     r"""Fold a file's name for a lookup: ``"Über.MD"`` and ``"u\\u0308ber"`` are both ``"über"``."""
-    return folded(name).removesuffix(_NOTE_SUFFIX)
+    return fold_target(name).removesuffix(_NOTE_SUFFIX)
 
 
 def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[NotePath]]) -> Resolution:
@@ -47,21 +47,23 @@ def resolve(target: str, source: NotePath, lookup: Callable[[str], Sequence[Note
         source: The note that holds the link.
         lookup: Gives all files of which the name has the given `key`.
     """
-    wanted = folded(target.replace("\\", "/")).strip()
-    if not wanted:
+    folded_target = fold_target(target.replace("\\", "/")).strip()
+    if not folded_target:
         return Resolution(path=source)
-    folder = folded(source).rpartition("/")[0]
-    if wanted.startswith(("./", "../")):
-        return _exact(joined(folder, wanted), target, lookup)
-    if wanted.startswith("/"):
-        return _exact(wanted.strip("/"), target, lookup)
-    named = _candidates(wanted, lookup)
-    exact = _at(wanted, target, named)
-    found = _ending(wanted, named) if exact is None else ()
-    if not found:
+    source_folder = fold_target(source).rpartition("/")[0]
+    if folded_target.startswith(("./", "../")):
+        return _resolve_exact(join_relative(source_folder, folded_target), target, lookup)
+    if folded_target.startswith("/"):
+        return _resolve_exact(folded_target.strip("/"), target, lookup)
+    candidates = _candidates(folded_target, lookup)
+    exact = _file_at(folded_target, target, candidates)
+    matches = _files_ending_with(folded_target, candidates) if exact is None else ()
+    if not matches:
         return Resolution(path=exact)
-    best = _at(f"{folder}/{wanted}" if folder else wanted, target, found) or min(found, key=_rank)
-    return Resolution(path=best, ambiguous=tuple(sorted(found, key=_rank)) if len(found) > 1 else ())
+    best = _file_at(f"{source_folder}/{folded_target}" if source_folder else folded_target, target, matches) or min(
+        matches, key=_path_rank
+    )
+    return Resolution(path=best, ambiguous=tuple(sorted(matches, key=_path_rank)) if len(matches) > 1 else ())
 
 
 def heading_matches(wanted: str, title: str) -> bool:
@@ -71,15 +73,15 @@ def heading_matches(wanted: str, title: str) -> bool:
 
 def heading_key(text: str) -> str:
     """Fold a heading: ``"What's *new*, v1.2?"`` is ``"what's new v1 2"``."""
-    return folded(_HEADING_NOISE.sub(" ", text).strip())
+    return fold_target(_HEADING_NOISE.sub(" ", text).strip())
 
 
-def folded(path: str) -> str:
-    """Fold a path or a part of one, as targets and files are compared: `knapper.vault.paths.key`, and plain spaces."""
-    return paths.key(path.replace("\xa0", " "))
+def fold_target(path: str) -> str:
+    """Fold a path or a part of one for comparing: `knapper.vault.paths.name_key`, and plain spaces."""
+    return paths.name_key(path.replace("\xa0", " "))
 
 
-def joined(folder: str, relative: str) -> str:
+def join_relative(folder: str, relative: str) -> str:
     """Give the path that a relative one leads to from a folder; empty where it leaves the vault.
 
     ``../img/a.png`` leads from ``Notes/Work`` to ``Notes/img/a.png``.
@@ -102,39 +104,41 @@ def _spellings(wanted: str) -> tuple[str, str]:
 
 def _candidates(wanted: str, lookup: Callable[[str], Sequence[NotePath]]) -> list[NotePath]:
     name = wanted.rpartition("/")[2]
-    keys = dict.fromkeys(key(spelling) for spelling in _spellings(name))
+    keys = dict.fromkeys(lookup_key(spelling) for spelling in _spellings(name))
     return [path for name_key in keys for path in lookup(name_key)]
 
 
-def _exact(wanted: str, written: str, lookup: Callable[[str], Sequence[NotePath]]) -> Resolution:
-    return Resolution(path=_at(wanted, written, _candidates(wanted, lookup)))
+def _resolve_exact(wanted: str, written: str, lookup: Callable[[str], Sequence[NotePath]]) -> Resolution:
+    return Resolution(path=_file_at(wanted, written, _candidates(wanted, lookup)))
 
 
-def _at(wanted: str, written: str, found: Sequence[NotePath]) -> NotePath | None:
+def _file_at(wanted: str, written: str, found: Sequence[NotePath]) -> NotePath | None:
     """Find the file at a path; a note ``v1.md`` before a file ``v1``, as a link without suffix means a note."""
-    places: dict[str, list[NotePath]] = {}
+    files_by_path: dict[str, list[NotePath]] = {}
     for path in found:
-        places.setdefault(folded(path), []).append(path)
-    fits = next((places[spelling] for spelling in reversed(_spellings(wanted)) if spelling in places), ())
-    return _as_written(written, fits) if len(fits) > 1 else next(iter(fits), None)
+        files_by_path.setdefault(fold_target(path), []).append(path)
+    matches = next(
+        (files_by_path[spelling] for spelling in reversed(_spellings(wanted)) if spelling in files_by_path), ()
+    )
+    return _pick_spelling(written, matches) if len(matches) > 1 else next(iter(matches), None)
 
 
-def _as_written(written: str, fits: Sequence[NotePath]) -> NotePath:
+def _pick_spelling(written: str, fits: Sequence[NotePath]) -> NotePath:
     """Choose among files whose paths differ only in case: the one that is spelled as the target, else the last."""
-    name = _spelled(written.replace("\\", "/")).strip().lstrip("./")
-    spelled = (path for path in fits if _spelled(path).endswith(_spellings(name)))
-    return next(spelled, fits[-1])
+    name = _normalize_spelling(written.replace("\\", "/")).strip().lstrip("./")
+    same_spelling = (path for path in fits if _normalize_spelling(path).endswith(_spellings(name)))
+    return next(same_spelling, fits[-1])
 
 
-def _spelled(path: str) -> str:
+def _normalize_spelling(path: str) -> str:
     return unicodedata.normalize("NFC", path.replace("\xa0", " "))
 
 
-def _ending(wanted: str, named: Sequence[NotePath]) -> list[NotePath]:
+def _files_ending_with(wanted: str, named: Sequence[NotePath]) -> list[NotePath]:
     """List the files whose path ends with the target at a folder's border."""
     endings = tuple("/" + spelling for spelling in _spellings(wanted))
-    return list(dict.fromkeys(p for p in named if ("/" + folded(p)).endswith(endings)))
+    return list(dict.fromkeys(p for p in named if ("/" + fold_target(p)).endswith(endings)))
 
 
-def _rank(path: NotePath) -> tuple[int, str]:
+def _path_rank(path: NotePath) -> tuple[int, str]:
     return len(path), path

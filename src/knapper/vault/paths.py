@@ -1,8 +1,4 @@
-"""Check paths from outside, take them apart, and check names of files to be.
-
-A caller's text becomes a `NotePath` once, in `parse`; `knapper.vault.lookup` tells what it names on disk.
-Names compare by `key`, so that a path may be written in another case or Unicode form than on disk.
-"""
+"""Parse and check vault paths and file names, and compare names as they are spelled on disk."""
 
 import os
 import posixpath
@@ -24,15 +20,17 @@ WINDOWS: Final = os.name == "nt"
 MAX_PART_BYTES: Final = 255
 MAX_PATH_BYTES: Final = 4096
 
-_RELATIVE: Final = "give a path relative to the vault, such as 'Folder/Note.md'"
-_DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+_RELATIVE_HINT: Final = "give a path relative to the vault, such as 'Folder/Note.md'"
+_DRIVE_PREFIX: Final = re.compile(r"[A-Za-z]:[\\/]")
+_CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x1f\x7f\\]")
 _NOT_PORTABLE: Final = re.compile(r'[:*?"<>|]')
 _BREAKS_LINKS: Final = re.compile(r"[#^\[\]]|%%")
-_RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?: *\..*)?", re.IGNORECASE)
+_RESERVED_NAME: Final = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?: *\..*)?", re.IGNORECASE
+)
 
 
-def key(text: str) -> str:
+def name_key(text: str) -> str:
     """Return the form that names are compared by: NFC and case-folded.
 
     ``CAFÉ.md``, in whichever Unicode form, gives ``café.md``, composed.
@@ -43,29 +41,29 @@ def key(text: str) -> str:
     return unicodedata.normalize("NFC", folded)
 
 
-def name(path: str) -> str:
+def base_name(path: str) -> str:
     """Return the last part: ``a/b.md`` gives ``b.md``."""
     return path.rpartition("/")[2]
 
 
-def folder(path: str) -> NotePath:
+def parent_folder(path: str) -> NotePath:
     """Return all but the last part: ``a/b/c.md`` gives ``a/b``, ``c.md`` an empty text."""
     return NotePath(path.rpartition("/")[0])
 
 
 def suffix(path: str) -> str:
     """Return the name's ending with its dot, spelled as it is: ``a/b.MD`` gives ``.MD``; empty where there is none."""
-    last = name(path)
+    last = base_name(path)
     dot = last.rfind(".")
     return last[dot:] if 0 < dot < len(last) - 1 else ""
 
 
 def stem(path: str) -> str:
     """Return the name without its ending: ``a/b.md`` gives ``b``."""
-    return name(path).removesuffix(suffix(path))
+    return base_name(path).removesuffix(suffix(path))
 
 
-def fitted(begin: str, end: str) -> str:
+def fit_name(begin: str, end: str) -> str:
     """Join the two parts of a name, and cut the first to what a file system takes.
 
     A stem of 84 Chinese characters and `` 2.md`` give 83 of them and `` 2.md``.
@@ -80,7 +78,7 @@ def parent_folders(path: str) -> tuple[NotePath, ...]:
     return tuple(NotePath("/".join(parts[:end])) for end in range(1, len(parts) + 1))
 
 
-def shown(text: str) -> str:
+def quote_path(text: str) -> str:
     """Quote a path for a message, cut to a length that can be read."""
     return repr(text if len(text) <= MAX_PART_BYTES else f"{text[:MAX_PART_BYTES]}…")
 
@@ -102,52 +100,54 @@ def parse(raw: str, *, root: Path, windows: bool = WINDOWS) -> NotePath:
     """
     _check_text(raw)
     text = raw.replace("\\", "/") if windows else raw
-    foreign = raw.startswith("\\\\") or _DRIVE.match(raw)
+    foreign = raw.startswith("\\\\") or _DRIVE_PREFIX.match(raw)
     if foreign and not windows:
-        raise _outside(raw)
+        raise _outside_error(raw)
     if foreign or text.startswith("/"):
-        text = _inside(text, root)
+        text = _strip_root(text, root)
     parts: list[str] = []
     for part in text.split("/"):
         if part == ".." and not parts:
-            raise _outside(raw)
+            raise _outside_error(raw)
         if part == "..":
             parts.pop()
         elif part not in {"", "."}:
             _check_part(part, windows=windows)
             parts.append(part)
     if not parts:
-        raise BadInput(f"{shown(raw)} names the vault itself, not a file in it", hint=_RELATIVE)
+        raise BadInput(f"{quote_path(raw)} names the vault itself, not a file in it", hint=_RELATIVE_HINT)
     return NotePath("/".join(parts))
 
 
-def _outside(raw: str) -> RefusedError:
-    return RefusedError(f"{shown(raw)} is outside the vault", code="outside_vault", hint=_RELATIVE)
+def _outside_error(raw: str) -> RefusedError:
+    return RefusedError(f"{quote_path(raw)} is outside the vault", code="outside_vault", hint=_RELATIVE_HINT)
 
 
 def _check_text(raw: str) -> None:
     if not raw:
-        raise BadInput("the path is empty", hint=_RELATIVE)
+        raise BadInput("the path is empty", hint=_RELATIVE_HINT)
     try:
         size = len(raw.encode())
     except UnicodeEncodeError:
-        raise BadInput(f"the path {shown(raw)} isn't valid Unicode", hint="give it as UTF-8 text") from None
+        raise BadInput(f"the path {quote_path(raw)} isn't valid Unicode", hint="give it as UTF-8 text") from None
     if "\0" in raw:
-        raise BadInput(f"the path {shown(raw)} holds a NUL character", hint="leave it out: no file name can hold one")
+        raise BadInput(
+            f"the path {quote_path(raw)} holds a NUL character", hint="leave it out: no file name can hold one"
+        )
     if size > MAX_PATH_BYTES:
-        msg = f"the path {shown(raw)} is {size} bytes long, more than {MAX_PATH_BYTES}"
+        msg = f"the path {quote_path(raw)} is {size} bytes long, more than {MAX_PATH_BYTES}"
         raise BadInput(msg, hint="shorten it")
 
 
 def _check_part(part: str, *, windows: bool) -> None:
     if len(part.encode()) > MAX_PART_BYTES:
-        raise BadInput(f"the name {shown(part)} is longer than {MAX_PART_BYTES} bytes", hint="shorten it")
+        raise BadInput(f"the name {quote_path(part)} is longer than {MAX_PART_BYTES} bytes", hint="shorten it")
     if windows and (":" in part or not part.rstrip(". ")):
-        msg = f"{shown(part)} can't be a name on Windows"
+        msg = f"{quote_path(part)} can't be a name on Windows"
         raise BadInput(msg, hint="leave out ':', and names of nothing but dots and spaces")
 
 
-def _inside(text: str, root: Path) -> str:
+def _strip_root(text: str, root: Path) -> str:
     """Return what follows the vault's folder in an absolute path, whichever way the vault is reached."""
     clean = posixpath.normpath(text)
     for base in (root.absolute, root.resolve):
@@ -155,7 +155,7 @@ def _inside(text: str, root: Path) -> str:
         if clean == prefix or clean.startswith(f"{prefix}/"):
             return clean[len(prefix) + 1 :]
     if text.startswith("//"):
-        raise _outside(text)  # before Windows asks another machine whether it has such a share
+        raise _outside_error(text)  # before Windows asks another machine whether it has such a share
     parts = clean.split("/")
     for end in range(1, len(parts) + 1):
         try:
@@ -164,7 +164,7 @@ def _inside(text: str, root: Path) -> str:
             break
         if same:
             return "/".join(parts[end:])
-    raise _outside(text)
+    raise _outside_error(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,7 @@ def check_new(path: NotePath, *, root: Path, portable: bool = True) -> tuple[Nam
     ``Plans/C#.md`` gives one problem, ``breaks_links``; only parts that aren't on disk yet are looked at.
 
     Args:
-        path: A path from `parse`, in the spelling that `knapper.vault.lookup` finds.
+        path: A path from `parse`, in the spelling that `knapper.vault.files` finds.
         root: The vault's folder.
         portable: Refuse what can't exist on some system or beside what is there; otherwise tell it as a problem.
 
@@ -199,7 +199,7 @@ def check_new(path: NotePath, *, root: Path, portable: bool = True) -> tuple[Nam
     for part in path.split("/"):
         if not os.path.lexists(at / part):
             problems += _name_problems(part)
-            problems += _clashes(at, part)
+            problems += _case_clashes(at, part)
         at /= part
     for problem in problems:
         if portable and problem.code not in {"breaks_links", "dot_name"}:
@@ -208,31 +208,68 @@ def check_new(path: NotePath, *, root: Path, portable: bool = True) -> tuple[Nam
 
 
 def _name_problems(part: str) -> list[NameProblem]:
-    if found := _CONTROL.search(part):
-        msg = f"the name {shown(part)} holds {found.group()!r}, which no new file may have"
+    if match := _CONTROL_CHARACTER.search(part):
+        msg = f"the name {quote_path(part)} holds {match.group()!r}, which no new file may have"
         raise BadInput(msg, code="forbidden_character", hint="leave it out, or write a space in its place")
     checks: list[tuple[NameCode, bool, str]] = [
         ("forbidden_character", bool(_NOT_PORTABLE.search(part)), 'holds one of : * ? " < > |'),
         ("breaks_links", bool(_BREAKS_LINKS.search(part)), "holds one of # ^ [ ] %%, so that links to it break"),
         ("trailing_dot_or_space", part[-1] in ". ", "ends with a dot or a space, which Windows drops"),
-        ("reserved_name", bool(_RESERVED.fullmatch(part)), "is a device's name on Windows"),
+        ("reserved_name", bool(_RESERVED_NAME.fullmatch(part)), "is a device's name on Windows"),
         ("dot_name", part[0] == ".", "begins with a dot, so that it isn't part of the vault"),
     ]
     return [
-        NameProblem(code=code, part=part, message=f"the name {shown(part)} {what}")
+        NameProblem(code=code, part=part, message=f"the name {quote_path(part)} {what}")
         for code, wrong, what in checks
         if wrong
     ]
 
 
-def _clashes(at: Path, part: str) -> list[NameProblem]:
+def _case_clashes(at: Path, part: str) -> list[NameProblem]:
     try:
-        same = sorted(other.name for other in at.iterdir() if key(other.name) == key(part))
+        same = sorted(other.name for other in at.iterdir() if name_key(other.name) == name_key(part))
     except OSError:
         return []
     return [
         NameProblem(
-            code="case_clash", part=part, message=f"the name {shown(part)} differs from {shown(other)} only in form"
+            code="case_clash",
+            part=part,
+            message=f"the name {quote_path(part)} differs from {quote_path(other)} only in form",
         )
         for other in same
     ]
+
+
+_MISSING_ERRORS: Final = (FileNotFoundError, NotADirectoryError)
+
+
+def lstat_or_none(path: str) -> os.stat_result | None:
+    """Tell what the system says of a file, folder or link itself; None where there is nothing."""
+    try:
+        return os.lstat(path)
+    except _MISSING_ERRORS:
+        return None
+
+
+def is_exact_name(folder: str, name: str, known: os.stat_result, *, windows: bool = WINDOWS) -> bool:
+    """Tell whether a name that is there is surely the one that its folder lists.
+
+    A system that ignores case or Unicode form answers to names that it doesn't list, and then to another spelling too.
+    Windows has short names besides, of which only the listing tells.
+
+    Args:
+        folder: Where it is.
+        name: As it was asked for.
+        known: What `status` gave for it.
+        windows: The system is Windows.
+    """
+    if windows:
+        return False
+    own = (known.st_dev, known.st_ino)
+    others = (lstat_or_none(f"{folder}/{other}") for other in _other_spellings(name))
+    return not any(other and (other.st_dev, other.st_ino) == own for other in others)
+
+
+def _other_spellings(name: str) -> set[str]:
+    forms = {name.swapcase(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)}
+    return {form for form in forms - {name} if len(form.encode()) <= MAX_PART_BYTES}

@@ -1,4 +1,4 @@
-"""Recognise edits that wait in a note for a person's word: a fenced ``ai-edit`` block with its tag below."""
+"""Find the blocks that Knapper itself writes into notes: pending edits and log entries."""
 
 import json
 import re
@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
 from knapper.vault import frontmatter, source
-from knapper.vault.covers import Cover
-from knapper.vault.lines import Lines
 from knapper.vault.outline import Outline
+from knapper.vault.source import Lines, Span, SpanSet
 
 EditKind = Literal["replace", "add", "delete"]
 PendingProblem = Literal[
@@ -24,13 +23,13 @@ PendingProblem = Literal[
     "duplicate_id",
 ]
 
-_OPENING: Final = re.compile(rb"(?P<lead>[ \t>]*)(?P<fence>`{3,})ai-edit[ \t]*")
-_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
+_FENCE_OPENING: Final = re.compile(rb"(?P<lead>[ \t>]*)(?P<fence>`{3,})ai-edit[ \t]*")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 """No UTF-8 can hold half a surrogate pair, though JSON can."""
-_LEAD: Final = b" \t>"
-_TAG: Final = b"#ai_edit"
-_KINDS: Final[dict[str, EditKind]] = {"replace": "replace", "add": "add", "delete": "delete"}
-_FIELDS: Final = frozenset({"id", "type", "before", "after"})
+_LINE_LEAD: Final = b" \t>"
+_PENDING_TAG: Final = b"#ai_edit"
+_EDIT_KINDS: Final[dict[str, EditKind]] = {"replace": "replace", "add": "add", "delete": "delete"}
+_EDIT_FIELDS: Final = frozenset({"id", "type", "before", "after"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +60,12 @@ class _Edit:
     after: str
 
 
-def may_hold(raw: bytes, outline: Outline) -> bool:
+def may_have_pending(raw: bytes, outline: Outline) -> bool:
     """Tell whether `find` could find anything; of the outline only the encoding matters."""
-    return _may_hold(_data(raw, outline))
+    return _has_marker(_utf8_bytes(raw, outline))
 
 
-def find(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
+def find_pending(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
     """Find all pending blocks, in order; those that a person edited or half deleted have a `problem`.
 
     A block that is shown inside another fence, as in a page about such blocks, is none.
@@ -75,58 +74,58 @@ def find(raw: bytes, outline: Outline) -> tuple[PendingBlock, ...]:
         raw: The file.
         outline: What was read from it.
     """
-    data = _data(raw, outline)
-    if not _may_hold(data):
+    data = _utf8_bytes(raw, outline)
+    if not _has_marker(data):
         return ()
-    finder = _Finder(data, outline)
-    found = list(finder.blocks())
-    found += finder.remains(Cover((block.start, block.stop) for block in found))
-    found.sort(key=lambda block: block.start)
-    counts = Counter(block.id for block in found if block.id)
+    finder = _PendingFinder(data, outline)
+    blocks = list(finder.blocks())
+    blocks += finder.remains(SpanSet((block.start, block.stop) for block in blocks))
+    blocks.sort(key=lambda block: block.start)
+    counts = Counter(block.id for block in blocks if block.id)
     return tuple(
         replace(block, problem="duplicate_id") if counts[block.id] > 1 and block.problem is None else block
-        for block in found
+        for block in blocks
     )
 
 
-def _data(raw: bytes, outline: Outline) -> bytes:
+def _utf8_bytes(raw: bytes, outline: Outline) -> bytes:
     return source.decode(raw).data if outline.encoding == "utf-16" else raw
 
 
-def _may_hold(data: bytes) -> bool:
-    return b"`ai-edit" in data or _TAG in data
+def _has_marker(data: bytes) -> bool:
+    return b"`ai-edit" in data or _PENDING_TAG in data
 
 
-class _Finder:
+class _PendingFinder:
     """Walk a note's lines."""
 
     def __init__(self, data: bytes, outline: Outline) -> None:
         self._data: bytes = data
-        self._starts: tuple[int, ...] = (frontmatter.start(data), *outline.line_starts[1:])
+        self._starts: tuple[int, ...] = (frontmatter.find_text_start(data), *outline.line_starts[1:])
         self._lines: Lines = Lines(starts=outline.line_starts, size=len(data))
-        self._code: Cover = Cover(outline.code_spans)
+        self._code: SpanSet = SpanSet(outline.code_spans)
 
     def blocks(self) -> Iterator[PendingBlock]:
         """Find what begins with an opening fence."""
         at = self._data.find(b"`ai-edit")
         while at >= 0:
             number = self._lines.number(at)
-            match = _OPENING.fullmatch(self._row(number))
-            done = at + 1
+            match = _FENCE_OPENING.fullmatch(self._row(number))
+            search_from = at + 1
             if match and not self._is_quoted(self._starts[number - 1] + match.start("fence")):
                 block = self._block(number, match)
                 yield block
-                done = max(block.stop, done)
-            at = self._data.find(b"`ai-edit", done)
+                search_from = max(block.stop, search_from)
+            at = self._data.find(b"`ai-edit", search_from)
 
-    def remains(self, whole: Cover) -> Iterator[PendingBlock]:
+    def remains(self, whole: SpanSet) -> Iterator[PendingBlock]:
         """Find tags whose block is gone, or has lost its opening fence."""
-        at = self._data.find(_TAG)
+        at = self._data.find(_PENDING_TAG)
         while at >= 0:
             number = self._lines.number(at)
-            if self._row(number).strip(_LEAD) == _TAG and not whole.holds(at):
+            if self._row(number).strip(_LINE_LEAD) == _PENDING_TAG and not whole.holds(at):
                 yield from self._remains(number, at)
-            at = self._data.find(_TAG, at + 1)
+            at = self._data.find(_PENDING_TAG, at + 1)
 
     def _remains(self, number: int, at: int) -> Iterator[PendingBlock]:
         edit = self._edit(number - 2, number - 2) if number > 2 else None
@@ -137,7 +136,7 @@ class _Finder:
             yield self._made(number, number, None, "missing_block")
 
     def _starts_with_opening(self, number: int) -> bool:
-        return number >= 1 and _OPENING.fullmatch(self._row(number)) is not None
+        return number >= 1 and _FENCE_OPENING.fullmatch(self._row(number)) is not None
 
     def _is_quoted(self, fence: int) -> bool:
         """Tell whether other code, or a comment, holds the fence."""
@@ -158,14 +157,14 @@ class _Finder:
             return self._made(number, number + 1, self._edit(number + 1, number + 1), "unclosed")
         if not closing:
             return self._made(number, number, None, "unclosed")
-        tagged = self._row(closing + 1).strip(_LEAD) == _TAG
+        tagged = self._row(closing + 1).strip(_LINE_LEAD) == _PENDING_TAG
         last = closing + 1 if tagged else closing
         if edit is None:
             problem: PendingProblem = "invalid_fields" if self._json(number + 1, closing - 1) else "invalid_json"
             return self._made(number, last, None, problem)
         if not tagged:
             return self._made(number, last, edit, "missing_tag")
-        exact = not opening["lead"] and self._row(last) == _TAG
+        exact = not opening["lead"] and self._row(last) == _PENDING_TAG
         return self._made(number, last, edit, None if exact else "indented")
 
     def _closing(self, number: int, length: int) -> int:
@@ -175,28 +174,28 @@ class _Finder:
             row = self._row(number)
             if pattern.fullmatch(row):
                 return number
-            if _OPENING.fullmatch(row):
+            if _FENCE_OPENING.fullmatch(row):
                 return 0
             number += 1
         return 0
 
     def _json(self, first: int, last: int) -> dict[str, object] | None:
-        text = b"\n".join(self._row(number).lstrip(_LEAD) for number in range(first, last + 1))
+        text = b"\n".join(self._row(number).lstrip(_LINE_LEAD) for number in range(first, last + 1))
         try:
-            value: object = json.loads(text, object_pairs_hook=_single)
+            value: object = json.loads(text, object_pairs_hook=_reject_duplicate_keys)
         except (ValueError, RecursionError):
             return None
         return cast("dict[str, object]", value) if isinstance(value, dict) else None
 
     def _edit(self, first: int, last: int) -> _Edit | None:
         fields = self._json(first, last)
-        if fields is None or fields.keys() != _FIELDS:
+        if fields is None or fields.keys() != _EDIT_FIELDS:
             return None
         id_, before, after = fields["id"], fields["before"], fields["after"]
-        kind = _KINDS.get(str(fields["type"]))
+        kind = _EDIT_KINDS.get(str(fields["type"]))
         if kind is None or not (isinstance(id_, str) and isinstance(before, str) and isinstance(after, str)):
             return None
-        if _HALF_PAIR.search(before + after):
+        if _SURROGATE.search(before + after):
             return None
         if not id_ or (kind == "add" and before) or (kind == "delete" and after):
             return None
@@ -218,9 +217,37 @@ class _Finder:
         )
 
 
-def _single(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Refuse a key that stands twice, for nobody can tell which was meant."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError("a key stands twice")
     return fields
+
+
+LOG_MARK: Final = "[!knap-log]"
+"""Begins each entry's first line, after ``> ``."""
+_LOG_MARK_BYTES: Final = LOG_MARK.encode()
+_LOG_OPENING: Final = re.compile(rb">[ ]?\[!knap-log\]")
+_QUOTED_LINES: Final = re.compile(rb"(?:>[^\r\n]*(?:\r\n|\r|\n|\Z))+")
+
+
+def find_log_entries(data: bytes, outline: Outline) -> tuple[Span, ...]:
+    """Find the entries, in order: whole lines that all begin with ``>``.
+
+    A line below an entry that only goes on with its text, without ``>``, is somebody else's and no part of it. What
+    stands in code or in another quote is no entry.
+
+    Args:
+        data: The note as UTF-8.
+        outline: What was read from it.
+    """
+    if _LOG_MARK_BYTES not in data:
+        return ()
+    quotes = (block.start for block in outline.blocks if block.kind == "quote")
+    return tuple((start, _quote_stop(data, start)) for start in quotes if _LOG_OPENING.match(data, start))
+
+
+def _quote_stop(data: bytes, start: int) -> int:
+    quoted = _QUOTED_LINES.match(data, start)
+    return quoted.end() if quoted else start

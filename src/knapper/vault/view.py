@@ -11,21 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from knapper.errors import ConflictError, KnapError, NotFound, RefusedError
-from knapper.vault import alike, disk, lookup, paths, settings, walk
-from knapper.vault.ignore import Ignore
+from knapper.vault import files as vault_files
+from knapper.vault import obsidian, paths, walk
+from knapper.vault.access import Policy
+from knapper.vault.obsidian import ObsidianSettings
 from knapper.vault.paths import NotePath
-from knapper.vault.policy import Policy
-from knapper.vault.settings import ObsidianSettings
-from knapper.vault.walk import FileStat, Skipped
+from knapper.vault.walk import FileStat, IgnoreRules, Skipped
 
 if TYPE_CHECKING:
-    from knapper.vault.notes import Note
+    from knapper.vault.parser import Note
+
 
 HINTED_NAMES: Final = 20_000
 """Names that are looked at for one like a missing one."""
 
 
-def _discard(_: Skipped) -> None:
+def _ignore_problem(_: Skipped) -> None:
     pass
 
 
@@ -35,7 +36,7 @@ class View:
 
     root: Path
     policy: Policy
-    ignore: Ignore
+    ignore: IgnoreRules
     settings: ObsidianSettings
     alike: Callable[[NotePath], Iterable[NotePath] | None] | None = None
     """Tells from an index which paths are like one that isn't there, hidden ones too, best first; None if it can't."""
@@ -47,8 +48,10 @@ class View:
         Raises:
             SetupError: The vault's ``.knapignore`` can't be read.
         """
-        own = settings.read(root)
-        return cls(root=root, policy=policy, ignore=Ignore.load(root, own), settings=own)
+        obsidian_settings = obsidian.read_settings(root)
+        return cls(
+            root=root, policy=policy, ignore=IgnoreRules.load(root, obsidian_settings), settings=obsidian_settings
+        )
 
     def visible(self, path: NotePath) -> bool:
         """Tell whether a file of this path would be shown; the disk isn't asked."""
@@ -79,42 +82,46 @@ class View:
         path = paths.parse(raw, root=self.root)
         if not (self.visible(path) and self.visible(NotePath(f"{path}/note.md"))):  # nor by a hidden folder's name
             hint = "choose another folder; hidden and ignored ones aren't written to"
-            raise RefusedError(f"{paths.shown(path)} can't be made: it wouldn't be visible", hint=hint, code="hidden")
-        found = lookup.find(self.root, path, must_exist=False, visible=self.visible)
-        if os.path.lexists(found.file):
+            raise RefusedError(
+                f"{paths.quote_path(path)} can't be made: it wouldn't be visible", hint=hint, code="hidden"
+            )
+        file = vault_files.find_path(self.root, path, must_exist=False, visible=self.visible)
+        if os.path.lexists(file.file):
             hint = "edit it, or choose another name"
-            raise ConflictError(f"{paths.shown(found.path)} exists already", hint=hint, code="exists")
-        _ = paths.check_new(found.path, root=self.root)
-        return found.path
+            raise ConflictError(f"{paths.quote_path(file.path)} exists already", hint=hint, code="exists")
+        _ = paths.check_new(file.path, root=self.root)
+        return file.path
 
-    def read(self, raw: str, *, max_bytes: int = disk.DEFAULT_MAX_BYTES) -> Note:
-        """Read a note; errors are those of `path` and of `knapper.vault.notes.read`."""
-        from knapper.vault import notes  # noqa: PLC0415 - the parser's 60 ms, which listing and searching needn't cost
+    def read(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> Note:
+        """Read a note; errors are those of `path` and of `knapper.vault.parser.read_note`."""
+        from knapper.vault import parser  # noqa: PLC0415 - the parser's 60 ms, which listing and searching needn't cost
 
-        found = self._find(raw)
-        return notes.of(found.path, disk.read_bytes(found.file, shown_as=found.path, max_bytes=max_bytes))
+        file = self._find(raw)
+        return parser.make_note(file.path, vault_files.read_bytes(file.file, shown_as=file.path, max_bytes=max_bytes))
 
     def read_head(self, raw: str) -> Note:
         """Read a note of which only the properties matter, and parse nothing else; errors are those of `read`."""
-        from knapper.vault import notes, parse  # noqa: PLC0415 - as in `read`
+        from knapper.vault import parser  # noqa: PLC0415 - as in `read`
 
-        found = self._find(raw)
-        return notes.of(found.path, disk.read_bytes(found.file, shown_as=found.path), read=parse.head)
+        file = self._find(raw)
+        return parser.make_note(
+            file.path, vault_files.read_bytes(file.file, shown_as=file.path), read=parser.parse_head
+        )
 
-    def read_bytes(self, raw: str, *, max_bytes: int = disk.DEFAULT_MAX_BYTES) -> bytes:
+    def read_bytes(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> bytes:
         """Read any file, such as a canvas or an attachment; errors are those of `read`."""
-        found = self._find(raw)
-        return disk.read_bytes(found.file, shown_as=found.path, max_bytes=max_bytes)
+        file = self._find(raw)
+        return vault_files.read_bytes(file.file, shown_as=file.path, max_bytes=max_bytes)
 
     @contextmanager
-    def open_bytes(self, raw: str, *, max_bytes: int = disk.DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
+    def open_bytes(self, raw: str, *, max_bytes: int = vault_files.DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
         """Open any file to read it a stretch at a time; errors are those of `read`."""
-        found = self._find(raw)
-        with disk.open_bytes(found.file, shown_as=found.path, max_bytes=max_bytes) as opened:
+        file = self._find(raw)
+        with vault_files.open_bytes(file.file, shown_as=file.path, max_bytes=max_bytes) as opened:
             yield opened
 
-    def files(self, *, on_problem: Callable[[Skipped], None] = _discard) -> Iterator[FileStat]:
-        """List the visible files in the order of `knapper.vault.walk.files`; problems of others aren't told.
+    def files(self, *, on_problem: Callable[[Skipped], None] = _ignore_problem) -> Iterator[FileStat]:
+        """List the visible files in the order of `knapper.vault.walk.list_files`; problems of others aren't told.
 
         Raises:
             StorageError: The vault's own folder can't be read.
@@ -124,7 +131,7 @@ class View:
             if self.policy.visible(NotePath(skipped.path)):
                 on_problem(skipped)
 
-        return filter(self._shows, walk.files(self.root, self.ignore, on_problem=tell))
+        return filter(self._shows, walk.list_files(self.root, self.ignore, on_problem=tell))
 
     def files_at(self, path: Path) -> tuple[NotePath | None, list[FileStat]]:
         """List the visible files that a path on disk names right now: one, all below a folder, or none.
@@ -136,7 +143,7 @@ class View:
             inside = paths.parse(str(path), root=self.root)
         except KnapError:
             return None, []
-        return inside, [file for file in walk.at(self.root, self.ignore, inside) if self._shows(file)]
+        return inside, [file for file in walk.list_files_at(self.root, self.ignore, inside) if self._shows(file)]
 
     def seen_by(self, policy: Policy) -> View:
         """Show the same vault by another policy."""
@@ -145,29 +152,29 @@ class View:
     def _shows(self, file: FileStat) -> bool:
         return self.policy.visible(file.path) and (file.target is None or self.policy.visible(file.target))
 
-    def _find(self, raw: str) -> lookup.Found:
+    def _find(self, raw: str) -> vault_files.ResolvedFile:
         path = paths.parse(raw, root=self.root)
         try:
-            found = lookup.find(self.root, path, visible=self.visible)
+            file = vault_files.find_path(self.root, path, visible=self.visible)
         except NotFound:
             raise self._missing(path) from None
-        if not found.file.is_file():
-            raise self._folder(found.path) if self.files_at(found.file)[1] else self._missing(path)
-        return found
+        if not file.file.is_file():
+            raise self._folder(file.path) if self.files_at(file.file)[1] else self._missing(path)
+        return file
 
     def _folder(self, path: NotePath) -> NotFound:
-        return NotFound(f"{paths.shown(path)} is a folder", hint="name a file in it", code="is_folder")
+        return NotFound(f"{paths.quote_path(path)} is a folder", hint="name a file in it", code="is_folder")
 
     def _missing(self, path: NotePath) -> NotFound:
-        known = self.alike(path) if self.alike else None
-        if known is None:
+        similar = self.alike(path) if self.alike else None
+        if similar is None:
             names = (file.path for file in islice(self.files(), HINTED_NAMES))
-            return lookup.missing(path, alike.nearest(path, names))
-        there = (found for each in known if (found := self._there(each)))
-        return lookup.missing(path, list(islice(there, alike.SHOWN)))
+            return vault_files.missing_file_error(path, vault_files.nearest_paths(path, names))
+        visible_paths = (visible_path for each in similar if (visible_path := self._there(each)))
+        return vault_files.missing_file_error(path, list(islice(visible_paths, vault_files.HINTED_PATHS)))
 
     def _there(self, path: NotePath) -> NotePath | None:
         try:
-            return lookup.find(self.root, path, visible=self.visible).path
+            return vault_files.find_path(self.root, path, visible=self.visible).path
         except KnapError:
             return None

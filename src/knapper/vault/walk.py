@@ -1,23 +1,117 @@
-"""List the files of a vault, leaving out what isn't part of it."""
+"""List the files of a vault, and decide which are ignored."""
 
 import contextlib
+import hashlib
+import json
 import os
 import stat
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from knapper.errors import StorageError
-from knapper.vault import names, paths
-from knapper.vault.ignore import Ignore
-from knapper.vault.paths import MAX_PART_BYTES, MAX_PATH_BYTES, NotePath, shown
+from knapper.errors import KnapError, NotFound, SetupError, StorageError
+from knapper.vault import files, matchers, paths
+from knapper.vault.matchers import Globs, Regex
+from knapper.vault.obsidian import ObsidianSettings
+from knapper.vault.paths import MAX_PART_BYTES, MAX_PATH_BYTES, NotePath, name_key, quote_path
 
-Kind = Literal["note", "canvas", "base", "attachment"]
+IGNORE_FILE: Final = NotePath(".knapignore")
+MAX_IGNORE_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoreRules:
+    """Say what in the vault's folder isn't part of the vault.
+
+    Always so: names that begin with a dot, such as ``.obsidian``, ``.git``, ``.trash``, ``.venv`` or ``.chroma_db``.
+    Only names below the vault's folder count; the vault itself may lie in a folder of any name.
+    """
+
+    patterns: Globs = field(default_factory=Globs)
+    """Of ``.knapignore`` and of the caller, in gitignore's syntax."""
+    prefixes: tuple[str, ...] = ()
+    """Obsidian's filters, by `key`: what begins so is left out."""
+    regexes: tuple[Regex, ...] = ()
+    """Obsidian's filters between slashes; tried on files, as Obsidian does, and not on folders."""
+    problems: tuple[str, ...] = ()
+    """Lines and filters that have no effect, with the reason."""
+    fingerprint: str = ""
+    """Tells these rules from those that say something else."""
+
+    @classmethod
+    def load(cls, root: Path, settings: ObsidianSettings) -> "IgnoreRules":
+        """Gather the rules of a vault.
+
+        Args:
+            root: The vault's folder, whose ``.knapignore`` is read if there is one.
+            settings: For Obsidian's filters.
+
+        Raises:
+            SetupError: There is a ``.knapignore`` that can't be read; to go on would show what it hides.
+        """
+        lines = _read_ignore_lines(root)
+        ignore_globs = matchers.parse_globs(lines)
+        problems = [f"{IGNORE_FILE}, {problem}" for problem in ignore_globs.problems]
+        prefixes: list[str] = []
+        filters: list[Regex] = []
+        for text in settings.user_ignore_filters:
+            if len(text) > 1 and text[0] == text[-1] == "/":
+                try:
+                    filters.append(matchers.parse_regex(text[1:-1]))
+                except ValueError as error:
+                    problems.append(f"Obsidian's filter {quote_path(text)} has no effect: {error}")
+            elif text:
+                prefixes.append(name_key(text))
+        rules_json = json.dumps([lines, settings.user_ignore_filters])
+        return cls(
+            patterns=ignore_globs,
+            prefixes=tuple(prefixes),
+            regexes=tuple(filters),
+            problems=tuple(problems),
+            fingerprint=hashlib.sha256(rules_json.encode()).hexdigest(),
+        )
+
+    def hides(self, path: str, *, is_folder: bool = False) -> bool:
+        """Tell whether a file or folder isn't part of the vault, be it for the sake of a folder around it."""
+        if path.startswith(".") or "/." in path:
+            return True
+        return self.patterns.match(path, is_folder=is_folder) or self._filtered(path, is_folder=is_folder)
+
+    def hides_only(self, path: str, *, is_folder: bool) -> bool:
+        """Tell the same of a path whose folders are known not to be hidden, and whose name has no leading dot."""
+        return self.patterns.match_only(path, is_folder=is_folder) or self._filtered(path, is_folder=is_folder)
+
+    def _filtered(self, path: str, *, is_folder: bool) -> bool:
+        if self.prefixes and (name_key(path) + "/" * is_folder).startswith(self.prefixes):
+            return True
+        if is_folder or not self.regexes:
+            return False
+        text = unicodedata.normalize("NFC", path)
+        return any(regex.search(text) for regex in self.regexes)
+
+
+def _read_ignore_lines(root: Path) -> list[str]:
+    try:
+        file = files.find_path(root, IGNORE_FILE)
+        raw = files.read_bytes(file.file, shown_as=IGNORE_FILE, max_bytes=MAX_IGNORE_BYTES)
+    except NotFound:
+        if os.path.islink(root / IGNORE_FILE):  # noqa: PTH114 - unlike Path's, no error where the folder is closed
+            msg = f"the vault's rules can't be read: the symbolic link {IGNORE_FILE} leads nowhere"
+            raise SetupError(msg, hint=f"mend or remove {IGNORE_FILE} in the vault's folder") from None
+        return []
+    except KnapError as error:
+        msg = f"the vault's rules can't be read: {error.message}"
+        raise SetupError(msg, hint=f"mend or remove {IGNORE_FILE} in the vault's folder") from error
+    return raw.decode("utf-8-sig", "replace").split("\n")
+
+
+FileKind = Literal["note", "canvas", "base", "attachment"]
 SkipCode = Literal["unreadable", "not_unicode", "too_long", "outside_vault", "broken_link", "not_a_file"]
 
-_KINDS: Final[dict[str, Kind]] = {"md": "note", "markdown": "note", "canvas": "canvas", "base": "base"}
+_FILE_KINDS: Final[dict[str, FileKind]] = {"md": "note", "markdown": "note", "canvas": "canvas", "base": "base"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +119,7 @@ class FileStat:
     """Tell what the file system says about one file; for a link, about what it leads to."""
 
     path: NotePath
-    kind: Kind
+    kind: FileKind
     size: int
     mtime_ns: int
     ctime_ns: int
@@ -46,13 +140,13 @@ class Skipped:
     message: str
 
 
-def kind_of(path: str) -> Kind:
+def kind_of(path: str) -> FileKind:
     """Tell a file's kind by its ending, in whatever case."""
     _, dot, ending = path.rpartition(".")
-    return _KINDS.get(ending.lower(), "attachment") if dot else "attachment"
+    return _FILE_KINDS.get(ending.lower(), "attachment") if dot else "attachment"
 
 
-class _Entry(Protocol):
+class _FolderEntry(Protocol):
     """Be what a folder's listing tells of one file, folder or link."""
 
     @property
@@ -64,11 +158,13 @@ class _Entry(Protocol):
     def stat(self, *, follow_symlinks: bool) -> os.stat_result: ...
 
 
-def _discard(_: Skipped) -> None:
+def _ignore_problem(_: Skipped) -> None:
     pass
 
 
-def files(root: Path, ignore: Ignore, *, on_problem: Callable[[Skipped], None] = _discard) -> Iterator[FileStat]:
+def list_files(
+    root: Path, ignore: IgnoreRules, *, on_problem: Callable[[Skipped], None] = _ignore_problem
+) -> Iterator[FileStat]:
     """List the files of a vault: of each folder first its files, then its folders, both by name.
 
     Symbolic links to files inside the vault are listed under their own names. Links to folders aren't followed:
@@ -83,10 +179,10 @@ def files(root: Path, ignore: Ignore, *, on_problem: Callable[[Skipped], None] =
     Raises:
         StorageError: The vault's own folder can't be read; then nothing is known about any of its files.
     """
-    return _walk(os.fspath(root), "", ignore, on_problem)
+    return _walk_folders(os.fspath(root), "", ignore, on_problem)
 
 
-def at(root: Path, ignore: Ignore, path: NotePath) -> Iterator[FileStat]:
+def list_files_at(root: Path, ignore: IgnoreRules, path: NotePath) -> Iterator[FileStat]:
     """List what `files` would of one file, or of all below one folder, right now; a missing one gives nothing.
 
     Raises:
@@ -94,39 +190,43 @@ def at(root: Path, ignore: Ignore, path: NotePath) -> Iterator[FileStat]:
     """
     if ignore.hides(path) and ignore.hides(path, is_folder=True):
         return
-    base, folder = os.fspath(root), paths.folder(path)
+    base, folder = os.fspath(root), paths.parent_folder(path)
     real = os.path.realpath(root)
-    whole = Path(real, folder)
-    if os.path.realpath(whole) != os.fspath(whole):
+    folder_path = Path(real, folder)
+    if os.path.realpath(folder_path) != os.fspath(folder_path):
         return  # reached by a link, so that it is listed elsewhere or not at all
-    entry = _entry(base, folder, paths.name(path))
+    entry = _find_entry(base, folder, paths.base_name(path))
     if entry is None:
         return
     is_folder = _is_folder(entry)
     if ignore.hides(path, is_folder=is_folder):
         return
     if is_folder:
-        yield from _walk(base, f"{path}/", ignore, _discard)
+        yield from _walk_folders(base, f"{path}/", ignore, _ignore_problem)
     else:
-        found = _file(entry, path, real, ignore)
-        yield from [found] if isinstance(found, FileStat) else []
+        outcome = _stat_entry(entry, path, real, ignore)
+        yield from [outcome] if isinstance(outcome, FileStat) else []
 
 
-def _entry(base: str, folder: str, name: str) -> _Entry | None:
+def _find_entry(base: str, folder: str, name: str) -> _FolderEntry | None:
     """Find what a folder lists under a name; all of it is listed only where the name alone doesn't tell."""
-    inside = f"{folder}/" if folder else ""
-    at = f"{base}/{folder}" if folder else base
+    prefix = f"{folder}/" if folder else ""
+    folder_path = f"{base}/{folder}" if folder else base
     with contextlib.suppress(OSError):  # a closed folder, a name too long: the listing says what there is to say
-        known = names.status(f"{at}/{name}")
-        if known is None and os.path.isdir(base):  # noqa: PTH112 - made for each file that is saved
+        status = paths.lstat_or_none(f"{folder_path}/{name}")
+        if status is None and os.path.isdir(base):  # noqa: PTH112 - made for each file that is saved
             return None
-        if known is not None and names.is_exact(at, name, known):
-            return None if _name_problem(inside + name, name) else _Named(name=name, path=f"{at}/{name}", status=known)
-    return next((entry for entry in _entries(base, inside, _discard) if entry.name == name), None)
+        if status is not None and paths.is_exact_name(folder_path, name, status):
+            return (
+                None
+                if _name_problem(prefix + name, name)
+                else _SingleEntry(name=name, path=f"{folder_path}/{name}", status=status)
+            )
+    return next((entry for entry in _list_entries(base, prefix, _ignore_problem) if entry.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
+class _SingleEntry:
     """Be to one file what an entry of a listing is."""
 
     name: str
@@ -145,47 +245,49 @@ class _Named:
         return self.status
 
 
-def _walk(base: str, start: str, ignore: Ignore, on_problem: Callable[[Skipped], None]) -> Iterator[FileStat]:
+def _walk_folders(
+    base: str, start: str, ignore: IgnoreRules, on_problem: Callable[[Skipped], None]
+) -> Iterator[FileStat]:
     real = os.path.realpath(base)
     pending = [start]
     while pending:
         folder = pending.pop()
-        below: list[str] = []
-        for entry in _entries(base, folder, on_problem):
+        subfolders: list[str] = []
+        for entry in _list_entries(base, folder, on_problem):
             path = folder + entry.name
             is_folder = _is_folder(entry)
             if ignore.hides_only(path, is_folder=is_folder):
                 continue
             if is_folder:
-                below.append(path + "/")
+                subfolders.append(path + "/")
                 continue
-            found = _file(entry, path, real, ignore)
-            if isinstance(found, FileStat):
-                yield found
-            elif found:
-                on_problem(found)
-        pending += reversed(below)
+            outcome = _stat_entry(entry, path, real, ignore)
+            if isinstance(outcome, FileStat):
+                yield outcome
+            elif outcome:
+                on_problem(outcome)
+        pending += reversed(subfolders)
 
 
-def _entries(base: str, folder: str, on_problem: Callable[[Skipped], None]) -> list[os.DirEntry[str]]:
+def _list_entries(base: str, folder: str, on_problem: Callable[[Skipped], None]) -> list[os.DirEntry[str]]:
     """List what a folder holds, by name, without dot names and names that no path can have."""
     try:
         with os.scandir(f"{base}/{folder}") as entries:
-            named = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
+            listed = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
     except OSError as error:
         if not folder:
             msg = f"the vault's folder {base} can't be read: {error.strerror}"
             raise StorageError(msg, hint="check that it is there, and its permissions") from error
-        on_problem(Skipped(path=folder[:-1], code="unreadable", message=f"{shown(folder)}: {error.strerror}"))
+        on_problem(Skipped(path=folder[:-1], code="unreadable", message=f"{quote_path(folder)}: {error.strerror}"))
         return []
-    fine: list[os.DirEntry[str]] = []
-    for entry in named:
+    usable: list[os.DirEntry[str]] = []
+    for entry in listed:
         problem = _name_problem(folder + entry.name, entry.name)
         if problem:
             on_problem(problem)
         else:
-            fine.append(entry)
-    return fine
+            usable.append(entry)
+    return usable
 
 
 def _name_problem(path: str, name: str) -> Skipped | None:
@@ -194,56 +296,58 @@ def _name_problem(path: str, name: str) -> Skipped | None:
     try:
         too_long = len(name.encode()) > MAX_PART_BYTES or len(path.encode()) > MAX_PATH_BYTES
     except UnicodeEncodeError:
-        safe = path.encode(errors="backslashreplace").decode()
-        return Skipped(path=safe, code="not_unicode", message=f"{shown(safe)}: the name isn't valid Unicode")
-    return Skipped(path=path, code="too_long", message=f"{shown(path)}: the path is too long") if too_long else None
+        escaped = path.encode(errors="backslashreplace").decode()
+        return Skipped(path=escaped, code="not_unicode", message=f"{quote_path(escaped)}: the name isn't valid Unicode")
+    return (
+        Skipped(path=path, code="too_long", message=f"{quote_path(path)}: the path is too long") if too_long else None
+    )
 
 
-def _is_folder(entry: _Entry) -> bool:
+def _is_folder(entry: _FolderEntry) -> bool:
     try:
         return entry.is_dir(follow_symlinks=False) and not _is_junction(entry)
     except OSError:
         return False  # and the attempt to read it as a file tells why
 
 
-def _file(entry: _Entry, path: str, real: str, ignore: Ignore) -> FileStat | Skipped | None:
+def _stat_entry(entry: _FolderEntry, path: str, real: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
     try:
         if entry.is_symlink() or _is_junction(entry):
-            return _linked(entry, path, real, ignore)
+            return _stat_link(entry, path, real, ignore)
         # On Windows an entry knows no inode, and a size that may be old.
         status = os.stat(entry.path) if sys.platform == "win32" else entry.stat(follow_symlinks=False)  # noqa: PTH116
     except OSError as error:
-        return Skipped(path=path, code="unreadable", message=f"{shown(path)}: {error.strerror}")
-    return _told(status, path)
+        return Skipped(path=path, code="unreadable", message=f"{quote_path(path)}: {error.strerror}")
+    return _make_stat(status, path)
 
 
-def _is_junction(entry: _Entry) -> bool:
+def _is_junction(entry: _FolderEntry) -> bool:
     """Tell whether an entry is what Windows has in place of a link to a folder."""
     if sys.platform != "win32":
         return False
     return entry.stat(follow_symlinks=False).st_reparse_tag == stat.IO_REPARSE_TAG_MOUNT_POINT
 
 
-def _linked(entry: _Entry, path: str, real: str, ignore: Ignore) -> FileStat | Skipped | None:
+def _stat_link(entry: _FolderEntry, path: str, real: str, ignore: IgnoreRules) -> FileStat | Skipped | None:
     """Tell about what a symbolic link leads to; None for a folder, and for what isn't part of the vault."""
     try:
         file = os.path.realpath(entry.path, strict=True)
     except OSError as error:
-        return Skipped(path=path, code="broken_link", message=f"{shown(path)}: {error.strerror}")
+        return Skipped(path=path, code="broken_link", message=f"{quote_path(path)}: {error.strerror}")
     prefix = real.rstrip(os.sep) + os.sep
     if file != real and not file.startswith(prefix):
-        message = f"the symbolic link {shown(path)} leads out of the vault"
+        message = f"the symbolic link {quote_path(path)} leads out of the vault"
         return Skipped(path=path, code="outside_vault", message=message)
     status = os.stat(file)  # noqa: PTH116  # the loop over a whole vault makes no Path objects
     target = file[len(prefix) :].replace(os.sep, "/")
     if stat.S_ISDIR(status.st_mode) or ignore.hides(target):
         return None
-    return _name_problem(target, target.rpartition("/")[2]) or _told(status, path, NotePath(target))
+    return _name_problem(target, target.rpartition("/")[2]) or _make_stat(status, path, NotePath(target))
 
 
-def _told(status: os.stat_result, path: str, target: NotePath | None = None) -> FileStat | Skipped:
+def _make_stat(status: os.stat_result, path: str, target: NotePath | None = None) -> FileStat | Skipped:
     if not stat.S_ISREG(status.st_mode):
-        return Skipped(path=path, code="not_a_file", message=f"{shown(path)}: neither a file nor a folder")
+        return Skipped(path=path, code="not_a_file", message=f"{quote_path(path)}: neither a file nor a folder")
     return FileStat(
         path=NotePath(path),
         kind=kind_of(path),
@@ -252,12 +356,12 @@ def _told(status: os.stat_result, path: str, target: NotePath | None = None) -> 
         ctime_ns=status.st_ctime_ns,
         inode=status.st_ino,
         target=target,
-        born_ns=_born_ns(status),
+        born_ns=_birth_time_ns(status),
     )
 
 
-def _born_ns(status: os.stat_result) -> int:
+def _birth_time_ns(status: os.stat_result) -> int:
     if sys.platform == "win32":
         return status.st_ctime_ns
-    born: float = getattr(status, "st_birthtime", 0.0)
-    return int(born * 1e9)
+    birth_time_s: float = getattr(status, "st_birthtime", 0.0)
+    return int(birth_time_s * 1e9)

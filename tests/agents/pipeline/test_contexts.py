@@ -18,7 +18,7 @@ from knapper.agents.contexts.records import KEPT, ContextNote, NoteSelectionMeta
 from knapper.agents.scopes import ContextScopeConfig, EditRules
 from knapper.errors import BadInput, NotFound
 from knapper.tools.context import Context
-from knapper.vault import notes
+from knapper.vault import parser
 from knapper.vault.paths import NotePath
 from tests.tools import opened
 
@@ -225,7 +225,7 @@ def test_all_capabilities_and_the_context_scope_are_the_default() -> None:
 def note(path: str, source: Source, size: int, **more: object) -> ContextNote:
     raw = ("word " * 19 + "end.\n").encode() * (size // 25)
     why = replace(NoteSelectionMetadata(path=NotePath(path), sources=(source,)), **more)
-    return ContextNote(note=notes.of(NotePath(path), raw), why=why)
+    return ContextNote(note=parser.make_note(NotePath(path), raw), why=why)
 
 
 def every(size: int) -> list[ContextNote]:
@@ -267,7 +267,7 @@ def test_of_a_single_note_that_is_too_long_the_beginning_stays() -> None:
 
 def given_raw(text: str) -> ContextNote:
     why = NoteSelectionMetadata(path=NotePath("one.md"), sources=("current",))
-    return ContextNote(note=notes.of(NotePath("one.md"), text.encode()), why=why)
+    return ContextNote(note=parser.make_note(NotePath("one.md"), text.encode()), why=why)
 
 
 @pytest.mark.parametrize("line", ["word " * 40_000, "x" * 200_000, "漢" * 20_000, "</a>" * 20_000, "\\" * 60_000])

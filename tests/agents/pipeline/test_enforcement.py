@@ -29,7 +29,7 @@ from knapper.server.http import app as http
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
 from knapper.server.threads import Threads
-from knapper.vault.grants import CAPABILITIES, ClientKind, Grants
+from knapper.vault.access import CAPABILITIES, ClientKind, Grants
 from knapper.vault.paths import NotePath
 from tests.agents import runs, scripted
 from tests.agents.scripted import Call, Model

@@ -15,7 +15,7 @@ from knapper.cli import main
 from knapper.cli.codes import ExitCode
 from knapper.config import Client, Model, Settings
 from knapper.errors import NotFound, SetupError
-from knapper.vault import grants
+from knapper.vault import access
 from tests.agents import protocol, scripts
 from tests.agents.protocol import Reply, Server
 from tests.agents.scripted import Call
@@ -231,7 +231,7 @@ def test_who_hears_an_answer_made_of_others_text_only_proposes_from_then_on(
 
 
 def test_a_preset_gives_a_client_what_it_may_see_and_do(vault: opened.Opener) -> None:
-    hiding = Client(grants=replace(grants.usual("mcp"), is_read_only=True), hidden=("Plants.md",))
+    hiding = Client(grants=replace(access.default_grants("mcp"), is_read_only=True), hidden=("Plants.md",))
 
     with (
         protocol.serving(ANSWER) as server,
@@ -261,7 +261,7 @@ def test_only_persons_go_on_from_the_switches_as_a_person_left_them(
 
 @pytest.mark.parametrize("kept_from", ["agent", "mcp"])
 def test_what_is_hidden_from_the_agents_or_their_client_goes_to_no_model(vault: opened.Opener, kept_from: str) -> None:
-    hiding = Client(grants=grants.usual(kept_from), hidden=("Plants.md",))
+    hiding = Client(grants=access.default_grants(kept_from), hidden=("Plants.md",))
     choose = Reply(parts=[scripts.select("Garden.md", "Plants.md")])
 
     with (

@@ -9,7 +9,7 @@ from knapper.agents.pipeline.requests import Request
 from knapper.agents.scopes import ABILITIES, Ability, ContextScopeConfig, EditRules
 from knapper.app import narrowing
 from knapper.config import Client
-from knapper.vault import grants
+from knapper.vault import access
 from tests.agents import runs, scripts
 from tests.agents.scripts import Cast
 from tests.tools import opened
@@ -253,9 +253,9 @@ def test_its_own_edit_that_waits_in_the_note_can_be_changed(vault: opened.Opener
     assert vault.text("Garden.md") == NOTES["Garden.md"].replace("The fence is green. See [[Plants]].", "It is red.")
 
 
-@pytest.mark.parametrize("made_by", [grants.usual("http"), None])
+@pytest.mark.parametrize("made_by", [access.default_grants("http"), None])
 def test_an_edit_that_waits_is_not_changed_for_another_program(
-    vault: opened.Opener, made_by: grants.Grants | None
+    vault: opened.Opener, made_by: access.Grants | None
 ) -> None:
     first = for_client(
         vault, made_by, Cast({"task": [scripts.task("Blue.", ("Garden.md", "replace:3", "It is blue."))]})
@@ -268,7 +268,7 @@ def test_an_edit_that_waits_is_not_changed_for_another_program(
     place = f"replace:{lines.index('```ai-edit') + 1}-{lines.index('#ai_edit') + 1}"
 
     cast = Cast({"task": [scripts.task("Red.", ("Garden.md", place, "It is red."))]})
-    ended = for_client(vault, grants.usual("mcp"), cast)
+    ended = for_client(vault, access.default_grants("mcp"), cast)
 
     assert ended.codes == ["refused"]
     assert ended.outcome.proposals == []
@@ -277,7 +277,7 @@ def test_an_edit_that_waits_is_not_changed_for_another_program(
     assert again.outcome.proposals == [proposal]
 
 
-def for_client(vault: opened.Opener, asker: grants.Grants | None, cast: Cast) -> runs.Ended:
+def for_client(vault: opened.Opener, asker: access.Grants | None, cast: Cast) -> runs.Ended:
     """Run a request as the agent that acts for a client; None for a person."""
     with runs.context(vault) as context:
         seen = narrowing.narrowed(context, Client(grants=asker)) if asker else context

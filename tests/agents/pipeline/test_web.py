@@ -13,9 +13,8 @@ from knapper.agents.presets import AgentToggles
 from knapper.agents.research.records import ResearchSettings
 from knapper.agents.synthetic import GET_CONTINUATION
 from knapper.errors import BadInput
-from knapper.net.hits import WebHit
-from knapper.net.pages import Page
-from knapper.net.web import Web
+from knapper.net.search import WebHit
+from knapper.net.web import Page, Web
 from tests.agents import runs, scripts
 from tests.agents.runs import Ended
 from tests.agents.scripted import Call, Reply

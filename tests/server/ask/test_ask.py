@@ -12,7 +12,7 @@ from knapper.agents.models import Patience
 from knapper.cli import main
 from knapper.config import Client, Model
 from knapper.server.http import rooms
-from knapper.vault import grants
+from knapper.vault import access
 from tests.agents import protocol
 from tests.agents.protocol import Reply
 from tests.agents.scripts import Cast
@@ -309,8 +309,8 @@ def test_a_client_names_models_of_the_configuration_only_and_a_person_any(tmp_pa
 
 
 def test_the_agents_of_a_client_do_no_more_than_it_may(tmp_path: Path) -> None:
-    reader = Client(grants=replace(grants.usual("http"), is_read_only=True))
-    adder = Client(grants=replace(grants.usual("http"), capabilities=frozenset({"add"})))
+    reader = Client(grants=replace(access.default_grants("http"), is_read_only=True))
+    adder = Client(grants=replace(access.default_grants("http"), capabilities=frozenset({"add"})))
     told: list[dict[str, Any]] = []
     can: list[list[str]] = []
     for number, client in enumerate((reader, adder)):

@@ -14,13 +14,13 @@ from knapper.agents.presets import Preset
 from knapper.agents.scopes import ContextScopeConfig
 from knapper.config import Client
 from knapper.server import tokens
-from knapper.vault import grants
+from knapper.vault import access
 from tests.agents import scripts
 from tests.agents.scripted import Call
 from tests.agents.scripts import Cast
 from tests.server import apps, chats, tasks
 
-NARROW = Client(grants=grants.usual("http"), hidden=("Private/",))
+NARROW = Client(grants=access.default_grants("http"), hidden=("Private/",))
 SECRET = {"task": "the secret garden?", "scout": True}
 NOTES = {
     **apps.NOTES,
@@ -168,7 +168,7 @@ def test_a_run_that_a_person_goes_on_with_sees_no_more_than_the_client_that_bega
 
 
 def test_a_person_from_whom_something_is_hidden_sees_only_their_own_runs(tmp_path: Path) -> None:
-    narrow = Client(grants=grants.usual("page"), hidden=("Private/",))
+    narrow = Client(grants=access.default_grants("page"), hidden=("Private/",))
     with apps.world(tmp_path, narrow, notes=NOTES) as world:
         with world.client(None, chats.mounted(world.hub, world.stop, tasks.asking().open)) as client:
             _ = client.post("/ask", json={"task": "x", "scout": True})

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from knapper.app import Hub
 from knapper.config import Client, Settings, Vault
 from knapper.config.sections.model import Model as Limits
-from knapper.vault import grants
+from knapper.vault import access
 from tests.agents.scripted import Call, Model
 from tests.index import worlds
 from tests.server import apps, chats
@@ -44,7 +44,7 @@ def test_each_vault_has_its_own_sessions_and_its_own_notes(tmp_path: Path) -> No
 
 
 def test_what_the_owner_hides_from_the_agent_is_refused_as_the_active_file_even_of_a_person(tmp_path: Path) -> None:
-    agent = Client(grants=grants.usual("agent"), hidden=("Private/",))
+    agent = Client(grants=access.default_grants("agent"), hidden=("Private/",))
     with apps.world(tmp_path, agent) as world:
         mount = chats.mounted(world.hub, world.stop, Model([["Hi."]]).open)
         with world.client(world.token("page"), mount) as page:
@@ -89,7 +89,7 @@ def test_a_session_that_another_process_answers_in_is_busy(tmp_path: Path) -> No
 def test_clients_with_odd_names_have_sessions_of_their_own(tmp_path: Path, name: str) -> None:
     from knapper.app.chatting import Chatting  # noqa: PLC0415 - only here without a server
 
-    odd = Client(grants=grants.usual(name, "named"))
+    odd = Client(grants=access.default_grants(name, "named"))
     settings = replace(apps.settings(tmp_path), clients=(odd,))
     with Hub(settings) as hub, contextlib.closing(Chatting(hub)) as chatting:
         own, api = chatting.room(name), chatting.room("http")

@@ -15,7 +15,7 @@ from knapper.config import Client
 from knapper.server import tokens
 from knapper.server.mcp import http as mcp
 from knapper.server.threads import Threads
-from knapper.vault.grants import usual
+from knapper.vault.access import default_grants
 from tests.server import apps
 
 READER: Final = "r" * 43
@@ -40,11 +40,11 @@ def asking(tmp_path: Path) -> Generator[TestClient]:
 @contextmanager
 def served(base: Path) -> Generator[TestClient]:
     reader = Client(
-        grants=replace(usual("reader", "http"), is_read_only=True),
+        grants=replace(default_grants("reader", "http"), is_read_only=True),
         hidden=("Private/",),
         token_hash=tokens.hash_of(READER),
     )
-    person = Client(grants=usual("me", "person"), token_hash=tokens.hash_of(ME))
+    person = Client(grants=default_grants("me", "person"), token_hash=tokens.hash_of(ME))
     with apps.world(base, reader, person, notes=NOTES) as world:
         threads = Threads(4)
         with world.client(None, mcp.mount(world.hub, threads)) as found:

@@ -15,7 +15,7 @@ from knapper.config import Client
 from knapper.config.sections.model import Model
 from knapper.config.sections.runs import Runs
 from knapper.server import tokens
-from knapper.vault import grants
+from knapper.vault import access
 from tests.agents.run_world import Brain
 from tests.server import running
 from tests.server.running import begun, done, heard
@@ -23,8 +23,8 @@ from tests.server.runs.test_runs import of_a_run
 
 pytestmark = pytest.mark.timeout(60)
 KEY = "k" * 43
-READER = Client(grants=grants.usual("reader", "named"), token_hash=tokens.hash_of(KEY))
-NARROW = Client(grants=grants.usual("http"), hidden=("Private/",))
+READER = Client(grants=access.default_grants("reader", "named"), token_hash=tokens.hash_of(KEY))
+NARROW = Client(grants=access.default_grants("http"), hidden=("Private/",))
 
 
 def test_a_program_sees_its_own_runs_only_and_is_told_nothing_of_others(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_person_sees_the_runs_of_all_and_those_of_the_terminal(tmp_path: Path)
 def test_a_person_from_whom_something_is_hidden_sees_no_run_that_may_have_read_it(
     tmp_path: Path, hidden: tuple[str, ...], expected: int
 ) -> None:
-    page = Client(grants=grants.usual("page"), hidden=hidden)
+    page = Client(grants=access.default_grants("page"), hidden=hidden)
     with running.asking(tmp_path, Brain(), page) as (client, world):
         _ = done(client)
         found = world.as_(client, world.tokens["page"])("GET", "/runs").json()["total"]
@@ -71,7 +71,7 @@ def test_a_person_from_whom_something_is_hidden_sees_no_run_that_may_have_read_i
 
 
 def test_a_client_whose_rules_can_not_be_joined_any_more_hides_its_runs_and_nobody_elses(tmp_path: Path) -> None:
-    agent = Client(grants=grants.usual("agent"), read=("Alpha.md", "Beta.md"))
+    agent = Client(grants=access.default_grants("agent"), read=("Alpha.md", "Beta.md"))
     with running.asking(tmp_path, Brain(), agent) as (client, world):
         _ = done(client, "program")
         page = world.as_(client, world.tokens["page"])
@@ -80,7 +80,7 @@ def test_a_client_whose_rules_can_not_be_joined_any_more_hides_its_runs_and_nobo
             time.sleep(0.02)
     vault = replace(world.settings.vault, read=("*.md",))
     torn = replace(
-        world.settings, choice=vault, clients=(agent, Client(grants=grants.usual("http"), read=("Beta.md",)))
+        world.settings, choice=vault, clients=(agent, Client(grants=access.default_grants("http"), read=("Beta.md",)))
     )
     with running.asking(tmp_path, Brain(), found=torn) as (client, world):
         listed = world.as_(client, world.tokens["page"])("GET", "/runs")
@@ -179,7 +179,7 @@ def test_a_program_does_not_answer_for_a_person(tmp_path: Path) -> None:
 
 
 def test_a_client_that_only_reads_gets_no_notes_written(tmp_path: Path) -> None:
-    reader = Client(grants=replace(grants.usual("http"), is_read_only=True))
+    reader = Client(grants=replace(access.default_grants("http"), is_read_only=True))
     with running.asking(tmp_path, Brain(), reader) as (client, _):
         run_id = done(client)
         found = client.post(f"/runs/{run_id}/export", json={"to": "A.md"})

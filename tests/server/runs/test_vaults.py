@@ -9,7 +9,7 @@ import pytest
 
 from knapper.config import Client, Settings, Vault
 from knapper.config.sections.runs import Runs
-from knapper.vault import grants
+from knapper.vault import access
 from tests.agents.run_world import Brain
 from tests.index import worlds
 from tests.server import running
@@ -57,7 +57,7 @@ def test_a_person_sees_no_run_that_may_have_read_what_another_vault_hides_from_i
     tmp_path: Path, also: Sequence[str], expected: int
 ) -> None:
     found = settings(tmp_path)
-    page = Client(grants=grants.usual("page"), read=("v.md", "Alpha.md", "Beta.md"))
+    page = Client(grants=access.default_grants("page"), read=("v.md", "Alpha.md", "Beta.md"))
     with running.asking(tmp_path, Brain(), found=found) as (client, _):
         _ = done(client, also=[*also])
     own = replace(found.vault, read=("v.md", "Alpha.md", "Beta.md"))

@@ -13,7 +13,7 @@ from knapper.index.stretches import Stretch
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.vault import paths, pending, walk
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 MOST: Final = 2_000
@@ -81,7 +81,7 @@ def hear(context: Context, path: NotePath) -> tuple[Note, bool]:
 def look(context: Context, path: NotePath) -> tuple[Note, bool]:
     """Read a note that no model gets, and tell whether others wrote it; its text is parsed only where edits wait."""
     note = context.view.read_head(path)
-    if pending.may_hold(note.raw, note.outline):
+    if pending.may_have_pending(note.raw, note.outline):
         note = context.view.read(path)
     return note, foreign.is_others(context, note)
 
@@ -127,7 +127,7 @@ def linked(context: Context, current: str) -> frozenset[NotePath]:
 
 def beside(context: Context, current: NotePath, walls: Sequence[str] = ()) -> list[NotePath]:
     """Give the notes of the same folder, by path, without the note itself."""
-    where = context.restrict(Filter(directly_in=(paths.folder(current),), kinds=("note",)))
+    where = context.restrict(Filter(directly_in=(paths.parent_folder(current),), kinds=("note",)))
     found = context.index.catalog.find(Stretch(where=where, limit=MOST))
     return [entry.path for entry in found.entries if entry.path != current and not links.is_walled(entry.path, walls)]
 

@@ -56,7 +56,7 @@ class _Walls:
     """Tell what lies outside of some folders."""
 
     def __init__(self, folders: Iterable[str]) -> None:
-        self._below = tuple(f"{key}/" for folder in folders if (key := paths.key(folder).strip().strip("/")))
+        self._below = tuple(f"{key}/" for folder in folders if (key := paths.name_key(folder).strip().strip("/")))
 
     def __call__(self, path: NotePath) -> bool:
-        return not self._below or not paths.key(path).startswith(self._below)
+        return not self._below or not paths.name_key(path).startswith(self._below)

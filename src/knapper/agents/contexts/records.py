@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from knapper.index.places import Place
 from knapper.jsontypes import JSONValue
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
 Source = Literal["current", "linked", "folder", "semantic", "manual"]

@@ -10,7 +10,7 @@ from knapper.agents import untrusted
 from knapper.agents.contexts.records import ContextNote, NoteSelectionMetadata
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.vault import notes, pending
+from knapper.vault import parser, pending
 from knapper.vault.paths import NotePath
 
 LEAST_TOKENS: Final = 3_000
@@ -93,7 +93,7 @@ def build(
         BadInput: The limit is too low.
     """
     check_limit(limit)
-    shown = {one.note.path: _block(one, mark, numbered(notes.text(one.note.raw))) for one in found}
+    shown = {one.note.path: _block(one, mark, numbered(parser.decode_text(one.note.raw))) for one in found}
     sizes = {path: tokens(text) for path, text in shown.items()}
     total, gone = sum(sizes.values()), dict[NotePath, NoteSelectionMetadata]()
     for one in sorted(found, key=lambda one: one.why.rank, reverse=True):
@@ -106,7 +106,7 @@ def build(
     cut, whole, told = None, 0, _notices(removed, limit)
     if kept and total > limit:
         cut = kept[0].note.path
-        beginning = _beginning(numbered(notes.text(kept[0].note.raw)), limit - _HEAD)
+        beginning = _beginning(numbered(parser.decode_text(kept[0].note.raw)), limit - _HEAD)
         shown[cut], whole = _block(kept[0], mark, beginning.lines), len(beginning.whole)
         told.append(beginning.notice(cut, limit))
         sizes[cut] = tokens(shown[cut])
@@ -156,7 +156,7 @@ def _block(one: ContextNote, mark: str, lines: Sequence[str]) -> str:
     waiting = [
         f"\nlines {block.line}-{block.line + _rows(one, block)}: an edit that waits for the person's word "
         f"({block.kind or 'damaged'}, id {untrusted.escape(block.id)})"
-        for block in pending.find(one.note.raw, one.note.outline)
+        for block in pending.find_pending(one.note.raw, one.note.outline)
     ]
     return untrusted.enclose("note", head + "".join(waiting) + "\n\n" + "\n".join(lines), mark)
 

@@ -23,7 +23,7 @@ from knapper.agents.usage import Meter
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault.grants import Grants
+from knapper.vault.access import Grants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

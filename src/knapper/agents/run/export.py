@@ -11,7 +11,7 @@ from knapper.agents.run.nodes import ANSWERED, ROOT, Node
 from knapper.agents.run.records import Run
 from knapper.changes.requests import Create
 from knapper.jsontypes import JSONValue
-from knapper.vault import parse
+from knapper.vault import parser
 from knapper.vault.outline import Link
 
 _MAX_NAME: Final = 60
@@ -51,7 +51,7 @@ def _part(node: Node, others: Collection[str]) -> str:
 def _opened(answer: str, vaults: Collection[str]) -> str:
     """Turn wikilinks to notes of other vaults into links that open them there."""
     data = answer.encode()
-    links = [link for link in parse.parse(data).links if link.kind in {"wikilink", "embed"}] if vaults else []
+    links = [link for link in parser.parse_note(data).links if link.kind in {"wikilink", "embed"}] if vaults else []
     for link in reversed(links):
         vault = next((name for name in vaults if link.target.startswith(f"{name}:")), "")
         if vault:

@@ -20,7 +20,7 @@ from knapper.codemode.tasks import Mark, Options, Retrieval, Task
 from knapper.errors import ConflictError, KnapError, RefusedError
 from knapper.tools.cancelling import Cancelling
 from knapper.tools.context import Context
-from knapper.vault import grants
+from knapper.vault import access
 
 SCRIPT_TOKENS: Final = 4_000
 _SEPARATORS: Final = re.compile(r"[,\n]")
@@ -60,7 +60,7 @@ class Finding:
         kept = self._kept(need)
         if need.word and kept is not None and need.checkpoint:
             with contextlib.suppress(ConflictError):  # somebody was quicker, and their word counts
-                _ = kept.answer(need.checkpoint, answer_of(need.context, need.word), grants.usual("cli"))
+                _ = kept.answer(need.checkpoint, answer_of(need.context, need.word), access.default_grants("cli"))
         options = Options(
             code_mode=need.order.code_mode,
             profile=need.order.profile,

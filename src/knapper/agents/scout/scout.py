@@ -25,7 +25,7 @@ from knapper.tools import tags
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
-from knapper.vault import notes
+from knapper.vault import parser
 
 MAX_CHARS: Final = 16_000
 """Characters of a tool's answer that the model is given at once."""
@@ -146,7 +146,7 @@ class Trip:
                 note = self._context.view.read(self._errand.current)
             except KnapError:
                 return parts[0]
-            lines = unified.numbered(notes.text(note.raw))[:_CURRENT_LINES]
+            lines = unified.numbered(parser.decode_text(note.raw))[:_CURRENT_LINES]
             head = f"the open note: {untrusted.escape(str(note.path))}\n\n"
             parts.append(untrusted.enclose("note", head + "\n".join(lines), mark))
         return "\n\n".join(parts)

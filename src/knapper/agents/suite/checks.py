@@ -6,7 +6,7 @@ from typing import Protocol
 
 from knapper.agents.pipeline.events import Outcome
 from knapper.jsontypes import JSONValue
-from knapper.vault import parse
+from knapper.vault import parser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Property:
 
     def problem(self, world: World) -> str:
         """Look at a world."""
-        block = parse.parse(world.text(self.path).encode()).frontmatter
+        block = parser.parse_note(world.text(self.path).encode()).frontmatter
         found = block.values.get(self.name) if block else None
         if found == self.value and type(found) is type(self.value):
             return ""

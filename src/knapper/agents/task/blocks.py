@@ -10,10 +10,10 @@ from knapper.changes.text import positions
 from knapper.changes.text.positions import Span
 from knapper.errors import KnapError
 from knapper.vault import pending
-from knapper.vault.lines import Lines
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 from knapper.vault.pending import PendingBlock
+from knapper.vault.source import Lines
 
 _LOOKED_AT = 50
 
@@ -85,7 +85,7 @@ def _of_block(grounds: Grounds, edit: EditInstruction) -> BlockEdit | None:
 def _block(note: Note, span: Span) -> PendingBlock | None:
     """Find the block whose lines are just those of a position."""
     lines = Lines(starts=note.outline.line_starts, size=len(note.raw))
-    for block in pending.find(note.raw, note.outline):
+    for block in pending.find_pending(note.raw, note.outline):
         last = lines.number(max(block.tag_stop - 1, block.start))
         if block.problem is None and (block.line, last) == (span.first, span.last):
             return block

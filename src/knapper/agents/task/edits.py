@@ -16,7 +16,7 @@ from knapper.changes.writer import Asked
 from knapper.errors import BadInput, KnapError, RefusedError
 from knapper.tools.context import Context
 from knapper.vault import paths
-from knapper.vault.grants import Scope
+from knapper.vault.access import Scope
 from knapper.vault.paths import NotePath
 
 
@@ -138,7 +138,7 @@ def _once(edits: Sequence[ValidatedEdit]) -> list[ValidatedEdit]:
     seen: set[str] = set()
     checked: list[ValidatedEdit] = []
     for one in edits:
-        key = paths.key(one.path)
+        key = paths.name_key(one.path)
         if one.kind == "create" and one.error is None:
             if key in seen:
                 error = BadInput(f"{one.path} is made twice", hint="give its whole text once", code="overlap")

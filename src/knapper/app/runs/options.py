@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from knapper.app.runs.opening import TaskRuns
     from knapper.jsontypes import JSONValue
-    from knapper.vault.grants import Grants
+    from knapper.vault.access import Grants
 
 
 def shown(tasks: TaskRuns, grants: Grants, model: Callable[[], str]) -> dict[str, JSONValue]:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from knapper.config import Settings
     from knapper.tools.sandboxes import Profile
-    from knapper.vault.grants import Grants
+    from knapper.vault.access import Grants
+
 
 MOST_MINUTES: Final = 1_440
 MOST_TOKENS: Final = 1_000_000_000

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from knapper.codemode.checkpoints import Checkpoint
     from knapper.jsontypes import JSONValue
     from knapper.tools.shapes import Answer
-    from knapper.vault.grants import Grants
+    from knapper.vault.access import Grants
+
 
 ANSWER_S: Final = 600.0
 """How long a run that a person began waits for a person's answer before it goes on without."""

@@ -16,8 +16,9 @@ from knapper.vault.paths import NotePath
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from knapper.vault.grants import Grants
+    from knapper.vault.access import Grants
     from knapper.vault.view import View
+
 
 _PROBE = "x.md"
 """A note that might lie in a folder."""

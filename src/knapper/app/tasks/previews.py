@@ -9,13 +9,14 @@ from knapper.agents.contexts import gather
 from knapper.agents.pipeline import gathering
 from knapper.agents.scout.records import ScoutResult
 from knapper.tools import foreign
-from knapper.vault import notes
+from knapper.vault import parser
 
 if TYPE_CHECKING:
     from knapper.agents.contexts.unified import UnifiedContext
     from knapper.agents.pipeline.requests import Request
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
+
 
 _CHARS = 4
 """Characters of a token, roughly."""
@@ -43,7 +44,7 @@ def preview(context: Context, reader: Context, request: Request, *, texts: bool 
         row["foreign"] = one.foreign
         if texts:
             _ = foreign.heard(reader, one.note)
-            row["text"] = _text(built, notes.text(one.note.raw), is_cut=one.note.path == built.cut)
+            row["text"] = _text(built, parser.decode_text(one.note.raw), is_cut=one.note.path == built.cut)
     return {**shown, "cut": built.cut, "limit": request.token_limit, "explored": explored is not None}
 
 

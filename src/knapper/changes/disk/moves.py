@@ -47,7 +47,7 @@ def unmove(site: Site, step: Step) -> None:
 
 
 def _only_respelled(site: Site, step: Step) -> bool:
-    if paths.key(step.source_at) != paths.key(step.target_at):
+    if paths.name_key(step.source_at) != paths.name_key(step.target_at):
         return False
     source, target = site.files.stamp(site.at(step.source_at)), site.files.stamp(site.at(step.target_at))
     return source is not None and target is not None and source.inode == target.inode

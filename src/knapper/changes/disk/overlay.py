@@ -144,8 +144,8 @@ class Overlay:
         return Entry(kind=stamp.kind, at=at, disk=disk, stamp=stamp) if stamp else None
 
     def _at(self, path: str) -> str:
-        above = self._parent_at(paths.folder(path))
-        return f"{above}/{paths.name(path)}" if above else paths.name(path)
+        above = self._parent_at(paths.parent_folder(path))
+        return f"{above}/{paths.base_name(path)}" if above else paths.base_name(path)
 
     def _parent_at(self, folder: str) -> str:
         if folder not in self._parents:

@@ -11,7 +11,7 @@ from knapper.vault import paths
 
 def is_renamed_only(effect: effects.Rename, entry: Entry, other: Entry) -> bool:
     """Tell whether only the case or Unicode form of a name changes, on a system that doesn't tell the two apart."""
-    if paths.key(effect.source) != paths.key(effect.target) or entry.stamp is None or other.stamp is None:
+    if paths.name_key(effect.source) != paths.name_key(effect.target) or entry.stamp is None or other.stamp is None:
         return False
     return entry.stamp.inode == other.stamp.inode
 
@@ -39,6 +39,6 @@ def refuse_relative_link(link: Path, source: str, target: str) -> None:
     Raises:
         BadInput: It would.
     """
-    if paths.folder(source) != paths.folder(target) and not link.readlink().is_absolute():
-        msg = f"'{source}' is a symbolic link that leads elsewhere from '{paths.folder(target) or 'the top'}'"
+    if paths.parent_folder(source) != paths.parent_folder(target) and not link.readlink().is_absolute():
+        msg = f"'{source}' is a symbolic link that leads elsewhere from '{paths.parent_folder(target) or 'the top'}'"
         raise BadInput(msg, hint="move the file that it leads to, or make the link anew by hand")

@@ -238,15 +238,15 @@ class Planner:
         return False
 
     def _free_name(self, wanted: str) -> NotePath:
-        folder, stem, suffix = paths.folder(wanted), paths.stem(wanted), paths.suffix(wanted)
+        folder, stem, suffix = paths.parent_folder(wanted), paths.stem(wanted), paths.suffix(wanted)
         number, name = 1, wanted
         while self._overlay.look(name) is not None:
             number += 1
-            name = f"{folder}/{paths.fitted(stem, f' {number}{suffix}')}"
+            name = f"{folder}/{paths.fit_name(stem, f' {number}{suffix}')}"
         return NotePath(name)
 
     def _make_parents(self, path: str) -> bool:
-        above = paths.folder(path)
+        above = paths.parent_folder(path)
         return not above or self._make_folder(above)
 
     def _make_folder(self, path: str, *, mode: int | None = None) -> bool:

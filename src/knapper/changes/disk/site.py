@@ -83,7 +83,7 @@ def appeared(site: Site, step: Step) -> ConflictError:
 def shelve(site: Site, temp: Path, step: Step) -> None:
     """Keep a copy of what no name holds any more, and say where."""
     begin = f"{temp.name.lstrip('.')}-{paths.stem(step.path)}"
-    copy = site.shelf / paths.fitted(begin, paths.suffix(step.path)[:_ENDING])  # what tells copies apart isn't cut
+    copy = site.shelf / paths.fit_name(begin, paths.suffix(step.path)[:_ENDING])  # what tells copies apart isn't cut
     site.files.copy(temp, copy)
     site.files.unlink(temp)
     site.notices.append(f"'{step.path}': an earlier save by another program is kept in '{copy}'")

@@ -43,9 +43,9 @@ class StepList:
     def _temp(self, step: Step, number: int) -> str:
         """Name a temp file beside the target, or above where the target's folder comes, goes or moves meanwhile."""
         at = step.target_at or step.source_at
-        folder = paths.folder(at)
+        folder = paths.parent_folder(at)
         while folder and (self._is_unstable(folder) or not (self._root / folder).is_dir()):
-            folder = paths.folder(folder)
+            folder = paths.parent_folder(folder)
         name = atomic.name(self._change_id, number)
         return f"{folder}/{name}" if folder else name
 

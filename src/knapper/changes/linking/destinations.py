@@ -7,7 +7,7 @@ from typing import Final
 
 from knapper.changes.requests import Move
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
-from knapper.vault import lookup, paths, walk
+from knapper.vault import files, paths, walk
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
@@ -68,7 +68,7 @@ def _plan(view: View, move: Move) -> Planned:
 def _asked(view: View, raw: str, source: NotePath, *, is_folder: bool) -> NotePath:
     """Complete a destination: ``Folder/`` is a place in that folder, and a note's name without ending is a note's."""
     if raw.endswith("/"):
-        return paths.parse(raw + paths.name(source), root=view.root)
+        return paths.parse(raw + paths.base_name(source), root=view.root)
     is_bare = not is_folder and walk.kind_of(source) == "note" and raw and not paths.suffix(raw)
     if is_bare and not _is_folder(view, paths.parse(raw, root=view.root)):
         raw += paths.suffix(source)
@@ -100,7 +100,7 @@ def _source(view: View, raw: str) -> tuple[NotePath, tuple[NotePath, ...], bool]
 
 def _folder(view: View, path: NotePath) -> NotePath | None:
     try:
-        found = lookup.find(view.root, path)
+        found = files.find_path(view.root, path)
     except KnapError:
         return None
     is_folder = found.file.is_dir() and not view.ignore.hides(found.path, is_folder=True)
@@ -114,15 +114,15 @@ def _target(view: View, wanted: Planned) -> NotePath:
     """
     source, asked = wanted.source, wanted.target
     _check_visible(view, wanted, asked)
-    found = lookup.find(view.root, asked, must_exist=False).path
+    found = files.find_path(view.root, asked, must_exist=False).path
     if found == source:  # at most another spelling of its name
-        found = NotePath(found[: len(found) - len(paths.name(found))] + paths.name(asked))
+        found = NotePath(found[: len(found) - len(paths.base_name(found))] + paths.base_name(asked))
     if found == source:
         hint = "name another path"
-        raise BadInput(f"nothing would change: {paths.shown(source)} lies there", hint=hint, code="no_change")
-    if paths.key(found).startswith(f"{paths.key(source)}/"):
+        raise BadInput(f"nothing would change: {paths.quote_path(source)} lies there", hint=hint, code="no_change")
+    if paths.name_key(found).startswith(f"{paths.name_key(source)}/"):
         hint = "name a folder outside of it"
-        raise BadInput(f"{paths.shown(source)} can't be moved into itself", hint=hint, code="into_itself")
+        raise BadInput(f"{paths.quote_path(source)} can't be moved into itself", hint=hint, code="into_itself")
     _check_visible(view, replace(wanted, target=found), asked)
     _check_free(view, source, found)
     return found
@@ -134,21 +134,23 @@ def _check_visible(view: View, wanted: Planned, asked: NotePath) -> None:
         places.append(NotePath(f"{wanted.target}/note.md"))
     if not all(map(view.visible, places)):
         hint = "choose another folder; hidden and ignored ones aren't written to"
-        raise RefusedError(f"{paths.shown(asked)} wouldn't be visible", hint=hint, code="hidden")
+        raise RefusedError(f"{paths.quote_path(asked)} wouldn't be visible", hint=hint, code="hidden")
 
 
 def _check_free(view: View, source: NotePath, target: NotePath) -> None:
     for above in paths.parent_folders(target):
         if (view.root / above).is_file():
-            msg = f"{paths.shown(above)} is a file, so that nothing can lie in it"
+            msg = f"{paths.quote_path(above)} is a file, so that nothing can lie in it"
             raise BadInput(msg, hint="choose another folder", code="not_a_folder")
     there = view.root / target
-    if not os.path.lexists(there) or (paths.key(source) == paths.key(target) and there.samefile(view.root / source)):
+    if not os.path.lexists(there) or (
+        paths.name_key(source) == paths.name_key(target) and there.samefile(view.root / source)
+    ):
         return
-    hint = f"choose another name, such as {paths.shown(_free_name(view, target))}; nothing is ever overwritten"
+    hint = f"choose another name, such as {paths.quote_path(_free_name(view, target))}; nothing is ever overwritten"
     if there.is_dir():
-        hint = f"to put it into that folder, name {paths.shown(f'{target}/{paths.name(source)}')}"
-    raise ConflictError(f"{paths.shown(target)} exists already", hint=hint, code="exists")
+        hint = f"to put it into that folder, name {paths.quote_path(f'{target}/{paths.base_name(source)}')}"
+    raise ConflictError(f"{paths.quote_path(target)} exists already", hint=hint, code="exists")
 
 
 def _free_name(view: View, target: NotePath) -> str:
@@ -165,14 +167,14 @@ def _name_notices(view: View, source: NotePath, target: NotePath) -> list[str]:
     Raises:
         BadInput: Some system can't hold a name.
     """
-    subject = paths.folder(target) if paths.name(source) == paths.name(target) else target
+    subject = paths.parent_folder(target) if paths.base_name(source) == paths.base_name(target) else target
     if not subject:
         return []
     notices: list[str] = []
     for problem in paths.check_new(subject, root=view.root, portable=False):
         if problem.part in source.split("/"):
             continue
-        if problem.code == "case_clash" and paths.key(source) == paths.key(target):
+        if problem.code == "case_clash" and paths.name_key(source) == paths.name_key(target):
             continue
         if problem.code not in _UNWISE:
             raise BadInput(problem.message, code=problem.code, hint="choose another name")
@@ -216,11 +218,12 @@ def _check_apart(planned: Sequence[Planned]) -> None:
     claimed: dict[str, int] = {}
     for number, one in enumerate(planned):
         for end in (one.source, one.target):
-            claimed.setdefault(paths.key(end), number)
+            claimed.setdefault(paths.name_key(end), number)
     for number, one in enumerate(planned):
         for end in (one.source, one.target):
-            around = [claimed.get(paths.key(path), number) for path in (end, *paths.parent_folders(end))]
+            around = [claimed.get(paths.name_key(path), number) for path in (end, *paths.parent_folders(end))]
             other = next((owner for owner in around if owner != number), None)
             if other is not None:
-                msg = f"{paths.shown(one.source)} and {paths.shown(planned[other].source)} get in each other's way"
+                pair = [paths.quote_path(each.source) for each in (one, planned[other])]
+                msg = f"{pair[0]} and {pair[1]} get in each other's way"
                 raise BadInput(msg, hint="make one move after the other", code="overlap")

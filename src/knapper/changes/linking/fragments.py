@@ -7,7 +7,7 @@ from typing import Final
 from knapper.changes.linking.link_forms import Form, is_card
 from knapper.changes.linking.pages import Page
 from knapper.changes.text.splices import Splice
-from knapper.vault import link_text
+from knapper.vault import markdown
 from knapper.vault.outline import Link
 
 _CARET: Final = re.compile(rb"(?:\^|%5[eE]|\\u005[eE])[ \t]*")
@@ -19,7 +19,7 @@ def span(page: Page, link: Link, form: Form) -> tuple[int, int]:
         return (link.start, link.stop) if link.start != link.target_start else (link.target_stop, link.target_stop)
     if form.markup == "markdown":
         start = link.target_start - form.bracketed
-        _, stop = link_text.destination_span(page.raw, start, len(page.raw))
+        _, stop = markdown.find_destination_span(page.raw, start, len(page.raw))
         return link.target_stop, max(stop, link.target_stop)
     stop = link.stop - (2 if form.markup == "wikilink" else 0)
     bar = page.raw.find(b"|", link.target_stop, stop)

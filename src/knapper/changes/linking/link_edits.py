@@ -145,7 +145,7 @@ def _span(link: Link) -> tuple[int, int]:
 def _says(link: Link, old: Link, wanted: Link) -> bool:
     return (
         (link.kind, link.alias) == (old.kind, old.alias)
-        and links.folded(link.target).rstrip("/") == links.folded(wanted.target).rstrip("/")
+        and links.fold_target(link.target).rstrip("/") == links.fold_target(wanted.target).rstrip("/")
         and list(map(links.heading_key, link.headings)) == list(map(links.heading_key, wanted.headings))
         and link.block.casefold() == wanted.block.casefold()
     )

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from knapper.changes.linking import yaml_scalars
 from knapper.changes.linking.yaml_scalars import Scalar, ScalarStyle
 from knapper.vault.outline import Link, Outline
-from knapper.vault.walk import Kind
+from knapper.vault.walk import FileKind
 
 Markup = Literal["wikilink", "markdown", "path"]
 Container = Literal["text", "json"] | ScalarStyle
@@ -83,7 +83,7 @@ class Form:
 class Forms:
     """Tell how the links of one file are written."""
 
-    def __init__(self, raw: bytes, kind: Kind, outline: Outline) -> None:
+    def __init__(self, raw: bytes, kind: FileKind, outline: Outline) -> None:
         """Look at a file.
 
         Args:
@@ -92,7 +92,7 @@ class Forms:
             outline: What was read from it.
         """
         self._raw: bytes = raw
-        self._kind: Kind = kind
+        self._kind: FileKind = kind
         self._outline: Outline = outline
 
     def of(self, link: Link) -> Form:

@@ -7,8 +7,8 @@ from typing import Final, Literal
 from knapper.changes.linking.link_forms import Form
 from knapper.changes.linking.relocation import Names
 from knapper.vault import links, paths
+from knapper.vault.obsidian import LinkFormat
 from knapper.vault.paths import NotePath
-from knapper.vault.settings import LinkFormat
 
 Style = Literal["name", "partial", "absolute", "rooted", "relative", "literal", "card"]
 """``B`` · ``folder/B``, the end of the path · all of it · with ``/`` before · with ``./`` or ``../`` · a Markdown path
@@ -73,13 +73,13 @@ def style(target: str, form: Form, ends: tuple[NotePath, NotePath], habit: Habit
     source, path = ends
     said = target.replace("\\", "/").strip()
     is_absolute = _is(said, path)
-    if is_card and links.folded(said) == links.folded(path):
+    if is_card and links.fold_target(said) == links.fold_target(path):
         return "card"
     if said.startswith(("./", "../")):
         return "relative"
     if said.startswith("/"):
         return "rooted"
-    if form.markup == "markdown" and _is(links.joined(paths.folder(source), said), path):
+    if form.markup == "markdown" and _is(links.join_relative(paths.parent_folder(source), said), path):
         relative = habit.format == "relative" or not habit.is_app_vault
         if relative or ("/" in said and not is_absolute):
             return "literal"
@@ -91,9 +91,9 @@ def style(target: str, form: Form, ends: tuple[NotePath, NotePath], habit: Habit
 def is_right(aim: Aim, target: str, names: Names) -> bool:
     """Tell whether a target leads where its link is to lead, in the way that the link's style promises."""
     if aim.style == "card":
-        return links.folded(target) == links.folded(aim.new)
+        return links.fold_target(target) == links.fold_target(aim.new)
     if (aim.style == "literal" or not aim.is_file) and not _is(
-        links.joined(paths.folder(aim.source), target.replace("\\", "/").strip()), aim.new
+        links.join_relative(paths.parent_folder(aim.source), target.replace("\\", "/").strip()), aim.new
     ):
         return False
     return not aim.is_file or names.leads(target, aim.source, aim.new)
@@ -147,18 +147,18 @@ def _choices(aim: Aim, habit: Habit) -> Iterator[Choice]:
 
 def _name(aim: Aim) -> str:
     """Give the file's name as the link would say it: without ``.md``, unless the link says it."""
-    new = paths.name(aim.new)
+    new = paths.base_name(aim.new)
     if not _is_note(new) or aim.style == "card":
         return new
     if _is_note(aim.old):
         said = aim.target.replace("\\", "/").strip().rpartition("/")[2]
-        return new if links.folded(said) == links.folded(paths.name(aim.old)) else new[: -len(_SUFFIX)]
+        return new if links.fold_target(said) == links.fold_target(paths.base_name(aim.old)) else new[: -len(_SUFFIX)]
     return new if aim.form.markup == "markdown" else new[: -len(_SUFFIX)]
 
 
 def _relative(aim: Aim, parts: Sequence[str]) -> Choice:
     """Say the way from the link's folder, with dots before it."""
-    here = paths.folder(aim.source).split("/") if "/" in aim.source else []
+    here = paths.parent_folder(aim.source).split("/") if "/" in aim.source else []
     same = 0
     while same < min(len(here), len(parts) - 1) and here[same] == parts[same]:
         same += 1
@@ -193,12 +193,12 @@ def _kept(aim: Aim, place: int, part: str) -> bytes | None:
     said = aim.target.split("/")
     if place >= min(len(aim.form.pieces), len(old), len(new)) or old[-1 - place] != new[-1 - place]:
         return None
-    return aim.form.pieces[-1 - place] if links.folded(said[-1 - place]) == links.folded(part) else None
+    return aim.form.pieces[-1 - place] if links.fold_target(said[-1 - place]) == links.fold_target(part) else None
 
 
 def _is(said: str, path: str) -> bool:
     """Tell whether a path, its ``.md`` perhaps left out, is that of a file."""
-    return links.folded(said) in {links.folded(path), links.folded(path).removesuffix(_SUFFIX)}
+    return links.fold_target(said) in {links.fold_target(path), links.fold_target(path).removesuffix(_SUFFIX)}
 
 
 def _is_note(path: str) -> bool:

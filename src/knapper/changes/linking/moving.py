@@ -13,7 +13,7 @@ from knapper.changes.linking.relocation import Relocation
 from knapper.changes.linking.sheets import Sheet
 from knapper.changes.requests import Move
 from knapper.index.graph import Graph
-from knapper.vault import notes, walk
+from knapper.vault import parser, walk
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
@@ -55,7 +55,7 @@ def draft(view: View, owner: View, graph: Graph, moves: Sequence[Move], pasts: P
             continue
         raw, page = referrers.moving(old, relocation, earlier)
         made = relinks.rewrite(page, relocation, habit, earlier.get(old, ())) if page else Relinked(after=raw)
-        base = notes.hash_of(raw)
+        base = parser.content_hash(raw)
         sheet.add(FileDraft(path=old, base=base, before=raw, after=made.after, target=new, needs=sheet.needs), made)
     for page in referrers.following(relocation, earlier):
         made = relinks.rewrite(page, relocation, habit, earlier.get(page.path, ()))

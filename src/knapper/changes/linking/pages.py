@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from knapper.vault import bases, canvas, lines, parse
+from knapper.vault import canvas, parser, source
 from knapper.vault.outline import Link, Outline
 from knapper.vault.paths import NotePath
-from knapper.vault.walk import Kind
+from knapper.vault.walk import FileKind
 
 PARSERS: Final[Mapping[str, Callable[[bytes], Outline]]] = {
-    "note": parse.parse,
-    "canvas": canvas.parse,
-    "base": bases.parse,
+    "note": parser.parse_note,
+    "canvas": canvas.parse_canvas,
+    "base": canvas.parse_base,
 }
 
 
@@ -22,7 +22,7 @@ class Page:
 
     path: NotePath
     raw: bytes
-    kind: Kind
+    kind: FileKind
     _outlines: dict[bytes, Outline] = field(default_factory=dict[bytes, Outline], init=False, repr=False, compare=False)
 
     @property
@@ -38,7 +38,7 @@ class Page:
 
     def line(self, link: Link) -> int:
         """Tell in which line a link's target stands."""
-        return lines.Lines(starts=self.outline.line_starts, size=len(self.raw)).number(link.target_start)
+        return source.Lines(starts=self.outline.line_starts, size=len(self.raw)).number(link.target_start)
 
     def shown(self, link: Link) -> tuple[int, int]:
         """Give the whole link, or the target alone where that stands elsewhere: in a definition, or on a card."""

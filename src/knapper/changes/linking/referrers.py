@@ -10,7 +10,7 @@ from knapper.errors import KnapError, NotFound
 from knapper.index import file_rows
 from knapper.index.graph import Edge, Graph, Written
 from knapper.index.records import Known
-from knapper.vault import lookup, walk
+from knapper.vault import files, walk
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
@@ -114,7 +114,7 @@ class Referrers:
 
     def _read(self, path: NotePath) -> Page | None:
         try:
-            found = lookup.find(self._owner.root, path)
+            found = files.find_path(self._owner.root, path)
             if found.target != path:
                 return None  # a symbolic link: the file that it leads to is read by its own name
             return Page(path=path, raw=self._owner.read_bytes(path), kind=walk.kind_of(path))

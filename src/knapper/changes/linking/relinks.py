@@ -126,4 +126,4 @@ def _nowhere(source: NotePath, target: str, *, is_card: bool) -> NotePath | None
         return NotePath(target)
     if not target.startswith(("./", "../")):
         return None
-    return NotePath(links.joined(paths.folder(source), target)) or None
+    return NotePath(links.join_relative(paths.parent_folder(source), target)) or None

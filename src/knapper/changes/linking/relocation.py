@@ -29,7 +29,7 @@ class Names:
         """Find the file that a link's target means, as seen from the file that holds it."""
         if not target.strip():
             return Resolution(path=source)
-        slot = (target, paths.folder(source))  # nothing but the folder of the source counts
+        slot = (target, paths.parent_folder(source))  # nothing but the folder of the source counts
         if slot not in self._found:
             self._found[slot] = links.resolve(target, source, self.files)
         return self._found[slot]

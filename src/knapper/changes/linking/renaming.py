@@ -18,7 +18,7 @@ from knapper.changes.text import anchors, sections, snapshots, splices
 from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
 from knapper.index.graph import Edge, Graph
-from knapper.vault import links, parse
+from knapper.vault import links, parser
 from knapper.vault.outline import Link, Section
 from knapper.vault.view import View
 
@@ -127,7 +127,7 @@ def _renamed(snapshot: Snapshot, request: RenameHeading | RenameBlock) -> tuple[
         return splice, _Block(old=snapshot.decode(splice.start, splice.stop), new=splice.new.decode())
     section = sections.find(snapshot, request.heading)
     splice = anchors.rename_heading(snapshot, request.heading, request.title)
-    after = parse.parse(splices.merge(snapshot.raw, [splice])).sections
+    after = parser.parse_note(splices.merge(snapshot.raw, [splice])).sections
     return splice, _Heading(old=snapshot.outline.sections, new=after, number=snapshot.outline.sections.index(section))
 
 

@@ -8,7 +8,7 @@ from knapper.changes.drafts import Capability, FileDraft, Rewritten
 from knapper.changes.linking.link_edits import Broken, Relinked
 from knapper.changes.linking.pages import Page
 from knapper.changes.linking.referrers import Account
-from knapper.vault import notes
+from knapper.vault import parser
 from knapper.vault.paths import NotePath
 
 _SHOWN: Final = 5
@@ -46,7 +46,7 @@ class Sheet:
             self.files.append(
                 FileDraft(
                     path=page.path,
-                    base=notes.hash_of(page.raw),
+                    base=parser.content_hash(page.raw),
                     before=page.raw,
                     after=made.after,
                     needs=self.needs,

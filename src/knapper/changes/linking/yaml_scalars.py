@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from knapper.vault import frontmatter, property_links, yaml_nodes
+from knapper.vault import frontmatter
 from knapper.vault.outline import Outline
-from knapper.vault.walk import Kind
+from knapper.vault.walk import FileKind
 
 ScalarStyle = Literal["plain", "single", "double", "block"]
 
@@ -23,7 +23,7 @@ class Scalar:
     value: str
 
 
-def read(raw: bytes, kind: Kind, outline: Outline) -> list[Scalar]:
+def read(raw: bytes, kind: FileKind, outline: Outline) -> list[Scalar]:
     """List the scalars of a note's properties, or of a base, that was read without problems.
 
     Args:
@@ -33,14 +33,14 @@ def read(raw: bytes, kind: Kind, outline: Outline) -> list[Scalar]:
     """
     block = outline.frontmatter
     if kind == "base":
-        start, stop = frontmatter.start(raw), len(raw)
+        start, stop = frontmatter.find_text_start(raw), len(raw)
     elif block is not None and block.valid:
         start, stop = block.yaml_start, block.yaml_stop
     else:
         return []
     text = raw[start:stop].decode(errors="replace")
-    root = yaml_nodes.compose(text)
-    offsets = frontmatter.byte_offsets(text, start)
+    root = frontmatter.compose_yaml(text)
+    offsets = frontmatter.list_byte_offsets(text, start)
     return [
         Scalar(
             style=_STYLES.get(str(node.style or ""), "plain"),
@@ -48,5 +48,5 @@ def read(raw: bytes, kind: Kind, outline: Outline) -> list[Scalar]:
             stop=offsets[node.end_mark.index],
             value=str(node.value),
         )
-        for _, node in (property_links.scalars(root) if root is not None else ())
+        for _, node in (frontmatter.list_scalars(root) if root is not None else ())
     ]

@@ -11,7 +11,7 @@ from knapper.changes.review.choices import Selection
 from knapper.changes.review.proposal_records import Proposal, ProposedFile
 from knapper.changes.review.proposals import Proposals
 from knapper.errors import NotFound, RefusedError
-from knapper.vault import disk, lookup
+from knapper.vault import files
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
@@ -130,7 +130,7 @@ def _look(root: Path, proposal: Proposal, shown: Collection[NotePath]) -> dict[N
 def read(root: Path, path: NotePath) -> bytes | None:
     """Read what a note holds; None where it is gone, or leads out of the vault."""
     try:
-        return disk.read_bytes(lookup.find(root, path).file, shown_as=path)
+        return files.read_bytes(files.find_path(root, path).file, shown_as=path)
     except (NotFound, RefusedError):  # a link out of the vault is as good as nothing
         return None
 

@@ -7,8 +7,8 @@ from knapper.changes.drafts import Draft, FileDraft
 from knapper.changes.review import hunking
 from knapper.changes.review.proposal_records import Proposal, ProposedFile
 from knapper.errors import BadInput, ConflictError, NotFound
-from knapper.vault import notes, paths
-from knapper.vault.grants import Scope
+from knapper.vault import parser, paths
+from knapper.vault.access import Scope
 from knapper.vault.paths import NotePath
 
 Chosen = Mapping[int, frozenset[int]]
@@ -163,7 +163,7 @@ def _outcome(file: FileDraft) -> str:
     if file.trash is not None:
         return "trash"
     if file.after is not None:
-        return f"{file.place} {notes.hash_of(file.after)}"
+        return f"{file.place} {parser.content_hash(file.after)}"
     return file.place
 
 
@@ -173,9 +173,9 @@ def file_at(proposal: Proposal, path: str) -> ProposedFile:
     Raises:
         NotFound: The proposal isn't about it.
     """
-    wanted = paths.key(path)
+    wanted = paths.name_key(path)
     for file in proposal.files:
-        if wanted in {paths.key(file.path), paths.key(file.target or file.path)}:
+        if wanted in {paths.name_key(file.path), paths.name_key(file.target or file.path)}:
             return file
     hint = "it has: " + ", ".join(f"'{file.path}'" for file in proposal.files[:5])
     raise NotFound(f"the proposal {proposal.id} has no file '{path}'", hint=hint, code="file_not_found")

@@ -10,7 +10,7 @@ from knapper.changes.review.proposal_records import ItemKind, ItemState, Propose
 from knapper.changes.text import diff
 from knapper.changes.text.diff import Hunk
 from knapper.errors import BadInput, NotFound
-from knapper.vault import lines, notes
+from knapper.vault import parser, source
 
 _OF_EDITED: Final = frozenset[Capability]({"add", "delete"})
 """What a client must be allowed to do for text that was put in a hunk's place: it may be any, and is no mere link."""
@@ -194,14 +194,14 @@ def advanced(file: ProposedFile, numbers: Collection[int], done: FileDraft | Non
             kept.append(replace(one, state="accepted", stale=None))
         elif done and done.after is not None and one.state == "open" and one.origin == done.before:
             start = one.hunk.start + sum(size for place, size in sizes if place < one.hunk.start)
-            line = lines.count(done.after, start)
+            line = source.line_number_at(done.after, start)
             kept.append(replace(one, origin=done.after, hunk=replace(one.hunk, start=start, old_start_line=line)))
         else:
             kept.append(one)
     placed = _placed(kept)
     if done is None or done.after is None:
         return replace(file, hunks=placed, state=_state(placed))
-    return replace(file, hunks=placed, state=_state(placed), before=done.after, base=notes.hash_of(done.after))
+    return replace(file, hunks=placed, state=_state(placed), before=done.after, base=parser.content_hash(done.after))
 
 
 def closed(file: ProposedFile, numbers: Collection[int], state: ItemState, reason: str) -> ProposedFile:

@@ -11,7 +11,7 @@ from knapper.changes.review import hunking, proposal_records
 from knapper.changes.review.proposal_records import ItemState, ProposedFile, ProposedHunk, Stale
 from knapper.changes.text.diff import Hunk
 from knapper.errors import NotFound, StorageError
-from knapper.vault import lines, notes
+from knapper.vault import parser, source
 from knapper.vault.paths import NotePath
 
 _COLUMNS: Final = (
@@ -98,7 +98,7 @@ class _Stored:
             return None
         held = self._known.get(id(content))
         if held is None:
-            held = (content, notes.hash_of(content))  # held on to, so that no other content gets its id
+            held = (content, parser.content_hash(content))  # held on to, so that no other content gets its id
             blobs.put(self._database, held[1], content)
             self._known[id(content)] = held
         return held[1]
@@ -194,7 +194,7 @@ def _hunk(proposal: str, file: int, row: sqlite3.Row, contents: _Contents) -> Pr
         start=row["start"],
         old=origin[row["start"] : row["stop"]],
         new=contents.need(row["new"]),
-        old_start_line=lines.count(origin, row["start"]),
+        old_start_line=source.line_number_at(origin, row["start"]),
         new_start_line=0,
     )
     return ProposedHunk(

@@ -9,7 +9,7 @@ from knapper.changes.disk.effects import Meta
 from knapper.changes.drafts import Draft, FileDraft
 from knapper.changes.review import hunking, proposal_records
 from knapper.changes.review.proposal_records import Proposal
-from knapper.vault.grants import NOTHING_OPEN, Scope
+from knapper.vault.access import EMPTY_SCOPE, Scope
 
 DAYS: Final = 30
 
@@ -23,7 +23,7 @@ class Note:
     tainted: bool = False
     """Whether the client has read text that others wrote."""
     days: float = DAYS
-    scope: Scope = NOTHING_OPEN
+    scope: Scope = EMPTY_SCOPE
     """The notes that the client's editable scope comes to."""
     supersedes: str = ""
     """The proposal that this one takes the place of."""

@@ -52,7 +52,7 @@ def page(database: sqlite3.Connection, wanted: Wanted, limit: int, offset: int) 
         "status": wanted.status or "",
         "client": wanted.client,
         "run": wanted.run,
-        "path": paths.key(wanted.path.strip("/")),
+        "path": paths.name_key(wanted.path.strip("/")),
     }
     tests = [_CONDITIONS[name] for name, value in values.items() if value]
     where = " AND ".join([*tests, *([_HIDDEN] if wanted.visible else []), "1"])
@@ -70,7 +70,7 @@ def _prepare(database: sqlite3.Connection, wanted: Wanted) -> None:
     """Teach the database what it can't know."""
 
     def key(path: str | None) -> str | None:
-        return None if path is None else paths.key(path)
+        return None if path is None else paths.name_key(path)
 
     def visible(path: str) -> bool:
         return wanted.visible is None or wanted.visible(NotePath(path))

@@ -11,7 +11,7 @@ from knapper.changes.disk.effects import TrashPlace
 from knapper.changes.drafts import Capability, Cause, Rewritten
 from knapper.changes.text import diff
 from knapper.changes.text.diff import Hunk
-from knapper.vault.grants import NOTHING_OPEN, Scope
+from knapper.vault.access import EMPTY_SCOPE, Scope
 from knapper.vault.paths import NotePath
 
 Status = Literal["open", "stale", "accepted", "partly_accepted", "rejected", "expired", "superseded"]
@@ -146,7 +146,7 @@ class Proposal:
     folders: tuple[tuple[NotePath, NotePath], ...]
     notices: tuple[str, ...]
     rewritten: tuple[Rewritten, ...]
-    scope: Scope = NOTHING_OPEN
+    scope: Scope = EMPTY_SCOPE
     """The notes that the client's editable scope came to."""
     behalf: str = ""
     """The program for which an agent made it; empty where there is none."""

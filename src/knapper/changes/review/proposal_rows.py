@@ -12,7 +12,7 @@ from knapper.changes.drafts import Rewritten
 from knapper.changes.review import item_rows, proposal_records
 from knapper.changes.review.proposal_records import Proposal, Status
 from knapper.errors import NotFound
-from knapper.vault.grants import Scope
+from knapper.vault.access import Scope
 from knapper.vault.paths import NotePath
 
 

@@ -14,7 +14,7 @@ from knapper.changes.text import blocks, diff, snapshots, splices
 from knapper.changes.text.diff import Hunk
 from knapper.changes.text.snapshots import Snapshot
 from knapper.errors import BadInput, ConflictError
-from knapper.vault import notes
+from knapper.vault import parser
 from knapper.vault.paths import NotePath
 
 
@@ -69,7 +69,7 @@ def _check_fits(file: ProposedFile, plain: bytes) -> None:
 def _draft(file: ProposedFile, raw: bytes, after: bytes) -> FileDraft:
     return FileDraft(
         path=file.path,
-        base=notes.hash_of(raw),
+        base=parser.content_hash(raw),
         before=raw,
         after=after,
         needs=frozenset({"add"}),
@@ -118,7 +118,7 @@ def removal(file: ProposedFile, raw: bytes, shown: Iterable[str]) -> FileDraft:
     """
     return FileDraft(
         path=file.path,
-        base=notes.hash_of(raw),
+        base=parser.content_hash(raw),
         before=raw,
         after=withdraw(raw, shown),
         needs=frozenset({"delete"}),
@@ -202,7 +202,7 @@ def redrawn(
         file = next(file for file in proposal.files if file.path == own.path)
         rest = hunking.advanced(file, chosen[file.number], own)
         after, left[own.path], _ = _again(rest, own.after)
-        files.append(replace(own, base=notes.hash_of(raw), before=raw, after=after))
+        files.append(replace(own, base=parser.content_hash(raw), before=raw, after=after))
     return replace(plain, files=tuple(files)), left
 
 

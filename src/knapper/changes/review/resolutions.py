@@ -5,7 +5,7 @@ from pathlib import Path
 from knapper.changes.disk.journal import Journal
 from knapper.changes.review import acceptance
 from knapper.changes.review.proposals import Proposals
-from knapper.vault import notes
+from knapper.vault import parser
 from knapper.vault.paths import NotePath
 
 
@@ -29,7 +29,7 @@ def follow(store: Proposals, journal: Journal, root: Path, proposal_id: str) -> 
 
 def _change(journal: Journal, proposal_id: str, path: NotePath, raw: bytes) -> str:
     """Find the change that left a note as it is, on behalf of a proposal; empty where there is none."""
-    after = notes.hash_of(raw)
+    after = parser.content_hash(raw)
     made = journal.select("proposal = :id AND phase IN ('applied', 'done') ORDER BY seq DESC", {"id": proposal_id})
     return next(
         (one.id for one in made for file in one.files if (file.after_path, file.after_hash) == (path, after)), ""

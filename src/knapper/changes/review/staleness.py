@@ -7,7 +7,7 @@ from typing import Final
 from knapper.changes.review.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale
 from knapper.changes.text import diff, splices
 from knapper.errors import BadInput, ConflictError
-from knapper.vault import lines, notes
+from knapper.vault import parser, source
 from knapper.vault.paths import NotePath
 
 _SHOWN: Final = 600
@@ -78,7 +78,7 @@ def _edit(file: ProposedFile, current: bytes | None) -> ProposedFile:
                 standing.append(fits.hunk.splice)
         fitted[one.number] = fits
     hunks = tuple(fitted[one.number] for one in file.hunks)
-    return replace(file, hunks=hunks, before=current, base=notes.hash_of(current))
+    return replace(file, hunks=hunks, before=current, base=parser.content_hash(current))
 
 
 def _hunk(one: ProposedHunk, current: bytes) -> ProposedHunk:
@@ -93,7 +93,7 @@ def _hunk(one: ProposedHunk, current: bytes) -> ProposedHunk:
             current_text=text if isinstance(text, str) else "",
         )
         return replace(one, stale=cause)
-    hunk = replace(one.hunk, start=moved.start, old_start_line=lines.count(current, moved.start))
+    hunk = replace(one.hunk, start=moved.start, old_start_line=source.line_number_at(current, moved.start))
     return replace(one, origin=current, hunk=hunk, stale=None)
 
 
@@ -115,12 +115,12 @@ def _move(file: ProposedFile, current: bytes) -> ProposedFile:
         line = error.details.get("line")
         return replace(file, stale=replace(_changed(current, 0), line=line if isinstance(line, int) else None))
     content = splices.merge(current, made)
-    return replace(file, before=current, content=content, base=notes.hash_of(current), stale=None)
+    return replace(file, before=current, content=content, base=parser.content_hash(current), stale=None)
 
 
 def _same(file: ProposedFile, current: bytes) -> Stale | None:
     """Compare a note with what it was; any other file is compared when it is moved or trashed."""
-    if file.before is None or notes.hash_of(current) == file.base:
+    if file.before is None or parser.content_hash(current) == file.base:
         return None
     return _changed(current, 0)
 

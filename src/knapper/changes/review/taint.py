@@ -7,7 +7,7 @@ from pathlib import Path
 from knapper.changes.disk import ledger
 from knapper.changes.disk.ledger import Ledger
 from knapper.errors import RefusedError
-from knapper.vault.grants import Grants
+from knapper.vault.access import Grants
 
 FILE = "taint.db"
 VERSION = 1

@@ -9,7 +9,7 @@ from knapper.changes.text.sections import Heading
 from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
 from knapper.errors import Ambiguous, BadInput, NotFound
-from knapper.vault import parse
+from knapper.vault import parser
 from knapper.vault.outline import BlockId, Section
 
 _ATX: Final = re.compile(rb"[ \t]*#{1,6}(?P<gap>[ \t]*)")
@@ -58,7 +58,7 @@ def _title(snapshot: Snapshot, section: Section, text: str) -> Splice:
 
 def _check(snapshot: Snapshot, section: Section, splice: Splice, text: str) -> None:
     """Read the note again: there has to be one heading at the place, of the level and with the text."""
-    after = parse.parse(splices.merge(snapshot.raw, [splice]))
+    after = parser.parse_note(splices.merge(snapshot.raw, [splice]))
     there = [other for other in after.sections if other.start == section.start and other.level == section.level]
     if len(after.sections) != len(snapshot.outline.sections) or not there or there[0].title != text:
         hint = "Leave out signs at its ends, such as # and ^, and what begins another block."

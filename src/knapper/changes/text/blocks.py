@@ -132,7 +132,7 @@ def _whole(snapshot: Snapshot) -> dict[str, PendingBlock]:
 
 def find(snapshot: Snapshot) -> tuple[PendingBlock, ...]:
     """List the blocks of a note; those with a `problem`, or for which `why` has words, can't be resolved."""
-    return pending.find(snapshot.raw, snapshot.outline)
+    return pending.find_pending(snapshot.raw, snapshot.outline)
 
 
 def why(block: PendingBlock) -> str:

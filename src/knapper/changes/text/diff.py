@@ -9,7 +9,7 @@ from typing import Final
 from knapper.changes.text import alignment, splices, words
 from knapper.changes.text.splices import Splice
 from knapper.changes.text.words import Mark
-from knapper.vault import lines
+from knapper.vault import source
 
 _ID_DIGITS: Final = 8
 _CONTEXT_LINES: Final = 3
@@ -83,7 +83,7 @@ def edited(hunk: Hunk, text: str) -> Hunk:
     hunk gets another id, for it is another change.
     """
     sides = hunk.new or hunk.old
-    kind = lines.ending(sides)
+    kind = source.detect_newline(sides)
     newline = "\n" if kind == "mixed" else kind
     body = text.replace("\r\n", "\n").replace("\r", "\n")
     if body and sides.endswith((b"\n", b"\r")) and not body.endswith("\n"):

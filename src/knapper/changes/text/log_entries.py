@@ -7,12 +7,12 @@ from typing import Final
 
 from knapper.changes.text import log_text
 from knapper.changes.text.mentions import Names
-from knapper.vault import log_blocks, source
-from knapper.vault.parse import parse
+from knapper.vault import pending, source
+from knapper.vault.parser import parse_note
 
 _SPACE: Final = re.compile(r"\s+")
 _LINES: Final = re.compile(rb"(?:>[^\r\n]*(?:\r\n|\r|\n|\Z))+\Z")
-_OPENING: Final = f"> {log_blocks.MARK}".encode()
+_OPENING: Final = f"> {pending.LOG_MARK}".encode()
 _ENDINGS: Final = b"\r\n"
 
 
@@ -41,7 +41,7 @@ def compose(entry: Entry, names: Names) -> str:
         names: The notes whose names become links.
     """
     title = log_text.harmless_line(_SPACE.sub(" ", entry.task).strip(), names)
-    lines = [f"{log_blocks.MARK}- {entry.time} · {title}"]
+    lines = [f"{pending.LOG_MARK}- {entry.time} · {title}"]
     for label, text in (("Query", entry.query), ("Summary", entry.summary), ("Response", entry.response)):
         if text.strip():
             lines += _part(label, text.strip("\r\n"), names)
@@ -61,7 +61,7 @@ def is_entry(before: bytes, after: bytes) -> bool:
     if not added.startswith(_OPENING) or not _LINES.fullmatch(added):
         return False
     data = source.decode(after).data
-    return (len(after) - len(added), len(after)) in log_blocks.find(data, parse(after))
+    return (len(after) - len(added), len(after)) in pending.find_log_entries(data, parse_note(after))
 
 
 def _part(label: str, text: str, names: Names) -> list[str]:

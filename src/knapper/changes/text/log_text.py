@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from knapper.changes.text.mentions import Names
-from knapper.vault import masks
-from knapper.vault.covers import Cover, Span
+from knapper.vault import markdown
+from knapper.vault.source import Span, SpanSet
 
 _Zone = Literal["plain", "quiet", "maths", "code", "fence", "link", "embed"]
 """``quiet``: comments and HTML, which are shown as text, and not linked."""
@@ -79,12 +79,12 @@ def _zones(data: bytes) -> Iterator[tuple[_Zone, int, int]]:
 
 def _kinds(data: bytes) -> dict[Span, _Zone]:
     """Find what isn't plain text; a span may lie in another."""
-    masked = masks.read(data, 0)
+    masked = markdown.parse_body(data, 0)
     kinds: dict[Span, _Zone] = dict.fromkeys((*masked.math, *masked.events.math), "maths")
     kinds |= dict.fromkeys((*masked.comments, *masked.events.html), "quiet")
     kinds |= {address.span(): "link" for address in _ADDRESS.finditer(data)}
     kinds |= {(one.start, one.stop): "embed" if one.image else "link" for one in masked.events.anchors}
-    shown = Cover((*masked.comments, *masked.events.html))  # these hold no code: all in them becomes text
+    shown = SpanSet((*masked.comments, *masked.events.html))  # these hold no code: all in them becomes text
     for span in masked.events.code:
         if not shown.holds(span[0]):
             lead = data[data.rfind(b"\n", 0, span[0]) + 1 : span[0]]

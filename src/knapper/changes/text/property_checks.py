@@ -37,7 +37,7 @@ def first_sound(
 
 def _read(raw: bytes) -> JSONValue:
     """Read the properties of a changed note; None where they are invalid or a key stands twice."""
-    found = frontmatter.read(source.decode(raw).data)
+    found = frontmatter.read_properties(source.decode(raw).data)
     if found is None:
         return {}
     return None if found.problems or not found.frontmatter.valid else found.frontmatter.values

@@ -9,7 +9,7 @@ from knapper.changes.text.diff import Hunk
 from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput
-from knapper.vault.covers import Cover
+from knapper.vault.source import SpanSet
 
 ELSEWHERE: Final = "Review it as a proposal."
 """What to do with a change that no block can hold."""
@@ -36,7 +36,7 @@ def choose(snapshot: Snapshot, hunks: Sequence[Hunk], *, touching: bool) -> list
     Raises:
         BadInput: A hunk lies in the frontmatter, or moves the byte-order mark.
     """
-    cover = Cover(snapshot.outline.code_spans)
+    cover = SpanSet(snapshot.outline.code_spans)
     found: list[Region] = []
     for hunk in sorted(hunks, key=lambda hunk: hunk.start):
         _check_place(snapshot, hunk)
@@ -61,7 +61,7 @@ def _check_place(snapshot: Snapshot, hunk: Hunk) -> None:
         raise BadInput("The change moves the file's byte-order mark.", hint=ELSEWHERE, code="not_in_text")
 
 
-def _widened(snapshot: Snapshot, cover: Cover, start: int, stop: int) -> tuple[int, int]:
+def _widened(snapshot: Snapshot, cover: SpanSet, start: int, stop: int) -> tuple[int, int]:
     """Widen a span to whole lines, and to all of the code, maths or comment that it begins or ends in."""
     table = snapshot.lines
     while True:

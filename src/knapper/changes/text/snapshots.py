@@ -7,7 +7,7 @@ from typing import Final
 from knapper.changes.text import alignment
 from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput
-from knapper.vault import lines, parse
+from knapper.vault import parser, source
 from knapper.vault.outline import Outline
 
 _ENDING: Final = re.compile(r"\r\n|\r|\n")
@@ -27,9 +27,9 @@ class Snapshot:
     outline: Outline
 
     @property
-    def lines(self) -> lines.Lines:
+    def lines(self) -> source.Lines:
         """Answer which line an offset lies in."""
-        return lines.Lines(starts=self.outline.line_starts, size=len(self.raw))
+        return source.Lines(starts=self.outline.line_starts, size=len(self.raw))
 
     @property
     def count(self) -> int:
@@ -140,7 +140,7 @@ def take(raw: bytes, outline: Outline | None = None) -> Snapshot:
     Raises:
         BadInput: The file is UTF-16, whose spans don't count in its own bytes, or looks like it without its mark.
     """
-    outline = outline or parse.parse(raw)
+    outline = outline or parser.parse_note(raw)
     if outline.encoding == "utf-16":
         hint = "Convert the file to UTF-8 first."
         raise BadInput("The file is UTF-16; it can be read, and not edited.", hint=hint, code="not_utf8")

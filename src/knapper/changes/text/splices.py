@@ -8,7 +8,7 @@ from typing import Final
 
 from knapper.changes.text import alignment
 from knapper.errors import BadInput, ConflictError
-from knapper.vault import lines
+from knapper.vault import source
 
 FRONT: Final = -100
 """Rank of new frontmatter: before all else at the head of a file."""
@@ -85,10 +85,10 @@ def _refused(raw: bytes, first: Splice, second: Splice, how: str, hint: str) -> 
 
 def place(raw: bytes, splice: Splice) -> str:
     """Name a splice's lines for people: ``lines 3-5``, ``line 3``, ``before line 3``."""
-    first = lines.count(raw, splice.start)
+    first = source.line_number_at(raw, splice.start)
     if splice.start == splice.stop:
         return f"before line {first}" if splice.start < len(raw) else "the end of the file"
-    last = lines.count(raw, splice.stop - 1)
+    last = source.line_number_at(raw, splice.stop - 1)
     return f"line {first}" if first == last else f"lines {first}-{last}"
 
 
@@ -154,7 +154,7 @@ def rebase(splice: Splice, old: bytes, new: bytes) -> Splice:
 
 def _touched(splice: Splice, old: bytes) -> tuple[int, int]:
     """Find the lines that a splice touches, numbered from 1; an empty range where it goes between two."""
-    table = lines.of(old)
+    table = source.measure_lines(old)
     first = table.number(splice.start)
     if splice.start < splice.stop:
         return first, table.number(splice.stop - 1) + 1
@@ -173,7 +173,7 @@ def _at_new_end(splice: Splice, old: bytes, new: bytes) -> Splice:
     if not _is_ended(old) and (ending := _FIRST_ENDING.match(body)):
         body = body[ending.end() :]
     kinds = {"\r\n": b"\r\n", "\r": b"\r"}
-    return at_end(new, body, kinds.get(lines.ending(new), b"\n"))
+    return at_end(new, body, kinds.get(source.detect_newline(new), b"\n"))
 
 
 def _conflict(splice: Splice, old: bytes, rows: tuple[Sequence[bytes], Sequence[bytes]], first: int) -> ConflictError:

@@ -8,7 +8,7 @@ from knapper.changes.text.snapshots import Snapshot
 from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, NotFound
 from knapper.jsontypes import JSONValue
-from knapper.vault import tags
+from knapper.vault import parser
 from knapper.vault.outline import Tag
 
 
@@ -57,7 +57,7 @@ def check(name: str) -> None:
     Raises:
         BadInput: It is empty, only digits, or holds spaces or punctuation.
     """
-    if tags.name_at_start(name) != name or "//" in name or name.startswith("/") or not name:
+    if parser.read_tag_name(name) != name or "//" in name or name.startswith("/") or not name:
         hint = "A tag holds letters, digits, _, - and /, and at least one that is no digit."
         raise BadInput(f"{name!r} can't be a tag.", hint=hint, code="invalid_tag")
 

@@ -78,7 +78,7 @@ def entries(snapshot: Snapshot) -> tuple[Entry, ...]:
 def _root(snapshot: Snapshot, start: int, stop: int) -> Node | None:
     data = source.decode(snapshot.raw[: stop + len(b"---")]).data
     text = data[start:stop].decode()
-    found = frontmatter.read(data)
+    found = frontmatter.read_properties(data)
     if found is None or found.root is None:
         return None
     reader = _Reader(snapshot.raw, list(found.offsets))

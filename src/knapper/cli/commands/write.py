@@ -11,7 +11,7 @@ from knapper.cli.render import diffs
 from knapper.errors import BadInput, NotFound
 from knapper.tools import files
 from knapper.tools.context import Context
-from knapper.vault.notes import Note
+from knapper.vault.parser import Note
 
 
 class Said(writing.Said):

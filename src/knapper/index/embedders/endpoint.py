@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from knapper.index.embed import EmbedderAway, EmbedderError, EmbedderStopped, EmbedSettings
 from knapper.index.embedders import answers, prefixes
 from knapper.index.embedders.forms import clean, normalise
-from knapper.net.client import Answer, Client, Unreachable
+from knapper.net.client import HttpClient, HttpResponse, Unreachable
 
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that may be another one a moment later."""
@@ -73,7 +73,7 @@ class Endpoint:
         self.model_id = prefixes.model_id("endpoint", settings)
         self._settings = settings
         self._prefixes = prefixes.choose(settings)
-        self._client = Client(_base(settings.base_url), api_key=settings.api_key, env_proxies=settings.env_proxies)
+        self._client = HttpClient(_base(settings.base_url), api_key=settings.api_key, env_proxies=settings.env_proxies)
         self._pause = pause
         self._turn = threading.Lock()
         self._dimensions = 0
@@ -162,7 +162,7 @@ class Endpoint:
         self._dimensions = rows.shape[1]
         return rows
 
-    def _send(self, payload: object, patience: _Patience) -> Answer:
+    def _send(self, payload: object, patience: _Patience) -> HttpResponse:
         """Send a request, again and again while its failure may pass."""
         for wait_s in patience.waits_s:
             self._wait(0, patience.stop)
@@ -180,12 +180,12 @@ class Endpoint:
         elif stop is not None and stop.wait(seconds):
             raise _stopped()
 
-    def _try(self, payload: object, patience: _Patience) -> Answer:
+    def _try(self, payload: object, patience: _Patience) -> HttpResponse:
         if patience.stop is None:
             return self._post(payload, patience.timeout_s)
         return _unless(patience.stop, lambda: self._post(payload, patience.timeout_s))
 
-    def _post(self, payload: object, timeout_s: float) -> Answer:
+    def _post(self, payload: object, timeout_s: float) -> HttpResponse:
         try:
             answer = self._client.post("embeddings", payload, timeout_s=timeout_s)
         except Unreachable as error:
@@ -200,7 +200,7 @@ class Endpoint:
             raise busy
         return answer
 
-    def _refuse(self, answer: Answer) -> NoReturn:
+    def _refuse(self, answer: HttpResponse) -> NoReturn:
         model, place = self._settings.model, self._client.place
         said = f"HTTP {answer.status}{_why(answer)}"
         if answer.status in {401, 403}:
@@ -226,14 +226,14 @@ class Endpoint:
         )
 
 
-def _unless(stop: threading.Event, ask: Callable[[], Answer]) -> Answer:
+def _unless(stop: threading.Event, ask: Callable[[], HttpResponse]) -> HttpResponse:
     """Wait for an answer until *stop* is set; a request that is under way then is left to itself.
 
     Raises:
         EmbedderStopped: It was set.
         BaseException: What the request ended with.
     """
-    heard: queue.SimpleQueue[Answer | BaseException] = queue.SimpleQueue()
+    heard: queue.SimpleQueue[HttpResponse | BaseException] = queue.SimpleQueue()
 
     def send() -> None:
         try:
@@ -261,6 +261,6 @@ def _base(url: str) -> str:
     return f"{bare}/v1" if bare.count("/") == 2 else bare
 
 
-def _why(answer: Answer) -> str:
+def _why(answer: HttpResponse) -> str:
     code = answers.reason(answer.body)
     return f", {code}" if code else ""

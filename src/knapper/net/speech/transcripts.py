@@ -33,14 +33,14 @@ class Audio:
     @classmethod
     def of(cls, name: str, content: BinaryIO) -> Audio:
         """Measure an open file, a stretch at a time."""
-        whole = hashlib.sha256()
+        hasher = hashlib.sha256()
         size = 0
         _ = content.seek(0)
         while block := content.read(_BLOCK):
-            whole.update(block)
+            hasher.update(block)
             size += len(block)
         _ = content.seek(0)
-        return cls(name=name, content=content, size=size, digest=whole.hexdigest())
+        return cls(name=name, content=content, size=size, digest=hasher.hexdigest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

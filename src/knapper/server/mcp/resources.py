@@ -93,12 +93,12 @@ class Resources(Provider):
     async def _note(self, vault: str, path: str) -> ResourceResult:
         def work(open_vault: Open) -> str:
             from knapper.tools import foreign, reading  # noqa: PLC0415 - the handshake needn't pay for the parser
-            from knapper.vault import notes  # noqa: PLC0415 - the same
+            from knapper.vault import parser  # noqa: PLC0415 - the same
 
             context = open_vault(vault)
             note = reading.read(context, path)
             _ = foreign.heard(context, note)
-            return notes.text(note.raw)
+            return parser.decode_text(note.raw)
 
         return _content(await _work(self._desk, work), _KINDS.get(PurePosixPath(path).suffix.casefold(), "text/plain"))
 

@@ -9,11 +9,11 @@ from typing import Final
 from ddgs.ddgs import DDGS
 from ddgs.exceptions import DDGSException, TimeoutException
 
-from knapper.net import hits
-from knapper.net.failures import SearchFailed
-from knapper.net.hits import WebHit
+from knapper.net import search
+from knapper.net.search import WebHit
+from knapper.net.urls import SearchFailed
 
-_EMPTY: Final = "No results found"
+_NO_RESULTS: Final = "No results found"
 _HINT: Final = "try again in a minute, or set web.provider to tavily, brave or serper"
 
 
@@ -37,17 +37,17 @@ class DuckDuckGo:
         """
         start = time.monotonic()
         try:
-            found = DDGS(timeout=self._timeout_s).text(query, region="wt-wt", max_results=count, backend="duckduckgo")
+            results = DDGS(timeout=self._timeout_s).text(query, region="wt-wt", max_results=count, backend="duckduckgo")
         except TimeoutException as error:
             raise self._late() from error
         except DDGSException as error:
-            if _EMPTY in str(error):
+            if _NO_RESULTS in str(error):
                 if time.monotonic() - start >= self._timeout_s:  # the library says the same where it gave up waiting
                     raise self._late() from error
                 return []
             raise SearchFailed("DuckDuckGo can't be reached", hint=_HINT) from error
-        return hits.collect(
-            ((str(row.get("title", "")), str(row.get("href", "")), str(row.get("body", ""))) for row in found), count
+        return search.collect_hits(
+            ((str(row.get("title", "")), str(row.get("href", "")), str(row.get("body", ""))) for row in results), count
         )
 
     @staticmethod

@@ -1,1 +1,0 @@
-"""Search the web, a module for each provider."""

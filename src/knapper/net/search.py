@@ -1,0 +1,382 @@
+"""Search the web through a provider's API: Brave, Serper, Tavily or a model provider."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from html import unescape
+from re import sub
+from typing import Final, Protocol, cast
+from urllib.parse import urlsplit
+
+from knapper.errors import SetupError
+from knapper.net import client, urls
+from knapper.net.client import HttpClient, HttpResponse, Unreachable
+from knapper.net.urls import BadAddress, SearchFailed
+
+JsonObject = dict[str, object]
+_MAX_TITLE: Final = 300
+_MAX_SNIPPET: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebHit:
+    """Name a page that was found; strangers wrote all of it."""
+
+    title: str
+    url: str
+    snippet: str
+
+
+class SearchProvider(Protocol):
+    """Search the web."""
+
+    caveat: str
+    """What a search without results may mean besides; empty for nothing."""
+
+    def search(self, query: str, count: int) -> list[WebHit]:
+        """Give at most *count* pages, best first."""
+        ...
+
+    def close(self) -> None:
+        """Close connections."""
+        ...
+
+
+def collect_hits(found: Iterable[tuple[str, str, str]], count: int) -> list[WebHit]:
+    """Make hits of titles, addresses and snippets: each address once, only those of the web, at most *count*."""
+    hits: dict[str, WebHit] = {}
+    for title, address, snippet in found:
+        try:
+            url = str(urls.parse(address))
+        except BadAddress:
+            continue
+        hit = WebHit(
+            title=client.clip_to_line(title, _MAX_TITLE), url=url, snippet=client.clip_to_line(snippet, _MAX_SNIPPET)
+        )
+        _ = hits.setdefault(url, hit)
+    return list(hits.values())[:count]
+
+
+def list_objects(answer: object, *path: str) -> list[JsonObject]:
+    """Give the objects of a list in an answer; what has another shape is left out."""
+    value = answer
+    for name in path:
+        value = cast("JsonObject", value).get(name) if isinstance(value, dict) else None
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
+
+
+def read_text_field(row: JsonObject, name: str) -> str:
+    """Give a text of an object; empty where there is none."""
+    value = row.get(name)
+    return value if isinstance(value, str) else ""
+
+
+_TRIES: Final = 3
+_FIRST_PAUSE_S: Final = 0.5
+_LONGEST_PAUSE_S: Final = 5.0
+_OK_STATUS: Final = 200
+_KEY_REFUSED_STATUSES: Final = frozenset({401, 403})
+_USED_UP_STATUSES: Final = frozenset({402, 432, 433})
+_BUSY_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderAccount:
+    """Say whom to ask, and with which key."""
+
+    provider: str
+    """As messages call it."""
+    base_url: str
+    api_key: str
+    needs_key: bool = True
+    key_header: str = "Authorization"
+    timeout_s: float = 15.0
+    """For each try."""
+    pause: Callable[[float], None] = time.sleep
+
+
+class ProviderClient:
+    """Send requests to one provider; no message holds the key, the question, or what the provider wrote."""
+
+    def __init__(self, account: ProviderAccount) -> None:
+        """Open it.
+
+        Raises:
+            SetupError: There is no key, or the address can't be used.
+        """
+        if account.needs_key and not account.api_key.strip():
+            raise SetupError(
+                f"searching with {account.provider} needs a key",
+                hint="set web.api_key, or set web.provider to ddgs, which needs none",
+                code="search_key",
+            )
+        self._account = account
+        self._client = HttpClient(account.base_url, api_key=account.api_key, key_header=account.key_header)
+
+    def post(self, path: str, payload: object) -> object:
+        """Send JSON, and give the JSON that comes back.
+
+        Raises:
+            SearchFailed: The provider doesn't answer as it should.
+            SetupError: It refuses the key.
+        """
+        return self._call(lambda: self._client.post(path, payload, timeout_s=self._account.timeout_s))
+
+    def get(self, path: str, query: Mapping[str, str]) -> object:
+        """Ask, and give the JSON that comes back; errors are those of ``post``."""
+        return self._call(lambda: self._client.get(path, query, timeout_s=self._account.timeout_s))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _call(self, send: Callable[[], HttpResponse]) -> object:
+        for attempt in range(_TRIES):
+            answer = self._try(send, is_last=attempt == _TRIES - 1)
+            if answer is not None and answer.status not in _BUSY_STATUSES:
+                return self._read(answer)
+            if attempt < _TRIES - 1:
+                self._account.pause(_retry_pause_s(answer, attempt))
+        raise SearchFailed(
+            f"{self._account.provider} is busy, or too much was asked of it",
+            hint="try again in a minute, or set another web.provider",
+            code="search_busy",
+        )
+
+    def _try(self, send: Callable[[], HttpResponse], *, is_last: bool) -> HttpResponse | None:
+        try:
+            return send()
+        except Unreachable as error:
+            if is_last or error.code == "timeout":  # whoever has waited that long needn't wait again
+                raise
+            return None
+
+    def _read(self, answer: HttpResponse) -> object:
+        name = self._account.provider
+        if answer.status in _KEY_REFUSED_STATUSES:
+            raise SetupError(f"{name} refuses the key", hint="check web.api_key and web.provider", code="search_key")
+        if answer.status in _USED_UP_STATUSES:
+            raise SearchFailed(f"what was paid for at {name} is used up", hint="set another web.provider")
+        if answer.status != _OK_STATUS:
+            raise SearchFailed(
+                f"{name} answers with status {answer.status}", hint="check web.base_url, or set another web.provider"
+            )
+        try:
+            return json.loads(answer.body)
+        except (ValueError, RecursionError) as error:
+            raise SearchFailed(f"{name} answers with something else than JSON", hint="check web.base_url") from error
+
+
+def _retry_pause_s(answer: HttpResponse | None, tried: int) -> float:
+    retry_after = answer.headers.get("retry-after", "") if answer else ""
+    pause = (
+        float(retry_after)
+        if retry_after.isdecimal() and len(retry_after) < len("100000")
+        else _FIRST_PAUSE_S * 2**tried
+    )
+    return min(pause, _LONGEST_PAUSE_S)
+
+
+BRAVE_URL: Final = "https://api.search.brave.com/res/v1"
+_BRAVE_MAX_QUERY: Final = 400
+_BRAVE_MAX_COUNT: Final = 20
+
+
+class Brave:
+    """Search with Brave."""
+
+    caveat = ""
+
+    def __init__(self, account: ProviderAccount) -> None:
+        """Open it; errors are those of `Calls`."""
+        overrides = {"provider": "Brave", "key_header": "X-Subscription-Token"}
+        self._calls = ProviderClient(replace(account, **overrides, base_url=account.base_url or BRAVE_URL))
+
+    def search(self, query: str, count: int) -> list[WebHit]:
+        """Give at most *count* pages, best first; errors are those of `Calls`."""
+        query_parameters = {
+            "q": query[:_BRAVE_MAX_QUERY],
+            "count": str(min(count, _BRAVE_MAX_COUNT)),
+            "text_decorations": "false",
+        }
+        results = list_objects(self._calls.get("web/search", query_parameters), "web", "results")
+        return collect_hits(
+            (
+                (
+                    _strip_emphasis(read_text_field(row, "title")),
+                    read_text_field(row, "url"),
+                    _strip_emphasis(read_text_field(row, "description")),
+                )
+                for row in results
+            ),
+            count,
+        )
+
+    def close(self) -> None:
+        """Close connections."""
+        self._calls.close()
+
+
+def _strip_emphasis(text: str) -> str:
+    """Leave out the marks of emphasis that stand in titles and descriptions."""
+    return unescape(sub(r"</?(?:strong|b|em)>", "", text))
+
+
+SERPER_URL: Final = "https://google.serper.dev"
+
+
+class Serper:
+    """Search Google with Serper."""
+
+    caveat = ""
+
+    def __init__(self, account: ProviderAccount) -> None:
+        """Open it; errors are those of `Calls`."""
+        overrides = {"provider": "Serper", "key_header": "X-API-KEY"}
+        self._calls = ProviderClient(replace(account, **overrides, base_url=account.base_url or SERPER_URL))
+
+    def search(self, query: str, count: int) -> list[WebHit]:
+        """Give at most *count* pages, best first; errors are those of `Calls`."""
+        results = list_objects(self._calls.post("search", {"q": query, "num": count}), "organic")
+        return collect_hits(
+            (
+                (read_text_field(row, "title"), read_text_field(row, "link"), read_text_field(row, "snippet"))
+                for row in results
+            ),
+            count,
+        )
+
+    def close(self) -> None:
+        """Close connections."""
+        self._calls.close()
+
+
+TAVILY_URL: Final = "https://api.tavily.com"
+
+
+class Tavily:
+    """Search with Tavily."""
+
+    caveat = ""
+
+    def __init__(self, account: ProviderAccount) -> None:
+        """Open it; errors are those of `Calls`."""
+        self._calls = ProviderClient(replace(account, provider="Tavily", base_url=account.base_url or TAVILY_URL))
+
+    def search(self, query: str, count: int) -> list[WebHit]:
+        """Give at most *count* pages, best first; errors are those of `Calls`."""
+        response = self._calls.post("search", {"query": query, "max_results": count, "search_depth": "basic"})
+        results = list_objects(response, "results")
+        return collect_hits(
+            (
+                (read_text_field(row, "title"), read_text_field(row, "url"), read_text_field(row, "content"))
+                for row in results
+            ),
+            count,
+        )
+
+    def close(self) -> None:
+        """Close connections."""
+        self._calls.close()
+
+
+OPENAI_URL: Final = "https://api.openai.com/v1"
+_MODEL_MIN_TIMEOUT_S: Final = 60.0
+_MODEL_INSTRUCTIONS: Final = (
+    "You are a search engine. Search the web for what the user writes, and list the best pages, at most {count}: one "
+    "line for each, with one or two sentences of what that page says on it, and cite it. Write nothing else."
+)
+_TRACKING_PARAMETER: Final = re.compile(r"[?&]utm_source=openai\b")
+_MARKDOWN_LINK: Final = re.compile(r"\(?\[[^\]]{0,200}\]\([^)\s]{0,2000}\)\)?")
+
+
+class ModelSearch:
+    """Search with the tool of a model provider."""
+
+    caveat = "The model may have answered without searching."
+
+    def __init__(self, account: ProviderAccount, *, model: str) -> None:
+        """Open it; errors are those of `Calls`.
+
+        Raises:
+            SetupError: No model is named.
+        """
+        if not model:
+            raise SetupError(
+                "searching with a model needs a model",
+                hint="set model.name, or another web.provider",
+                code="search_key",
+            )
+        self._model = model
+        self._calls = ProviderClient(
+            replace(
+                account,
+                provider="the model's provider",
+                needs_key=not account.base_url,
+                base_url=account.base_url or OPENAI_URL,
+                timeout_s=max(account.timeout_s, _MODEL_MIN_TIMEOUT_S),
+            )
+        )
+
+    def search(self, query: str, count: int) -> list[WebHit]:
+        """Give at most *count* pages, best first; errors are those of `Calls`."""
+        response = self._calls.post(
+            "responses",
+            {
+                "model": self._model,
+                "instructions": _MODEL_INSTRUCTIONS.format(count=count),
+                "input": query,
+                "tools": [{"type": "web_search"}],
+                "tool_choice": "required",
+                "include": ["web_search_call.action.sources"],
+                "store": False,
+            },
+        )
+        output = list_objects(response, "output")
+        return collect_hits([*_list_citations(output), *_list_sources(output)], count)
+
+    def close(self) -> None:
+        """Close connections."""
+        self._calls.close()
+
+
+def _list_citations(output: list[JsonObject]) -> Iterator[tuple[str, str, str]]:
+    for item in output:
+        for part in list_objects(item, "content"):
+            answer_text = read_text_field(part, "text")
+            for annotation in list_objects(part, "annotations"):
+                if annotation.get("type") == "url_citation":
+                    yield (
+                        read_text_field(annotation, "title"),
+                        _strip_tracking(read_text_field(annotation, "url")),
+                        _cited_line(answer_text, annotation.get("start_index")),
+                    )
+
+
+def _list_sources(output: list[JsonObject]) -> Iterator[tuple[str, str, str]]:
+    for item in output:
+        for source in list_objects(item, "action", "sources"):
+            url = _strip_tracking(read_text_field(source, "url"))
+            yield _host_of(url), url, ""
+
+
+def _cited_line(written: str, at: object) -> str:
+    """Give the line that a citation stands in, without the links."""
+    start = at if isinstance(at, int) and 0 <= at <= len(written) else 0
+    first = written.rfind("\n", 0, start) + 1
+    last = written.find("\n", start)
+    return _MARKDOWN_LINK.sub("", written[first : last if last >= 0 else len(written)]).strip(" -*\t")
+
+
+def _strip_tracking(url: str) -> str:
+    return _TRACKING_PARAMETER.sub("", url)
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

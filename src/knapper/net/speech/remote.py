@@ -1,0 +1,267 @@
+"""Transcribe with a server that speaks OpenAI's protocol, and parse its answers."""
+
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Final, Literal, NoReturn, cast
+
+from knapper.net import client
+from knapper.net.client import HttpClient, HttpResponse, Upload
+from knapper.net.speech.transcripts import Audio, Segment, Transcriber, TranscriberError, Transcript
+
+_ERROR_CODE: Final = re.compile(r"\w{1,60}", re.ASCII)
+_MAX_SEGMENTS: Final = 500_000
+"""Segments or words of one answer."""
+
+_JsonObject = Mapping[str, object]
+
+
+def parse_transcript(body: bytes) -> Transcript:
+    """Read a transcript.
+
+    Speakers come from segments, from stretches of speakers, or else from words; they are numbered as they begin.
+
+    Raises:
+        ValueError: With what is wrong with the answer; nothing of its own text is in it.
+    """
+    try:
+        answer: object = json.loads(body)
+    except (ValueError, RecursionError):
+        kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
+        raise ValueError(f"it is {kind}") from None
+    fields = _as_object(answer)
+    text = _transcript_text(fields)
+    segments = _number_speakers(_pick_segments(fields))
+    language = fields.get("language")
+    return Transcript(
+        text=text.strip(),
+        segments=segments,
+        language=client.replace_surrogates(language[:40]) if isinstance(language, str) else "",
+        duration_s=_read_seconds(fields.get("duration")) or (segments[-1].stop_s if segments else 0.0),
+    )
+
+
+def read_error_code(body: bytes) -> str:
+    """Find the short code that a server gives for a refusal; empty where there is none.
+
+    A server's sentences may repeat what was sent, so none of them is shown.
+    """
+    try:
+        error: object = json.loads(body)["error"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return ""
+    codes = (str(_as_object(error).get(name) or "") for name in ("code", "type"))
+    return next((code for code in codes if _ERROR_CODE.fullmatch(code)), "")
+
+
+def _as_object(value: object) -> _JsonObject:
+    return cast("_JsonObject", value) if isinstance(value, dict) else dict[str, object]()
+
+
+def _transcript_text(said: _JsonObject) -> str:
+    match said.get("text"):
+        case str(text):
+            return client.replace_surrogates(text)
+        case _:
+            raise ValueError("it has no text")
+
+
+def _pick_segments(said: _JsonObject) -> list[Segment]:
+    segments = [*_read_segments(said.get("segments"), "text")]
+    speaker_turns = [*_read_segments(said.get("speaker_segments"), "text")]
+    if speaker_turns and not any(one.speaker for one in segments):
+        return speaker_turns
+    words = [*_read_segments(said.get("words"), "word")]
+    segments_have_speakers = bool(segments) and all(one.speaker for one in segments)
+    if any(one.speaker for one in words) and not segments_have_speakers:
+        return [_join_words(list(turn)) for _, turn in groupby(words, key=lambda word: word.speaker)]
+    return segments
+
+
+def _read_segments(rows: object, name: str) -> Iterator[Segment]:
+    if not isinstance(rows, list):
+        return
+    for row in cast("list[object]", rows)[:_MAX_SEGMENTS]:
+        values = _as_object(row)
+        text = values.get(name)
+        if isinstance(text, str) and text.strip():
+            start, stop = _read_seconds(values.get("start")), _read_seconds(values.get("end"))
+            speaker = values.get("speaker_id") or values.get("speaker")
+            yield Segment(
+                text=client.replace_surrogates(text).strip(),
+                start_s=start,
+                stop_s=max(start, stop),
+                speaker="" if speaker is None else str(speaker)[:80],
+            )
+
+
+def _join_words(words: Sequence[Segment]) -> Segment:
+    text = " ".join(word.text for word in words)
+    return Segment(text=text, start_s=words[0].start_s, stop_s=words[-1].stop_s, speaker=words[0].speaker)
+
+
+def _number_speakers(segments: Sequence[Segment]) -> list[Segment]:
+    """Call speakers by the order in which they begin: servers' own labels mean nothing."""
+    labels = dict.fromkeys(segment.speaker for segment in segments if segment.speaker)
+    names = {label: f"Speaker {number}" for number, label in enumerate(labels, 1)} | {"": ""}
+    return [
+        Segment(text=one.text, start_s=one.start_s, stop_s=one.stop_s, speaker=names[one.speaker]) for one in segments
+    ]
+
+
+def _read_seconds(value: object) -> float:
+    """Read seconds; 0 for what isn't any."""
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    return round(float(value), 3) if math.isfinite(value) and 0 <= value < 1e9 else 0.0
+
+
+ServerKind = Literal["fireworks", "openai", "server"]
+FormFields = Mapping[str, str | list[str]]
+
+_BUSY_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses that may be another one a moment later."""
+_RETRY_WAITS_S: Final = (2.0,)
+_MAX_ANSWER_BYTES: Final = 64_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions:
+    """Say where a server is, and how it is asked."""
+
+    form: ServerKind
+    base_url: str
+    """With the path that ends before ``/audio/transcriptions``."""
+    model: str
+    api_key: str = ""
+    language: str = ""
+    """Such as ``de``; empty lets the model find out."""
+    timeout_s: float = 600.0
+    """For sending a recording and reading the whole answer."""
+    max_bytes: int = 200_000_000
+    env_proxies: bool = False
+
+
+class RemoteTranscriber(Transcriber):
+    """Ask ``/v1/audio/transcriptions``; recordings are sent as they are read from the disk."""
+
+    def __init__(self, access: ServerOptions, *, pause: Callable[[float], None] = time.sleep) -> None:
+        """Check the address and the key; the server is asked on first use.
+
+        Args:
+            access: Where it is.
+            pause: Waits some seconds before a recording is sent again.
+
+        Raises:
+            SetupError: The address or the key can't be used.
+        """
+        self._access = access
+        self._client = HttpClient(
+            access.base_url, api_key=access.api_key, max_bytes=_MAX_ANSWER_BYTES, env_proxies=access.env_proxies
+        )
+        self._pause = pause
+
+    @property
+    def model_id(self) -> str:
+        """Name server, model and language."""
+        access = self._access
+        return "|".join((access.form, self._client.place, access.model, access.language))
+
+    @property
+    def max_bytes(self) -> int:
+        """Tell how large a recording may be."""
+        return self._access.max_bytes
+
+    def transcribe(self, audio: Audio) -> Transcript:
+        """Send a recording, and read what the server makes of it.
+
+        A server that doesn't know the long form of answers is asked for the short one, without times.
+
+        Raises:
+            TranscriberError: The server refuses, fails, or gives what can't be read.
+            Unreachable: It doesn't answer, or not in time.
+        """
+        answer = self._send(audio, form_fields(self._access))
+        if answer.status == 400 and self._access.form == "server":
+            answer = self._send(audio, form_fields(self._access, short=True))
+        if answer.status != 200:
+            self._refuse(answer)
+        try:
+            transcript = parse_transcript(answer.body)
+        except ValueError as error:
+            raise TranscriberError(
+                f"the answer of {self._client.place} can't be used: {error}",
+                hint="check that audio.base_url is an API of OpenAI's form, and that audio.model transcribes",
+                code="transcriber_answer",
+            ) from error
+        return replace(transcript, model_id=self.model_id)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _send(self, audio: Audio, said: FormFields) -> HttpResponse:
+        """Send a recording, again where the failure may pass."""
+        for wait_s in _RETRY_WAITS_S:
+            answer = self._post(audio, said)
+            if answer.status not in _BUSY_STATUSES:
+                return answer
+            self._pause(wait_s)
+        return self._post(audio, said)
+
+    def _post(self, audio: Audio, said: FormFields) -> HttpResponse:
+        _ = audio.content.seek(0)
+        upload = Upload(name=audio.name, content=audio.content, fields=said)
+        return self._client.upload("audio/transcriptions", upload, timeout_s=self._access.timeout_s)
+
+    def _refuse(self, answer: HttpResponse) -> NoReturn:
+        origin, model = self._client.place, self._access.model
+        error_code = read_error_code(answer.body)
+        status_text = f"HTTP {answer.status}{f', {error_code}' if error_code else ''}"
+        if answer.status in {401, 403}:
+            raise TranscriberError(
+                f"{origin} refuses the API key ({status_text})", hint="set audio.api_key", code="transcriber_key"
+            )
+        if answer.status == 413:
+            raise TranscriberError(
+                f"{origin} doesn't take a recording of this size ({status_text})",
+                hint="split it, or save it in a format that is smaller, such as m4a",
+                code="transcriber_too_large",
+            )
+        if answer.status in _BUSY_STATUSES:
+            raise TranscriberError(
+                f"{origin} can't transcribe now ({status_text})",
+                hint="it is overloaded, or the account's limit is reached; try again later",
+                code="transcriber_busy",
+            )
+        raise TranscriberError(
+            f"{origin} doesn't transcribe this with model '{model}' ({status_text})",
+            hint="check audio.model and audio.base_url, and that the file is what its ending says",
+            code="transcriber_refused",
+        )
+
+
+def form_fields(access: ServerOptions, *, short: bool = False) -> FormFields:
+    """Give the form that goes with a recording; only Fireworks is asked to tell speakers apart in its own words."""
+    form: dict[str, str | list[str]] = {"model": access.model}
+    if access.language:
+        form["language"] = access.language
+    if short:
+        return {**form, "response_format": "json"}
+    if access.form == "fireworks":
+        times = "word,segment"
+        return {**form, "response_format": "verbose_json", "timestamp_granularities": times, "diarize": "true"}
+    if access.form == "openai" and "diarize" in access.model:
+        return {**form, "response_format": "diarized_json", "chunking_strategy": "auto"}
+    if access.form == "openai" and not access.model.startswith("whisper"):
+        return {**form, "response_format": "json"}
+    return {**form, "response_format": "verbose_json"}

@@ -1,0 +1,401 @@
+"""Choose a transcriber (a server or Whisper on this machine), and cache its transcripts."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import ipaddress
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, Protocol, cast
+from urllib.parse import urlsplit
+
+from knapper import errors
+from knapper.net.speech.remote import RemoteTranscriber, ServerOptions
+from knapper.net.speech.transcripts import Audio, Segment, Transcriber, TranscriberError, Transcript
+
+_LIBRARIES: Final = ("av", "ctranslate2", "huggingface_hub", "onnxruntime")
+"""What the extra stands on; their errors have no root of their own."""
+_MODEL_HINT: Final = "check audio.model and the connection that it is fetched over; a model's folder will do too"
+
+
+class WhisperSegment(Protocol):
+    """Describe what the library says of one stretch."""
+
+    text: str
+    start: float
+    end: float
+
+
+class WhisperInfo(Protocol):
+    """Describe what the library says of a whole recording."""
+
+    language: str
+    duration: float
+
+
+class WhisperModel(Protocol):
+    """Describe a loaded model of the library."""
+
+    def transcribe(
+        self, audio: BinaryIO, *, language: str | None, vad_filter: bool
+    ) -> tuple[Iterable[WhisperSegment], WhisperInfo]:
+        """Give the stretches of speech, as they are found."""
+        ...
+
+
+class WhisperModelFactory(Protocol):
+    """Describe the library's class of models."""
+
+    def __call__(self, model: str, *, device: str, compute_type: str) -> WhisperModel:
+        """Load a model, and fetch it where it isn't here."""
+        ...
+
+
+class WhisperTranscriber(Transcriber):
+    """Run a model of the Whisper family, loaded on first use.
+
+    Nothing that was said leaves the machine; who said it isn't told apart. One recording at a time: a second
+    one would only make both slower.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        language: str = "",
+        max_bytes: int = 2_000_000_000,
+        models: WhisperModelFactory | None = None,
+    ) -> None:
+        """Take the settings.
+
+        Args:
+            model: Its name, such as ``small``, or its folder.
+            language: Such as ``de``; empty lets the model find out.
+            max_bytes: How large a recording may be.
+            models: Stands in for the library's class.
+        """
+        self._name = model
+        self._language = language
+        self._limit = max_bytes
+        self._models = models
+        self._turn = threading.Lock()
+
+    @property
+    def model_id(self) -> str:
+        """Name model and language."""
+        return f"whisper|{self._name}|{self._language}"
+
+    @property
+    def max_bytes(self) -> int:
+        """Tell how large a recording may be."""
+        return self._limit
+
+    def transcribe(self, audio: Audio) -> Transcript:
+        """Transcribe here.
+
+        Silence is left out before: the model hears words in it.
+
+        Raises:
+            TranscriberError: The extra isn't installed, the model can't be loaded, or the recording can't be read.
+        """
+        with self._turn:
+            model = self._model
+            _ = audio.content.seek(0)
+            try:
+                speech_segments, info = model.transcribe(
+                    audio.content, language=self._language or None, vad_filter=True
+                )
+                segments = [
+                    Segment(text=piece.text.strip(), start_s=round(piece.start, 3), stop_s=round(piece.end, 3))
+                    for piece in speech_segments
+                ]
+            except Exception as error:
+                if not errors.raised_by(error, *_LIBRARIES):
+                    raise
+                raise TranscriberError(
+                    f"'{audio.name}' can't be transcribed ({type(error).__name__})",
+                    hint="check that the file is what its ending says",
+                    code="transcriber_refused",
+                ) from error
+        return Transcript(
+            text=" ".join(segment.text for segment in segments if segment.text),
+            segments=segments,
+            language=str(info.language),
+            duration_s=round(float(info.duration), 3),
+            model_id=self.model_id,
+        )
+
+    def close(self) -> None:
+        """Leave the model to the memory's care."""
+
+    @cached_property
+    def _model(self) -> WhisperModel:
+        models = self._models or _load_library()
+        try:
+            return models(self._name, device="auto", compute_type="default")
+        except Exception as error:
+            if not errors.raised_by(error, *_LIBRARIES):
+                raise
+            raise TranscriberError(
+                f"the model '{self._name}' can't be loaded ({type(error).__name__})",
+                hint=_MODEL_HINT,
+                code="transcriber_model",
+            ) from error
+
+
+def _load_library() -> WhisperModelFactory:
+    try:
+        return cast("WhisperModelFactory", importlib.import_module("faster_whisper").WhisperModel)
+    except ImportError as error:
+        raise TranscriberError(
+            "audio.provider is whisper, and the library for it isn't installed",
+            hint="run: pip install 'knapper[whisper]'",
+            code="transcriber_extra",
+        ) from error
+
+
+MAX_TRANSCRIPTS: Final = 2_000
+"""Transcripts that are kept; those that weren't asked for the longest go first."""
+_FILE_VERSION: Final = 1
+
+
+class TranscriptStore:
+    """Keep transcripts in a folder, a file each, by a recording's content and what transcribed it."""
+
+    def __init__(self, folder: Path, *, most: int = MAX_TRANSCRIPTS) -> None:
+        """Keep them in *folder*, which is made when something is kept; at most so many."""
+        self._folder = folder
+        self._most = most
+
+    def find(self, digest: str, model_id: str) -> Transcript | None:
+        """Give what is kept; None where nothing is, or it is damaged."""
+        file = self._file(digest, model_id)
+        try:
+            record: object = json.loads(file.read_text(encoding="utf-8"))
+            transcript = _read_transcript(cast("Mapping[str, object]", record))
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
+            return None
+        if transcript is None or transcript.model_id != model_id:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(file)
+        return replace(transcript, is_cached=True)
+
+    def keep(self, digest: str, transcript: Transcript) -> None:
+        """Keep a transcript; where the disk doesn't let that happen, it is made again another time."""
+        file = self._file(digest, transcript.model_id)
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=".new-", dir=self._folder)
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                    json.dump({"form": _FILE_VERSION, **asdict(transcript)}, stream, ensure_ascii=False)
+                _ = Path(name).replace(file)
+            except OSError:
+                Path(name).unlink(missing_ok=True)
+                raise
+            self._prune()
+
+    def _file(self, digest: str, model_id: str) -> Path:
+        name = hashlib.sha256(f"{digest}\n{model_id}".encode()).hexdigest()
+        return self._folder / f"{name}.json"
+
+    def _prune(self) -> None:
+        cached_files = [*self._folder.glob("*.json")]
+        if len(cached_files) <= self._most:
+            return
+        for file in sorted(cached_files, key=lambda one: one.stat().st_mtime_ns)[: len(cached_files) - self._most]:
+            file.unlink(missing_ok=True)
+
+
+class CachedTranscriber(Transcriber):
+    """Ask a transcriber only for what isn't kept."""
+
+    def __init__(self, transcriber: Transcriber, store: TranscriptStore) -> None:
+        """Ask *transcriber*, and keep what it says in *store*."""
+        self._transcriber = transcriber
+        self._store = store
+
+    @property
+    def model_id(self) -> str:
+        """Name what transcribes."""
+        return self._transcriber.model_id
+
+    @property
+    def max_bytes(self) -> int:
+        """Tell how large a recording may be."""
+        return self._transcriber.max_bytes
+
+    def transcribe(self, audio: Audio) -> Transcript:
+        """Give what is kept, or transcribe; errors are the transcriber's, and aren't kept."""
+        cached = self._store.find(audio.digest, self.model_id)
+        if cached is not None:
+            return cached
+        transcript = replace(self._transcriber.transcribe(audio), model_id=self.model_id)
+        if Audio.of(audio.name, audio.content).digest == audio.digest:  # not where it was recorded on meanwhile
+            self._store.keep(audio.digest, transcript)
+        return transcript
+
+    def close(self) -> None:
+        """Close the transcriber."""
+        self._transcriber.close()
+
+
+def _read_transcript(said: Mapping[str, object]) -> Transcript | None:
+    if said["form"] != _FILE_VERSION or not isinstance(said["text"], str):
+        return None
+    segments = [
+        Segment(
+            text=str(one["text"]),
+            start_s=float(cast("float", one["start_s"])),
+            stop_s=float(cast("float", one["stop_s"])),
+            speaker=str(one["speaker"]),
+        )
+        for one in cast("list[Mapping[str, object]]", said["segments"])
+    ]
+    return Transcript(
+        text=said["text"],
+        segments=segments,
+        language=str(said["language"]),
+        duration_s=float(cast("float", said["duration_s"])),
+        model_id=str(said["model_id"]),
+    )
+
+
+SpeechAccess = Literal["auto", "off", "local", "on"]
+SpeechProvider = Literal["auto", "fireworks", "openai", "server", "whisper"]
+_ChosenProvider = Literal["fireworks", "openai", "server", "whisper"]
+
+_FIREWORKS: Final = "https://audio-prod.api.fireworks.ai/v1"
+_FIREWORKS_TURBO: Final = "https://audio-turbo.api.fireworks.ai/v1"
+_OPENAI: Final = "https://api.openai.com/v1"
+_OPENAI_BYTES: Final = 25_000_000
+"""What OpenAI takes at most."""
+_DEFAULT_MODELS: Final = {"fireworks": "whisper-v3", "openai": "whisper-1", "server": "whisper-1", "whisper": "small"}
+_KEY_VARIABLES: Final = {"fireworks": "FIREWORKS_API_KEY", "openai": "OPENAI_API_KEY"}
+_TRANSCRIPTIONS_PATH: Final = "/audio/transcriptions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechSettings:
+    """Hold what the owner says about transcribing."""
+
+    access: SpeechAccess = "auto"
+    """``auto``: allowed where a provider, an address or a key is set. ``local``: nothing leaves the machine."""
+    provider: SpeechProvider = "auto"
+    """``auto``: the server at *base_url*, else Fireworks."""
+    model: str = ""
+    """Empty for the provider's usual one; so is the one that is usual at Fireworks, which no other has."""
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    fireworks_key: str = field(default="", repr=False)
+    """Sent to Fireworks alone, where *api_key* is empty."""
+    openai_key: str = field(default="", repr=False)
+    """Sent to OpenAI alone, where *api_key* is empty."""
+    language: str = ""
+    max_bytes: int = 200_000_000
+    timeout_s: float = 600.0
+    env_proxies: bool = False
+
+
+def open_transcriber(settings: SpeechSettings, *, folder: Path | None = None) -> Transcriber:
+    """Open what transcribes; nothing is asked and loaded before the first recording.
+
+    Args:
+        settings: What the owner says.
+        folder: Where transcripts are kept; None keeps none.
+
+    Raises:
+        SetupError: It isn't allowed, or something is missing.
+    """
+    transcriber = _choose_transcriber(settings)
+    return transcriber if folder is None else CachedTranscriber(transcriber, TranscriptStore(folder))
+
+
+def is_loopback(base_url: str) -> bool:
+    """Tell whether an address is this machine's own, by what it says and without asking anybody."""
+    try:
+        host = urlsplit(base_url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _choose_transcriber(settings: SpeechSettings) -> Transcriber:
+    provider: _ChosenProvider = settings.provider if settings.provider != "auto" else "fireworks"
+    if settings.provider == "auto" and settings.base_url:
+        provider = "server"
+    key = settings.api_key
+    if not key and not settings.base_url:  # a provider's key goes to no other address
+        key = {"fireworks": settings.fireworks_key, "openai": settings.openai_key}.get(provider, "")
+    if settings.access == "off":
+        raise _disabled_error("audio.access is off")
+    if settings.access == "auto" and settings.provider == "auto" and not (settings.base_url or key):
+        raise _disabled_error("neither FIREWORKS_API_KEY nor audio.base_url is set")
+    model = _DEFAULT_MODELS[provider] if settings.model in {"", _DEFAULT_MODELS["fireworks"]} else settings.model
+    if provider == "whisper":
+        return WhisperTranscriber(model, language=settings.language, max_bytes=settings.max_bytes)
+    base_url = _normalize_base_url(settings.base_url) or _default_address(provider, model)
+    _check_choice(settings, provider, base_url, key)
+    limit = _OPENAI_BYTES if base_url == _OPENAI else settings.max_bytes
+    return RemoteTranscriber(
+        ServerOptions(
+            form=provider,
+            base_url=base_url,
+            model=model,
+            api_key=key,
+            language=settings.language,
+            timeout_s=settings.timeout_s,
+            max_bytes=min(limit, settings.max_bytes),
+            env_proxies=settings.env_proxies,
+        )
+    )
+
+
+def _check_choice(settings: SpeechSettings, provider: _ChosenProvider, base_url: str, key: str) -> None:
+    if not base_url:
+        raise TranscriberError(
+            "audio.provider is server, and audio.base_url isn't set",
+            hint="for example base_url = http://localhost:8000/v1",
+            code="audio_address",
+        )
+    if settings.access == "local" and not is_loopback(base_url):
+        raise TranscriberError(
+            "audio.access is local, and the server isn't on this machine",
+            hint="set audio.provider to whisper, or audio.base_url to a server on localhost, or audio.access to on",
+            code="audio_local",
+        )
+    if provider in _KEY_VARIABLES and not key and not settings.base_url:
+        raise TranscriberError(
+            f"{_KEY_VARIABLES[provider]} isn't set",
+            hint="set it, or audio.api_key; or transcribe on this machine with audio.provider = whisper",
+            code="audio_key",
+        )
+
+
+def _disabled_error(why: str) -> TranscriberError:
+    return TranscriberError(
+        f"audio isn't transcribed: {why}",
+        hint="set FIREWORKS_API_KEY or audio.base_url; or audio.provider = whisper, which keeps all on this machine",
+        code="audio_off",
+    )
+
+
+def _default_address(provider: _ChosenProvider, model: str) -> str:
+    if provider == "fireworks":
+        return _FIREWORKS_TURBO if "turbo" in model else _FIREWORKS
+    return _OPENAI if provider == "openai" else ""
+
+
+def _normalize_base_url(url: str) -> str:
+    """Bring an address to the form that ends before ``/audio/transcriptions``."""
+    bare = url.strip().rstrip("/").removesuffix(_TRANSCRIPTIONS_PATH).rstrip("/")
+    return f"{bare}/v1" if bare and bare.count("/") == 2 else bare

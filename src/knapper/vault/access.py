@@ -1,0 +1,259 @@
+"""Access rules of a client: what it may read, and which changes it may apply, propose or accept."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Literal
+
+from knapper.errors import SetupError
+from knapper.jsontypes import JSONValue
+from knapper.vault import matchers
+from knapper.vault.matchers import Globs
+from knapper.vault.paths import name_key
+
+_WEB_ADDRESS: Final = re.compile(r"\bhttps?://", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Hold the rules of one client; patterns are those of gitignore's syntax, a pattern an item.
+
+    ``Policy(client="mcp", hidden=("Journal/", "*.secret.md"))`` shows all but these.
+
+    Raises:
+        SetupError: A pattern isn't one.
+    """
+
+    client: str = "cli"
+    read: tuple[str, ...] = ()
+    """What the client may see; empty for all. ``!`` isn't allowed here: use ``hidden``."""
+    within: tuple[str, ...] = ()
+    """What it may see at most, whatever ``read`` names; empty for no such limit. ``!`` isn't allowed here either."""
+    hidden: tuple[str, ...] = ()
+    """What it may not see, even if ``read`` names it."""
+    foreign_folders: tuple[str, ...] = ("Clippings/",)
+    """Where text lies that others wrote."""
+    foreign_properties: tuple[str, ...] = ("source",)
+    """Properties that, where they hold a web address, say that others wrote the note."""
+    _read: Globs = field(init=False, repr=False, compare=False)
+    _within: Globs = field(init=False, repr=False, compare=False)
+    _hidden: Globs = field(init=False, repr=False, compare=False)
+    _foreign: Globs = field(init=False, repr=False, compare=False)
+    _foreign_names: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile the patterns once; a frozen instance lets itself be completed only so."""
+        object.__setattr__(self, "_read", compile_patterns(self.client, "read", self.read, only="hidden"))
+        object.__setattr__(self, "_within", compile_patterns(self.client, "within", self.within, only="hidden"))
+        object.__setattr__(self, "_hidden", compile_patterns(self.client, "hidden", self.hidden))
+        object.__setattr__(self, "_foreign", compile_patterns(self.client, "foreign_folders", self.foreign_folders))
+        object.__setattr__(self, "_foreign_names", frozenset(map(name_key, self.foreign_properties)))
+
+    def visible(self, path: str) -> bool:
+        """Tell whether the client may know of a file; compared in any spelling of the path."""
+        if self.hidden and self._hidden.match(path):
+            return False
+        if self.within and not self._within.match(path):
+            return False
+        return not self.read or self._read.match(path)
+
+    def is_foreign(self, path: str, properties: Mapping[str, JSONValue]) -> bool:
+        """Tell whether others wrote a note, so that whoever reads it should only propose changes from then on."""
+        if self._foreign.match(path):
+            return True
+        return any(
+            _contains_address(value) for name, value in properties.items() if name_key(name) in self._foreign_names
+        )
+
+    @property
+    def sees_all(self) -> bool:
+        """Tell whether no file is kept from the client."""
+        return not (self.hidden or self.read or self.within)
+
+    @property
+    def fingerprint(self) -> str:
+        """Identify the rules, whoever the client is, for what is kept by them: 64 hexadecimal digits."""
+        rules = [self.read, self.hidden, self.foreign_folders, self.foreign_properties]
+        rules += [self.within] if self.within else []
+        return hashlib.sha256(json.dumps(rules).encode()).hexdigest()
+
+
+def compile_patterns(client: str, name: str, lines: tuple[str, ...], *, only: str = "") -> Globs:
+    """Read the patterns of a client's rule.
+
+    Args:
+        client: For the message.
+        name: The rule's name, for the message.
+        lines: A pattern an item.
+        only: The rule that takes something back from this one, where ``!`` mustn't; empty where it may.
+
+    Raises:
+        SetupError: One isn't a pattern, or says nothing.
+    """
+    parsed_globs = matchers.parse_globs(lines)
+    problems = list(parsed_globs.problems)
+    if only and not all(rule.includes for rule in parsed_globs.rules):
+        problems.append(f"a pattern with '!' doesn't take anything back here; name it in '{only}'")
+    if len(parsed_globs.rules) + len(parsed_globs.problems) < len(lines):
+        problems.append("an empty pattern, or a comment, says nothing")
+    if problems:
+        msg = f"the policy of {client!r} can't be used: {name}: {'; '.join(problems)}"
+        raise SetupError(msg, hint="mend the pattern in the configuration")
+    return parsed_globs
+
+
+def _contains_address(value: JSONValue) -> bool:
+    if isinstance(value, str):
+        return _WEB_ADDRESS.search(value) is not None
+    if isinstance(value, dict):
+        return any(_contains_address(inner) for inner in value.values())
+    return isinstance(value, list) and any(_contains_address(inner) for inner in value)
+
+
+ClientKind = Literal["person", "mcp", "http", "agent", "script", "named"]
+"""A person sits at the command line or the page. A named client is one that the owner's configuration adds."""
+Capability = Literal["add", "delete", "create", "navigate", "move", "properties"]
+EditableScope = Literal["all", "current", "linked", "context"]
+"""Which notes may be changed: any, the one that is open, that and those it links to, or those given as context."""
+Outcome = Literal["apply", "propose", "refuse"]
+Acceptance = Literal["always", "own", "never"]
+"""Whose proposals a client may accept: any; those with what its policy would apply at once; none."""
+
+CAPABILITIES: Final[frozenset[Capability]] = frozenset({"add", "delete", "create", "navigate", "move", "properties"})
+PREFERENCES_NOTE: Final = "Preferences.md"
+"""The note that enters prompts as orders."""
+CLIENT_KINDS: Final[Mapping[str, ClientKind]] = {
+    "cli": "person",
+    "page": "person",
+    "mcp": "mcp",
+    "http": "http",
+    "agent": "agent",
+    "script": "script",
+}
+"""The clients that come with the program."""
+
+_DEFAULT_OUTCOMES: Final[Mapping[ClientKind, tuple[Outcome, Outcome]]] = {
+    "person": ("apply", "apply"),
+    "mcp": ("apply", "propose"),
+    "http": ("apply", "propose"),
+    "agent": ("propose", "propose"),
+    "script": ("propose", "propose"),
+    "named": ("propose", "propose"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Hold the notes that an editable scope comes to right now; the caller finds them."""
+
+    paths: frozenset[str] | None = None
+    """None where no note is open and none was given; then nothing may be changed unless the scope is ``all``."""
+    _keys: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Take the form that paths compare by once; a frozen instance lets itself be completed only so."""
+        object.__setattr__(self, "_keys", frozenset(map(name_key, self.paths or ())))
+
+    def holds(self, path: str) -> bool:
+        """Tell whether a note is among them, in any spelling of its path."""
+        return name_key(path) in self._keys
+
+
+EMPTY_SCOPE: Final = Scope()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """Hold what one client may change; patterns are those of gitignore's syntax, a pattern an item.
+
+    ``Grants(client="mcp", kind="mcp", small="apply", write=("Inbox/",))`` applies small changes in one folder, and
+    proposes others there.
+
+    Raises:
+        SetupError: A pattern isn't one.
+    """
+
+    client: str
+    """From the owner's configuration, or from where the client comes in; never what it says of itself."""
+    kind: ClientKind
+    capabilities: frozenset[Capability] = CAPABILITIES
+    write: tuple[str, ...] = ()
+    """Where it may change files; empty for anywhere. ``!`` isn't allowed here: use ``read_only``."""
+    read_only: tuple[str, ...] = ()
+    """What it may not change, even if ``write`` names it."""
+    is_read_only: bool = False
+    """Whether it may change nothing at all."""
+    editable: EditableScope = "all"
+    small: Outcome = "propose"
+    """For one file, in a place that was named exactly, with nothing overwritten, moved or trashed."""
+    large: Outcome = "propose"
+    """For all else."""
+    guarded: tuple[str, ...] = (PREFERENCES_NOTE,)
+    """What changes only with a person's word."""
+    tainted: bool = False
+    """Whether it has read text that others wrote."""
+    behalf: str = ""
+    """The program for which an agent acts; empty where it acts for persons, and for all others."""
+    _write: Globs = field(init=False, repr=False, compare=False)
+    _read_only: Globs = field(init=False, repr=False, compare=False)
+    _guarded: Globs = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile the patterns once; a frozen instance lets itself be completed only so."""
+        object.__setattr__(self, "_write", compile_patterns(self.client, "write", self.write, only="read_only"))
+        object.__setattr__(self, "_read_only", compile_patterns(self.client, "read_only", self.read_only))
+        object.__setattr__(self, "_guarded", compile_patterns(self.client, "guarded", self.guarded))
+
+    @property
+    def is_person(self) -> bool:
+        """Tell whether a person gives the word; what a person has read doesn't bind them."""
+        return self.kind == "person"
+
+    @property
+    def may_accept(self) -> Acceptance:
+        """Tell whose proposals the client may accept."""
+        if self.is_person:
+            return "always"
+        if self.kind in {"agent", "script"} or self.tainted or self.is_read_only:
+            return "never"
+        return "own" if "apply" in {self.small, self.large} else "never"
+
+    @property
+    def may_undo(self) -> bool:
+        """Tell whether the client may take changes back."""
+        return self.may_accept != "never"
+
+    def writable(self, path: str) -> bool:
+        """Tell whether the path rules let the client change a file; compared in any spelling of the path."""
+        if self.is_read_only or (self.read_only and self._read_only.match(path)):
+            return False
+        return not self.write or self._write.match(path)
+
+    def is_guarded(self, path: str) -> bool:
+        """Tell whether a file changes only with a person's word."""
+        return self._guarded.match(path)
+
+    def editable_in(self, path: str, scope: Scope) -> bool:
+        """Tell whether a note is among those that may be changed now."""
+        return self.editable == "all" or scope.holds(path)
+
+
+def default_outcomes(kind: ClientKind) -> tuple[Outcome, Outcome]:
+    """Give what becomes of a client's small changes, and of its others, unless the owner says otherwise."""
+    return _DEFAULT_OUTCOMES[kind]
+
+
+@lru_cache(maxsize=64)
+def default_grants(client: str, kind: ClientKind | None = None) -> Grants:
+    """Give what a client may change unless the owner says otherwise.
+
+    Args:
+        client: Its name.
+        kind: None for what the name tells; a name that comes with no kind only proposes.
+    """
+    kind = kind or CLIENT_KINDS.get(client, "named")
+    small, large = default_outcomes(kind)
+    return Grants(client=client, kind=kind, small=small, large=large)

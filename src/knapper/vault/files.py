@@ -1,0 +1,297 @@
+"""Find and read single files of a vault: follow links on disk, accept other spellings, suggest near names."""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from knapper.errors import Ambiguous, BadInput, KnapError, NotFound, RefusedError, StorageError
+from knapper.vault import paths
+from knapper.vault.paths import NotePath, name_key, parent_folder, quote_path, stem
+
+DEFAULT_MAX_BYTES: Final = 100 * 1024 * 1024
+_OPEN_FLAGS: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)  # a pipe named like a note would wait for a writer
+    | getattr(os, "O_NOFOLLOW", 0)  # links were followed, and checked, before
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+def read_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
+    """Return all bytes of a file.
+
+    Args:
+        file: An absolute path without links, as `knapper.vault.files` gives it.
+        shown_as: What errors call the file: its path in the vault.
+        max_bytes: More is an error (code ``too_large``), not a part of the file.
+
+    Raises:
+        NotFound: It isn't there, perhaps since a moment ago.
+        BadInput: It is a folder, a pipe or a device (code ``not_a_file``), or too large.
+        StorageError: It may not be read, or the disk fails.
+    """
+    try:
+        with _open_regular(file, shown_as) as opened:
+            raw = opened.read(max_bytes + 1)
+    except OSError as error:
+        raise _read_error(error, shown_as) from error
+    if len(raw) > max_bytes:
+        msg = f"{quote_path(shown_as)} is larger than {max_bytes} bytes"
+        raise BadInput(msg, code="too_large", hint="split it into several notes")
+    return raw
+
+
+@contextmanager
+def open_bytes(file: Path, *, shown_as: str, max_bytes: int = DEFAULT_MAX_BYTES) -> Generator[BinaryIO]:
+    """Open a file to read it a stretch at a time; arguments and errors are those of `read_bytes`."""
+    try:
+        opened = _open_regular(file, shown_as)
+    except OSError as error:
+        raise _read_error(error, shown_as) from error
+    with opened:
+        if os.fstat(opened.fileno()).st_size > max_bytes:
+            msg = f"{quote_path(shown_as)} is larger than {max_bytes:,} bytes"
+            raise BadInput(msg, code="too_large", hint="split it, or save it in a smaller format")
+        yield opened
+
+
+def _open_regular(file: Path, shown_as: str) -> BinaryIO:
+    opened = os.fdopen(os.open(file, _OPEN_FLAGS), "rb")
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise _not_a_file_error(shown_as)
+    return opened
+
+
+def _not_a_file_error(shown_as: str) -> KnapError:
+    return BadInput(f"{quote_path(shown_as)} isn't a file", code="not_a_file", hint="give the path of a file")
+
+
+def _read_error(error: OSError, shown_as: str) -> KnapError:
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        return NotFound(
+            f"no file {quote_path(shown_as)} in the vault", hint="it may just have been moved; list it again"
+        )
+    if isinstance(error, IsADirectoryError):
+        return _not_a_file_error(shown_as)
+    msg = f"{quote_path(shown_as)} can't be read: {error.strerror}"
+    return StorageError(msg, hint="check the file's permissions and the disk")
+
+
+HINTED_PATHS: Final = 3
+"""As many as a hint names."""
+_MIN_LIKENESS: Final = 60
+"""Of 100: how much of two names has to be the same."""
+
+
+def score_stems(path: str, stems: Sequence[str]) -> list[tuple[float, int]]:
+    """Give the likeness and the place of those of *stems* that are like a path's own, in no certain order.
+
+    Args:
+        path: What was asked for.
+        stems: Names without their endings, folded by `knapper.vault.paths.name_key`.
+    """
+    from rapidfuzz import fuzz, process  # noqa: PLC0415 - 35 ms that only a mistyped path should cost
+
+    hits = process.extract(
+        name_key(stem(path)), stems, scorer=fuzz.ratio, processor=None, score_cutoff=_MIN_LIKENESS, limit=None
+    )
+    return [(score, place) for _, score, place in hits]
+
+
+def order_by_likeness(path: str, found: Iterable[tuple[float, str]]) -> list[str]:
+    """Put paths with their likeness in order, the most like first; those in the path's own folder win ties."""
+    here = parent_folder(path)
+    ranked = sorted(found, key=lambda one: (-one[0], parent_folder(one[1]) != here, len(one[1]), one[1]))
+    return [other for _, other in ranked]
+
+
+def nearest_paths(path: str, names: Iterable[str], *, limit: int = HINTED_PATHS) -> list[str]:
+    """Return the paths whose names are most like a path's name, best first."""
+    candidates = list(dict.fromkeys(names))
+    hits = score_stems(path, [name_key(stem(other)) for other in candidates])
+    return order_by_likeness(path, ((score, candidates[place]) for score, place in hits))[:limit]
+
+
+SCANNED_NAMES: Final = 20_000
+"""Names that a search for similar ones looks at; more would make a mistyped path slow."""
+MAX_SYMLINKS: Final = 40
+"""Symbolic links on the way to one file; systems give up at this number too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedFile:
+    """Tell what a path names on disk."""
+
+    path: NotePath
+    """Spelled as on disk, links to folders followed; a link to a file keeps its own name."""
+    target: NotePath
+    """Where the bytes lie; differs from ``path`` only for a link to a file."""
+    file: Path
+    """``target`` as an absolute path without links."""
+
+
+def resolve_path(root: Path, path: NotePath, *, must_exist: bool = True) -> ResolvedFile:
+    """Tell what a path names on disk, with all symbolic links followed.
+
+    Where the path as spelled isn't there, the one file that differs only in case or Unicode form is taken:
+    ``notes/CAFE.md`` gives ``Notes/Café.md``.
+
+    Args:
+        root: The vault's folder.
+        path: A path from `knapper.vault.paths.parse`.
+        must_exist: Whether a missing file is an error; if not, its folder's other spellings are still accepted.
+
+    Raises:
+        NotFound: Nothing fits; the hint tells the nearest names.
+        Ambiguous: Several spellings fit, none of them exactly.
+        RefusedError: A symbolic link leads out of the vault (code ``outside_vault``).
+        StorageError: A folder can't be read, or links lead in a circle (code ``link_loop``).
+    """
+    try:
+        return find_path(root, path, must_exist=must_exist)
+    except NotFound:
+        raise missing_file_error(path, nearest_paths(path, _candidate_paths(root, path))) from None
+
+
+def missing_file_error(path: NotePath, near: Sequence[str]) -> NotFound:
+    """Make the error that says that a path names nothing, with those *near* it as its hint."""
+    hint = "nearest: " + ", ".join(repr(other) for other in near) if near else "list or search the vault for its name"
+    return NotFound(f"no file {quote_path(path)} in the vault", hint=hint, details={"nearest": list(near)})
+
+
+def _candidate_paths(root: Path, path: NotePath) -> Iterator[str]:
+    """Tell names that a mistyped path may have meant: its own folder's first, then what a short walk meets."""
+    for start in dict.fromkeys((root / parent_folder(path), root)):
+        for file in islice(_walk_files(start), SCANNED_NAMES):
+            yield file.relative_to(root).as_posix()
+
+
+def _walk_files(start: Path) -> Iterator[Path]:
+    for folder_path, folders, files in os.walk(start):
+        folders[:] = sorted(below for below in folders if not below.startswith("."))
+        yield from (Path(folder_path) / file for file in sorted(files) if not file.startswith("."))
+
+
+def _always_visible(_: NotePath) -> bool:
+    return True
+
+
+def find_path(
+    root: Path, path: NotePath, *, must_exist: bool = True, visible: Callable[[NotePath], bool] = _always_visible
+) -> ResolvedFile:
+    """Tell what a path names on disk; `locate` without the search for similar names.
+
+    Args:
+        root: The vault's folder.
+        path: A path from `knapper.vault.paths.parse`.
+        must_exist: Whether a missing file is an error.
+        visible: Asked for the path as given, as spelled on disk and as links lead; where it says no, the file
+            counts as missing, and nothing else about it is told.
+
+    Raises:
+        NotFound: Nothing fits, or it isn't visible.
+        Ambiguous: Several spellings fit, none of them exactly.
+        RefusedError: A symbolic link leads out of the vault (code ``outside_vault``).
+        StorageError: A folder can't be read, or links lead in a circle (code ``link_loop``).
+    """
+    real = os.path.realpath(root)
+    resolved: list[str] = []
+    remaining = path.split("/")
+    links = 0
+    missing_error = NotFound(f"no file {quote_path(path)} in the vault")
+    checked_path = ""
+    while remaining:
+        full_path = _join_parts(resolved, remaining)
+        if full_path != checked_path and not visible(full_path):
+            raise missing_error
+        checked_path = full_path
+        spelled = _name_on_disk(real, resolved, remaining[0])
+        if spelled is None and must_exist:
+            raise missing_error
+        if spelled is None:
+            break
+        if spelled != remaining[0]:
+            remaining[0] = spelled
+            continue
+        resolved.append(remaining.pop(0))
+        if not _is_link("/".join((real, *resolved))):
+            continue
+        links += 1
+        target = _follow_link(real, _join_parts(resolved), links)
+        if not remaining and target:
+            try:
+                linked_file = find_path(root, _join_parts(target), must_exist=must_exist, visible=visible)
+            except NotFound:
+                raise missing_error from None  # whose message doesn't tell where the link leads to
+            return ResolvedFile(path=_join_parts(resolved), target=linked_file.path, file=linked_file.file)
+        remaining, resolved = [*target, *remaining], []
+    full_path = _join_parts(resolved, remaining)
+    return ResolvedFile(path=full_path, target=full_path, file=Path(real, full_path))
+
+
+def _join_parts(*parts: list[str]) -> NotePath:
+    return NotePath("/".join(part for several in parts for part in several))
+
+
+def _follow_link(real: str, path: NotePath, links: int) -> list[str]:
+    """Return the parts of where a link leads to, from the vault's folder on."""
+    link = Path(real, path)
+    loop_error = StorageError(
+        f"the symbolic link {quote_path(path)} leads in a circle", code="link_loop", hint="remove or mend the link"
+    )
+    if links > MAX_SYMLINKS:
+        raise loop_error
+    try:
+        target = Path(os.path.realpath(link, strict=True))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise loop_error from error
+        target = Path(os.path.realpath(link))  # a link to nothing still may not point outside
+    if not target.is_relative_to(real):
+        msg = f"the symbolic link {quote_path(path)} leads out of the vault"
+        raise RefusedError(msg, code="outside_vault", hint="copy the file into the vault to use it there")
+    return list(target.relative_to(real).parts)
+
+
+def _name_on_disk(real: str, done: list[str], part: str) -> str | None:
+    """Return the name on disk that *part* stands for in a folder; None if there is none.
+
+    The folder's listing costs time where it is large, so it is read only where the name alone doesn't tell.
+    """
+    folder_path = "/".join((real, *done))
+    try:
+        status = paths.lstat_or_none(f"{folder_path}/{part}")
+        if status and paths.is_exact_name(folder_path, part, status):
+            return part
+        with os.scandir(folder_path) as entries:
+            inodes = {entry.name: entry.inode() for entry in entries}
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        msg = f"the folder {quote_path(_join_parts(done) or '.')} can't be read: {error.strerror}"
+        raise StorageError(msg, hint="check its permissions") from error
+    matches = [part] if part in inodes else sorted(other for other in inodes if name_key(other) == name_key(part))
+    if not matches and status:
+        matches = [other for other, inode in inodes.items() if inode == status.st_ino]  # a short name of Windows
+    if len(matches) > 1:
+        candidates = [_join_parts(done, [fit]) for fit in matches]
+        hint = "one of: " + ", ".join(map(repr, candidates))
+        raise Ambiguous(
+            f"several names fit {quote_path(_join_parts(done, [part]))}", hint=hint, details={"candidates": candidates}
+        )
+    return matches[0] if matches else None
+
+
+def _is_link(path: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:
+        return False  # vanished a moment ago

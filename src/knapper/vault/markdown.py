@@ -1,0 +1,602 @@
+"""Parse Markdown with Obsidian's comments and maths masked, and read the links of a note's body."""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, cast
+from urllib.parse import unquote
+
+import pyromark
+from pyromark import Options
+
+from knapper.vault import links
+from knapper.vault.outline import BlockKind, Link, LinkKind
+from knapper.vault.source import Lines, Span, SpanSet
+
+LinkForm = Literal["wiki", "inline", "reference", "auto"]
+
+_BARE_CR: Final = re.compile(r"\r(?!\n)")
+_PARSER_OPTIONS: Final = (
+    Options.ENABLE_TABLES
+    | Options.ENABLE_FOOTNOTES
+    | Options.ENABLE_STRIKETHROUGH
+    | Options.ENABLE_TASKLISTS
+    | Options.ENABLE_MATH
+    | Options.ENABLE_GFM
+    | Options.ENABLE_WIKILINKS
+)
+_LINK_FORMS: Final[dict[str, LinkForm]] = {
+    "Inline": "inline",
+    "Reference": "reference",
+    "Collapsed": "reference",
+    "Shortcut": "reference",
+    "Autolink": "auto",
+    "Email": "auto",
+}
+_BLOCK_KINDS: Final[dict[str, BlockKind]] = {
+    "Paragraph": "paragraph",
+    "Heading": "heading",
+    "List": "list",
+    "Table": "table",
+    "CodeBlock": "code",
+    "BlockQuote": "quote",
+    "HtmlBlock": "html",
+    "FootnoteDefinition": "paragraph",
+    "Rule": "rule",
+}
+_ROW_TAGS: Final = frozenset({"Item", "TableHead", "TableRow"})
+_LINK_TAGS: Final = frozenset({"Link", "Image"})
+_BLOCK_END_TAGS: Final = frozenset({*_BLOCK_KINDS, "Item"})
+"""What an end event without data closes; one with data closes a heading, a list or a quote."""
+_ENDING_LENGTH: Final = 2
+_MAX_NESTED_LINKS: Final = 20
+"""Images in each other's texts: each text holds all that are inside, so many levels would take quadratic room."""
+
+
+@dataclass(slots=True)
+class MarkdownBlock:
+    """Hold one block of any depth; a span that the parser gave, trailing blank lines included."""
+
+    kind: BlockKind | Literal["item"]
+    start: int
+    stop: int
+    parent: "MarkdownBlock | None"
+    """The block that it stands in; None for one of the note's own."""
+    level: int = 0
+    """Of a heading."""
+    own_stop: int = 0
+    """Of an item: where its first sub-list begins; 0 where it has none."""
+    rows: list[int] = field(default_factory=list[int])
+    """Starts of a list's items or a table's rows."""
+
+
+@dataclass(slots=True)
+class RawLink:
+    """Hold one link as the parser saw it."""
+
+    form: LinkForm
+    image: bool
+    start: int
+    stop: int
+    destination: str
+    """Unescaped; of a wikilink with its fragment."""
+    label: str
+    """Of a reference link."""
+    text_stop: int
+    """Where the link's text ends at the latest known."""
+
+    @property
+    def bare_start(self) -> int:
+        """Tell where nothing is a tag any more: a Markdown link's text may hold some, an image and a wikilink none."""
+        return self.start if self.image or self.form in {"wiki", "auto"} else self.text_stop
+
+
+@dataclass(slots=True)
+class ParserEvents:
+    """Hold everything that one pass over the parser's events found, in order of position."""
+
+    parts: list[MarkdownBlock] = field(default_factory=list[MarkdownBlock])
+    anchors: list[RawLink] = field(default_factory=list[RawLink])
+    code: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """Fences and inline code."""
+    html: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    math: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    openings: dict[int, int] = field(default_factory=dict[int, int])
+    """Where text that begins with ``#`` begins anew, as in ``**#tag**`` or a table's cell, and where it stops."""
+
+
+def parse_events(text: str, base: int) -> ParserEvents:
+    """Parse Markdown.
+
+    Args:
+        text: A note's body.
+        base: Byte offset of the body in its file; every span is moved by it.
+    """
+    walk = _EventCollector(base)
+    if "\r" in text:
+        text = _BARE_CR.sub("\n", text)  # pyromark 0.10 reads on over a bare one in indented code
+    events = pyromark.events_with_range(text, options=_PARSER_OPTIONS, merge_text=True)
+    walk.run(cast("Iterable[tuple[dict[str, object] | str, dict[str, int]]]", events))
+    return walk.found
+
+
+def find_definitions(text: str, base: int) -> dict[str, tuple[int, int]]:
+    """Find the definitions of reference links: folded label to span."""
+    raw_definitions = pyromark.reference_definitions(text, options=_PARSER_OPTIONS)
+    spans = {fold_label(name): definition["span"] for name, definition in raw_definitions.items()}
+    return {name: (base + span["start"], base + span["end"]) for name, span in spans.items()}
+
+
+def fold_label(name: str) -> str:
+    """Fold a reference's label as CommonMark compares labels."""
+    return " ".join(name.split()).casefold()
+
+
+class _EventCollector:
+    """Keep the open blocks and links while events go by."""
+
+    def __init__(self, base: int) -> None:
+        self.found: ParserEvents = ParserEvents()
+        self._base: int = base
+        self._open: list[MarkdownBlock] = []
+        """Open blocks, outermost first."""
+        self._anchors: list[RawLink] = []
+        """Open links; an image may stand in a link."""
+        self._fresh: bool = False
+        """Whether an inline span or a cell has just begun, so that text begins anew."""
+
+    def run(self, events: Iterable[tuple[dict[str, object] | str, dict[str, int]]]) -> None:
+        """Read all events."""
+        base = self._base
+        anchors = self._anchors
+        for event, span in events:
+            if isinstance(event, str):
+                if event == "Rule":
+                    self._block_start("Rule", None, base + span["start"], base + span["end"])
+                continue
+            ((kind, value),) = event.items()
+            if kind == "Text":
+                if anchors:
+                    anchors[-1].text_stop = base + span["end"]
+                if self._fresh:
+                    self._text(str(value), base + span["start"], base + span["end"])
+            elif kind == "Start":
+                self._start(value, base + span["start"], base + span["end"])
+            elif kind == "End":
+                self._stop(value, base + span["end"])
+            else:
+                self._leaf(kind, base + span["start"], base + span["end"])
+
+    def _text(self, text: str, start: int, stop: int) -> None:
+        self._fresh = False
+        if text.startswith("#"):
+            self.found.openings[start] = stop
+
+    def _leaf(self, kind: str, start: int, stop: int) -> None:
+        self._fresh = False
+        if kind == "Code":
+            self.found.code.append((start, stop))
+        elif kind == "InlineHtml":
+            self.found.html.append((start, stop))
+        elif kind in {"InlineMath", "DisplayMath"}:
+            self.found.math.append((start, stop))
+            part = self._open[-1]
+            if part.start == start and part.stop - stop <= _ENDING_LENGTH and kind == "DisplayMath":
+                part.kind = "math"
+        if self._anchors:
+            self._anchors[-1].text_stop = stop
+
+    def _start(self, tag: object, start: int, stop: int) -> None:
+        name, data = (tag, None) if isinstance(tag, str) else _split_tag(tag)
+        if name in _BLOCK_KINDS:
+            self._block_start(name, data, start, stop)
+        elif name in _ROW_TAGS:
+            self._row_start(name, start, stop)
+        else:
+            self._fresh = True
+            if name in _LINK_TAGS:
+                self._anchor_start(name, cast("dict[str, object]", data), start, stop)
+
+    def _block_start(self, name: str, data: object, start: int, stop: int) -> None:
+        parent = self._open[-1] if self._open else None
+        part = MarkdownBlock(_BLOCK_KINDS[name], start, stop, parent)
+        self.found.parts.append(part)
+        if name == "Rule":
+            return
+        self._open.append(part)
+        if name == "Heading":
+            part.level = int(str(cast("dict[str, object]", data)["level"])[1:])
+        elif name == "List" and parent is not None and parent.kind == "item" and not parent.own_stop:
+            parent.own_stop = start
+        elif name == "CodeBlock":
+            self.found.code.append((start, stop))
+        elif name == "HtmlBlock":
+            self.found.html.append((start, stop))
+
+    def _row_start(self, name: str, start: int, stop: int) -> None:
+        owner = self._open[-1]
+        owner.rows.append(start)
+        if name == "Item":
+            part = MarkdownBlock("item", start, stop, owner)
+            self.found.parts.append(part)
+            self._open.append(part)
+
+    def _anchor_start(self, name: str, data: dict[str, object], start: int, stop: int) -> None:
+        link_type = data["link_type"]
+        form: LinkForm = _LINK_FORMS.get(link_type, "inline") if isinstance(link_type, str) else "wiki"
+        text_start = start + (2 if name == "Image" else 1)
+        anchor = RawLink(form, name == "Image", start, stop, str(data["dest_url"]), str(data["id"]), text_start)
+        if len(self._anchors) < _MAX_NESTED_LINKS:
+            self.found.anchors.append(anchor)
+        self._anchors.append(anchor)
+
+    def _stop(self, tag: object, stop: int) -> None:
+        self._fresh = False
+        if not isinstance(tag, str) or tag in _BLOCK_END_TAGS:
+            _ = self._open.pop()
+        elif tag in _LINK_TAGS:
+            _ = self._anchors.pop()
+        if self._anchors:
+            self._anchors[-1].text_stop = stop
+
+
+def _split_tag(tag: object) -> tuple[str, object]:
+    ((name, data),) = cast("dict[str, object]", tag).items()
+    return name, data
+
+
+_HIDING_MARK: Final = re.compile(rb"%%|\$\$")
+_BLANK_LINE: Final = re.compile(rb"(?:\r\n|\n|\r)[ \t>]*(?:\r\n|\n|\r)")
+_LINE_LEAD: Final = re.compile(rb"(?:^|[\r\n])[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[.\][ \t]+)?)*\Z")
+_LINE_TAIL: Final = re.compile(rb"[ \t]*(?:\r\n|\n|\r|\Z)")
+_NOT_ENDING: Final = re.compile(rb"[^\r\n]")
+_NOT_SPACE: Final = re.compile(rb"[^\r\n \t]")
+_MAX_PASSES: Final = 6
+_MAX_LEAD: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedBody:
+    """Hold a body's events, read with comments and maths out of the way."""
+
+    events: ParserEvents
+    text: str
+    """What was parsed: the body, masked by characters of the same length."""
+    comments: tuple[Span, ...]
+    math: tuple[Span, ...]
+    """Maths that was masked; what the parser saw itself is in *events*."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HiddenSpan:
+    kind: Literal["comment", "math"]
+    start: int
+    stop: int
+
+
+def parse_body(data: bytes, base: int) -> MaskedBody:
+    r"""Parse the body that begins at *base*, again where something had to be masked.
+
+    ``%%\\n# x\\n%%`` has one comment and no heading.
+    """
+    body = data[base:]
+    text = body.decode()
+    parser_events = parse_events(text, base)
+    hidden: list[_HiddenSpan] = []
+    settled_to = 0
+    if b"%%" not in body and b"$$" not in body:
+        return MaskedBody(events=parser_events, text=text, comments=(), math=())
+    for _ in range(_MAX_PASSES):
+        new_spans, settled_to = _find_hidden(body, base, settled_to, parser_events)
+        hidden += new_spans
+        if new_spans:
+            text = _mask_body(body, hidden).decode()
+            parser_events = parse_events(text, base)
+        if settled_to >= len(body):
+            break
+    return MaskedBody(
+        events=parser_events,
+        text=text,
+        comments=tuple((base + span.start, base + span.stop) for span in hidden if span.kind == "comment"),
+        math=tuple((base + span.start, base + span.stop) for span in hidden if span.kind == "math"),
+    )
+
+
+def _find_hidden(body: bytes, base: int, at: int, found: ParserEvents) -> tuple[list[_HiddenSpan], int]:
+    """Find what is hidden from *at* on, as far as this pass's view of the code holds.
+
+    Returns:
+        What to mask, and the place up to which that is settled.
+    """
+    links = [(anchor.start, anchor.stop) for anchor in found.anchors]
+    opaque = SpanSet((start - base, stop - base) for start, stop in (*found.code, *found.html, *links))
+    parsed_math = {(start - base, stop - base) for start, stop in found.math}
+    closers = _ClosingMarks(body)
+    hidden: list[_HiddenSpan] = []
+    while mark := _HIDING_MARK.search(body, at):
+        opaque_span = opaque.at(mark.start())
+        if opaque_span is not None or _is_literal(body, mark.start()):
+            at = max(opaque_span[1] if opaque_span else 0, mark.end())
+            continue
+        stop = closers.after(mark)
+        at = mark.end() if stop is None else stop
+        if stop is None or (mark.start(), stop) in parsed_math:
+            continue
+        comment = mark.group() == b"%%"
+        hidden.append(_HiddenSpan(kind="comment" if comment else "math", start=mark.start(), stop=stop))
+        closing_span = opaque.at(stop - 1)
+        if closing_span is not None and closing_span[1] > stop:
+            return hidden, stop  # code that began in what is now masked: all after it has to be read anew
+    return hidden, len(body)
+
+
+def _is_literal(body: bytes, start: int) -> bool:
+    """Tell whether a mark is escaped, or part of an address such as ``https://a.b/%%20``."""
+    if body[start - 1 : start] == b"\\":
+        return True
+    words = body[max(0, start - _MAX_LEAD) : start].split()
+    return bool(words) and not body[start - 1 : start].isspace() and b"://" in words[-1]
+
+
+class _ClosingMarks:
+    """Find the mark that closes another, each byte of the body looked at once."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body: bytes = body
+        self._blank: int = -1
+
+    def after(self, mark: re.Match[bytes]) -> int | None:
+        """Tell where the span that *mark* opens stops; None where nothing closes it."""
+        sign = mark.group()
+        close = self._body.find(sign, mark.end())
+        if close < 0:
+            return None
+        lead = self._body[max(0, mark.start() - _MAX_LEAD) : mark.start()]
+        if (not lead or _LINE_LEAD.search(lead)) or self._next_blank(mark.end()) > close:
+            return close + len(sign)
+        return None
+
+    def _next_blank(self, place: int) -> int:
+        """Find the next blank line: a mark in the middle of a line can't reach over it."""
+        if self._blank < place:
+            blank = _BLANK_LINE.search(self._body, place)
+            self._blank = blank.start() if blank else len(self._body) + 1
+        return self._blank
+
+
+def _mask_body(body: bytes, hidden: Sequence[_HiddenSpan]) -> bytes:
+    """Replace hidden bytes: by spaces on lines of their own, by letters where text stands beside them."""
+    pieces: list[bytes] = []
+    copied_to = 0
+    for span in hidden:
+        pieces += (body[copied_to : span.start], _mask_span(body, span))
+        copied_to = span.stop
+    return b"".join((*pieces, body[copied_to:]))
+
+
+def _mask_span(body: bytes, span: _HiddenSpan) -> bytes:
+    inner = body[span.start : span.stop]
+    lead = body[max(0, span.start - _MAX_LEAD) : span.start]
+    if not _LINE_TAIL.match(body, span.stop):
+        return _NOT_SPACE.sub(b"x", inner)
+    if not lead or lead[-1:] in b"\r\n" or not lead.strip(b" \t"):
+        return _NOT_ENDING.sub(b" ", inner)
+    return _NOT_SPACE.sub(b"x", inner)
+
+
+WIKILINK: Final = re.compile(rb"!?\[\[((?:[^\[\]\r\n]|\](?!\])|\[(?!\[))*)\]\]")
+_ADDRESS: Final = re.compile(rb"https?://[^\s<>\"`\x00-\x20]+")
+_ADDRESS_TAIL: Final = b".,;:!?'\"*_~]}|"
+_ESCAPE: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+_DEFINITION_LEAD: Final = re.compile(rb"\[(?:[^\\\]]|\\.)*\]:[ \t]*(?:(?:\r\n|\n|\r)[ \t>]*)?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkTarget:
+    """Hold a link's target apart from its fragment; ``start`` and ``stop`` span the target as written."""
+
+    name: str
+    headings: tuple[str, ...]
+    block: str
+    start: int
+    stop: int
+
+
+def split_fragment(text: str) -> tuple[tuple[str, ...], str]:
+    """Split what follows a target: ``#H1#H2`` are headings, ``#^id`` and ``^id`` a block."""
+    before, caret, block = text.partition("^")
+    pieces = tuple(piece for piece in (part.strip() for part in before.split("#")) if piece)
+    if caret and not pieces:
+        return (), block.strip()
+    if caret and before.endswith("#"):
+        return pieces, block.strip()
+    return tuple(piece for piece in (part.strip() for part in text.split("#")) if piece), ""
+
+
+def parse_wikilink_target(inner: bytes, start: int) -> tuple[LinkTarget, str | None]:
+    """Read what stands between ``[[`` and ``]]``, the byte at *start* on.
+
+    Returns:
+        The target, and the alias or None.
+    """
+    target_text, bar, alias = inner.partition(b"|")
+    if bar:
+        target_text = target_text.removesuffix(b"\\")
+    fragment_start = min(
+        (at for at in (target_text.find(b"#"), target_text.find(b"^")) if at >= 0), default=len(target_text)
+    )
+    name = target_text[:fragment_start]
+    indent = len(name) - len(name.lstrip())
+    headings, block = split_fragment(target_text[fragment_start:].decode())
+    name_start = start + indent
+    target = LinkTarget(
+        name=name.decode().strip(),
+        headings=headings,
+        block=block,
+        start=name_start,
+        stop=max(name_start, start + len(name.rstrip())),
+    )
+    return target, alias.decode() if bar else None
+
+
+class LinkReader:
+    """Turn what the parser saw into links."""
+
+    def __init__(self, data: bytes, text: str, base: int, lines: Lines) -> None:
+        self._data: bytes = data
+        self._text: str = text
+        self._base: int = base
+        self._lines: Lines = lines
+        self._definitions: dict[str, tuple[int, int]] | None = None
+
+    def read(self, anchors: list[RawLink], hidden: SpanSet) -> Iterator[Link]:
+        """Read all links but those inside comments; addresses without brackets are links too."""
+        for anchor in anchors:
+            if not hidden.holds(anchor.start):
+                link = self._read(anchor)
+                if link is not None:
+                    yield link
+
+    def addresses(self, covers: SpanSet) -> Iterator[Link]:
+        """Find addresses that stand in the text as they are."""
+        for match in _ADDRESS.finditer(self._data, self._base):
+            start = match.start()
+            if covers.holds(start) or self._data[start - 1 : start].isalnum():
+                continue
+            address = _strip_address_tail(match.group())
+            stop = start + len(address)
+            target = LinkTarget(name=address.decode(), headings=(), block="", start=start, stop=stop)
+            yield self._link("external", target, None, (start, stop))
+
+    def _read(self, anchor: RawLink) -> Link | None:
+        if anchor.form == "wiki":
+            return self._wikilink(anchor)
+        if anchor.form == "auto":
+            span = (anchor.start + 1, anchor.stop - 1)
+            target = LinkTarget(name=self._slice(span), headings=(), block="", start=span[0], stop=span[1])
+            return self._link("external", target, None, (anchor.start, anchor.stop))
+        span = self._destination(anchor) if anchor.form == "inline" else self._definition(anchor)
+        if span is None or span[0] == span[1]:
+            return None
+        alias = self._slice((anchor.start + (2 if anchor.image else 1), anchor.text_stop))
+        is_collapsed = anchor.form == "reference" and self._data.startswith(b"[]", anchor.stop)
+        link_span = (anchor.start, anchor.stop + (2 if is_collapsed else 0))
+        if links.is_external(anchor.destination):
+            target = LinkTarget(name=anchor.destination, headings=(), block="", start=span[0], stop=span[1])
+            return self._link("external", target, alias, link_span)
+        kind: LinkKind = "image" if anchor.image else "markdown"
+        return self._link(kind, parse_markdown_target(self._slice(span), span), alias, link_span)
+
+    def _wikilink(self, anchor: RawLink) -> Link | None:
+        match = WIKILINK.fullmatch(self._data, anchor.start, anchor.stop)
+        if match is None or not match[1].strip():
+            return None
+        target, alias = parse_wikilink_target(match[1], match.start(1))
+        if not (target.name or target.headings or target.block):
+            return None
+        return self._link("embed" if anchor.image else "wikilink", target, alias, (anchor.start, anchor.stop))
+
+    def _link(self, kind: LinkKind, place: LinkTarget, alias: str | None, span: tuple[int, int]) -> Link:
+        return Link(
+            kind=kind,
+            target=place.name,
+            headings=place.headings,
+            block=place.block,
+            alias=alias,
+            start=span[0],
+            stop=span[1],
+            target_start=place.start,
+            target_stop=place.stop,
+            line=self._lines.number(span[0]),
+        )
+
+    def _slice(self, span: tuple[int, int]) -> str:
+        return self._data[span[0] : span[1]].decode()
+
+    def _destination(self, anchor: RawLink) -> tuple[int, int] | None:
+        """Find the span of an inline link's destination, without ``<>``."""
+        opening = self._data.find(b"](", anchor.text_stop, anchor.stop)
+        return None if opening < 0 else find_destination_span(self._data, opening + 2, anchor.stop)
+
+    def _definition(self, anchor: RawLink) -> tuple[int, int] | None:
+        """Find the span of the destination that a reference link's definition gives."""
+        if self._definitions is None:
+            self._definitions = find_definitions(self._text, self._base)
+        span = self._definitions.get(fold_label(anchor.label))
+        match = _DEFINITION_LEAD.match(self._data, *span) if span else None
+        return find_destination_span(self._data, match.end(), span[1]) if match and span else None
+
+
+def find_destination_span(data: bytes, start: int, stop: int) -> tuple[int, int]:
+    """Find a destination as CommonMark delimits it: in ``<>``, or up to white space or an unmatched ``)``."""
+    while start < stop and data[start] in b" \t\r\n":
+        start += 1
+    bracketed = data[start : start + 1] == b"<"
+    at = start + bracketed
+    first, depth = at, 0
+    while at < stop:
+        byte = data[at]
+        if byte == ord("\\"):
+            at += 1
+        elif bracketed:
+            if byte == ord(">"):
+                break
+        elif byte <= ord(" "):
+            break
+        elif byte == ord("("):
+            depth += 1
+        elif byte == ord(")"):
+            if not depth:
+                break
+            depth -= 1
+        at += 1
+    return first, min(at, stop)
+
+
+def unescape_destination(written: str) -> str:
+    """Take Markdown's escapes and entities out of a destination."""
+    return html.unescape(_ESCAPE.sub(r"\1", written)) if "\\" in written or "&" in written else written
+
+
+def _decode_percent(text: str) -> str:
+    """Decode percent signs; text that they make no UTF-8 of stays as written."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return text
+
+
+def parse_markdown_target(written: str, span: tuple[int, int]) -> LinkTarget:
+    """Read a destination as written: percent signs decoded, after the fragment is cut off."""
+    unescaped_text = unescape_destination(written)
+    name, sign, rest = unescaped_text.partition("#")
+    fragment_start = len(written)
+    if sign:
+        # an entity such as &#32; holds a sign that begins no fragment
+        sign_offsets = [at for at, character in enumerate(written) if character == "#"]
+        fragment_start = next(
+            (at for at in sign_offsets if unescape_destination(written[:at]) == name), written.find("#")
+        )
+    headings, block = split_fragment(_decode_percent(sign + rest))
+    return LinkTarget(
+        name=_decode_percent(name),
+        headings=headings,
+        block=block,
+        start=span[0],
+        stop=span[0] + len(written[:fragment_start].encode()),
+    )
+
+
+def _strip_address_tail(address: bytes) -> bytes:
+    """Leave out the punctuation that ends a sentence, and a closing bracket that nothing opens."""
+    stop = len(address)
+    surplus = address.count(b")") - address.count(b"(")
+    while stop:
+        last = address[stop - 1]
+        if last == ord(")") and surplus > 0:
+            surplus -= 1
+        elif last not in _ADDRESS_TAIL:
+            break
+        stop -= 1
+    return address[:stop]

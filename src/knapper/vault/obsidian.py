@@ -1,0 +1,426 @@
+"""Read the vault's Obsidian settings: link format, daily notes, date patterns and attachment folders."""
+
+import json
+import posixpath
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Final, Literal, TypeVar, cast
+
+from knapper.errors import KnapError, NotFound
+from knapper.vault import files, links, paths
+from knapper.vault.paths import NotePath
+
+LinkFormat = Literal["shortest", "relative", "absolute"]
+TrashOption = Literal["system", "local", "none"]
+NewFileLocation = Literal["root", "current", "folder"]
+_Choice = TypeVar("_Choice", bound=str)
+_Default = TypeVar("_Default")
+
+APP_FILE: Final = NotePath(".obsidian/app.json")
+DAILY_NOTES_FILE: Final = NotePath(".obsidian/daily-notes.json")
+MAX_SETTINGS_BYTES: Final = 1024 * 1024
+MAX_FILTERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObsidianSettings:
+    """Hold the settings that matter outside Obsidian; the defaults are Obsidian's."""
+
+    user_ignore_filters: tuple[str, ...] = ()
+    """Beginnings of paths, or regular expressions between slashes."""
+    attachment_folder_path: str = "/"
+    """``/`` the vault, ``./`` the note's folder, ``./sub`` a folder below it, else a folder in the vault."""
+    new_link_format: LinkFormat = "shortest"
+    use_markdown_links: bool = False
+    always_update_links: bool = False
+    trash_option: TrashOption = "system"
+    new_file_location: NewFileLocation = "root"
+    new_file_folder_path: str = "/"
+    show_unsupported_files: bool = False
+    daily_notes_folder: str = ""
+    """Empty for the vault itself."""
+    daily_notes_format: str = "YYYY-MM-DD"
+    """A pattern of Moment.js; may hold ``/``."""
+    daily_notes_template: str = ""
+    """Path of a note, its ``.md`` often left out; empty for none."""
+    problems: tuple[str, ...] = ()
+    """What couldn't be used, and was replaced by the default."""
+
+
+def read_settings(root: Path) -> ObsidianSettings:
+    """Read the settings of a vault; what is absent or broken has its default, and a broken one a problem's text."""
+    problems: list[str] = []
+    app = _SettingsReader(file=APP_FILE, values=_load_object(root, APP_FILE, problems), problems=problems)
+    daily = _SettingsReader(
+        file=DAILY_NOTES_FILE, values=_load_object(root, DAILY_NOTES_FILE, problems), problems=problems
+    )
+    return ObsidianSettings(
+        user_ignore_filters=app.texts("userIgnoreFilters"),
+        attachment_folder_path=app.text("attachmentFolderPath", "/"),
+        new_link_format=app.choice("newLinkFormat", ("shortest", "relative", "absolute")),
+        use_markdown_links=app.switch("useMarkdownLinks"),
+        always_update_links=app.switch("alwaysUpdateLinks"),
+        trash_option=app.choice("trashOption", ("system", "local", "none")),
+        new_file_location=app.choice("newFileLocation", ("root", "current", "folder")),
+        new_file_folder_path=app.text("newFileFolderPath", "/"),
+        show_unsupported_files=app.switch("showUnsupportedFiles"),
+        daily_notes_folder=daily.text("folder", ""),
+        daily_notes_format=daily.text("format", "") or "YYYY-MM-DD",
+        daily_notes_template=daily.text("template", ""),
+        problems=tuple(problems),
+    )
+
+
+def load_json(root: Path, path: NotePath, problems: list[str]) -> object:
+    """Read a file of JSON that Obsidian or a plugin keeps in the vault; None where it is absent or broken.
+
+    Args:
+        root: The vault's folder.
+        path: Such as ``.obsidian/app.json``.
+        problems: Told what is broken.
+    """
+    try:
+        file = files.find_path(root, path)
+        value: object = json.loads(files.read_bytes(file.file, shown_as=path, max_bytes=MAX_SETTINGS_BYTES))
+    except NotFound:
+        return None
+    except KnapError as error:
+        problems.append(f"{path}: {error.message}; defaults are used")
+    except (ValueError, RecursionError):
+        problems.append(f"{path} isn't valid JSON; defaults are used")
+    else:
+        if value is None:
+            problems.append(f"{path} holds nothing; defaults are used")
+        return value
+    return None
+
+
+def _load_object(root: Path, path: NotePath, problems: list[str]) -> Mapping[str, object]:
+    values = load_json(root, path, problems)
+    if values is not None and not isinstance(values, dict):
+        problems.append(f"{path} holds no object; defaults are used")
+    return cast("dict[str, object]", values) if isinstance(values, dict) else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SettingsReader:
+    """Take values of the wanted kind out of one file, and note the others."""
+
+    file: NotePath
+    values: Mapping[str, object]
+    problems: list[str]
+
+    def text(self, name: str, default: str) -> str:
+        value = self.values.get(name)
+        return value if isinstance(value, str) else self.default(name, default)
+
+    def switch(self, name: str) -> bool:
+        value = self.values.get(name)
+        return value if isinstance(value, bool) else self.default(name, default=False)
+
+    def choice(self, name: str, choices: tuple[_Choice, ...]) -> _Choice:
+        value = self.values.get(name)
+        return next((choice for choice in choices if choice == value), None) or self.default(name, choices[0])
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.values.get(name)
+        if not isinstance(value, list):
+            return self.default(name, ())
+        items = cast("list[object]", value)
+        texts = [item for item in items if isinstance(item, str)]
+        if len(texts) < len(items) or len(texts) > MAX_FILTERS:
+            self.problems.append(f"{self.file}: of {name} only texts are used, and only the first {MAX_FILTERS}")
+        return tuple(texts[:MAX_FILTERS])
+
+    def default(self, name: str, default: _Default) -> _Default:
+        if self.values.get(name) is not None:
+            self.problems.append(f"{self.file}: {name} has a value that isn't understood; {default!r} is used")
+        return default
+
+
+_TOKEN: Final = re.compile(
+    r"\[[^\[\]]*\]|\\.|Y{4,6}|YY|Y|Qo|Q|M{3,4}|Mo|MM|M|DDDD|DDDo|DDD|Do|DD|D|d{3,4}|do|dd|d|e|E|ww|wo|w|WW|Wo|W"
+    r"|gggg|gg|GGGG|GG|hh|h|HH|H|kk|k|mm|m|ss|s|S{1,9}|A|a|ZZ|Z|X|x|LTS|LT|L{1,4}|l{1,4}",
+    re.DOTALL,
+)
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June", "July", "August"),
+    *("September", "October", "November", "December"),
+)
+_DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_LOCALE_PATTERNS: Final[Mapping[str, str]] = {
+    "LT": "h:mm A",
+    "LTS": "h:mm:ss A",
+    "L": "MM/DD/YYYY",
+    "LL": "MMMM D, YYYY",
+    "LLL": "MMMM D, YYYY h:mm A",
+    "LLLL": "dddd, MMMM D, YYYY h:mm A",
+    "l": "M/D/YYYY",
+    "ll": "MMM D, YYYY",
+    "lll": "MMM D, YYYY h:mm A",
+    "llll": "ddd, MMM D, YYYY h:mm A",
+}
+_TOKEN_FORMATS: Final[Mapping[str, Callable[[datetime], str]]] = {
+    "YYYYYY": lambda at: f"+{at.year:06}",
+    "YYYYY": lambda at: f"{at.year:05}",
+    "YYYY": lambda at: f"{at.year:04}",
+    "YY": lambda at: f"{at.year % 100:02}",
+    "Y": lambda at: str(at.year),
+    "Q": lambda at: str(_quarter(at)),
+    "Qo": lambda at: _ordinal(_quarter(at)),
+    "MMMM": lambda at: _MONTHS[at.month - 1],
+    "MMM": lambda at: _MONTHS[at.month - 1][:3],
+    "MM": lambda at: f"{at.month:02}",
+    "Mo": lambda at: _ordinal(at.month),
+    "M": lambda at: str(at.month),
+    "DDDD": lambda at: f"{_day_of_year(at):03}",
+    "DDDo": lambda at: _ordinal(_day_of_year(at)),
+    "DDD": lambda at: str(_day_of_year(at)),
+    "DD": lambda at: f"{at.day:02}",
+    "Do": lambda at: _ordinal(at.day),
+    "D": lambda at: str(at.day),
+    "dddd": lambda at: _DAYS[_weekday(at)],
+    "ddd": lambda at: _DAYS[_weekday(at)][:3],
+    "dd": lambda at: _DAYS[_weekday(at)][:2],
+    "do": lambda at: _ordinal(_weekday(at)),
+    "d": lambda at: str(_weekday(at)),
+    "e": lambda at: str(_weekday(at)),
+    "E": lambda at: str(at.isoweekday()),
+    "gggg": lambda at: f"{_sunday_week(at)[0]:04}",
+    "gg": lambda at: f"{_sunday_week(at)[0] % 100:02}",
+    "ww": lambda at: f"{_sunday_week(at)[1]:02}",
+    "wo": lambda at: _ordinal(_sunday_week(at)[1]),
+    "w": lambda at: str(_sunday_week(at)[1]),
+    "GGGG": lambda at: f"{at.isocalendar().year:04}",
+    "GG": lambda at: f"{at.isocalendar().year % 100:02}",
+    "WW": lambda at: f"{at.isocalendar().week:02}",
+    "Wo": lambda at: _ordinal(at.isocalendar().week),
+    "W": lambda at: str(at.isocalendar().week),
+    "HH": lambda at: f"{at.hour:02}",
+    "H": lambda at: str(at.hour),
+    "hh": lambda at: f"{at.hour % 12 or 12:02}",
+    "h": lambda at: str(at.hour % 12 or 12),
+    "kk": lambda at: f"{at.hour or 24:02}",
+    "k": lambda at: str(at.hour or 24),
+    "mm": lambda at: f"{at.minute:02}",
+    "m": lambda at: str(at.minute),
+    "ss": lambda at: f"{at.second:02}",
+    "s": lambda at: str(at.second),
+    "A": lambda at: "AM" if at.hour < 12 else "PM",
+    "a": lambda at: "am" if at.hour < 12 else "pm",
+    "ZZ": lambda at: at.strftime("%z") or "+0000",
+    "Z": lambda at: _utc_offset(at),
+    "X": lambda at: str(int(at.timestamp())),
+    "x": lambda at: str(int(at.timestamp() * 1000)),
+}
+
+
+def format_date(at: datetime, pattern: str) -> str:
+    """Write a time in a pattern.
+
+    ``dddd, Do MMMM YYYY [at] HH:mm`` gives ``Sunday, 22nd November 2026 at 14:05``. Text between brackets stays as it
+    is, and so do letters that stand for nothing. Weeks of ``w`` and ``g`` begin on Sunday, those of ``W`` and ``G`` on
+    Monday.
+
+    Source: momentjs.com/docs/#/displaying/format.
+    """
+    return _TOKEN.sub(lambda found: _format_token(at, found.group()), pattern)
+
+
+def _format_token(at: datetime, token: str) -> str:
+    if token.startswith("["):
+        return token[1:-1]
+    if token.startswith("\\"):
+        return token[1:]
+    if token.startswith("S"):
+        return f"{at.microsecond:06}000"[: len(token)]
+    if token in _LOCALE_PATTERNS:
+        return format_date(at, _LOCALE_PATTERNS[token])
+    return _TOKEN_FORMATS[token](at) if token in _TOKEN_FORMATS else token
+
+
+def _ordinal(number: int) -> str:
+    if number % 100 in {11, 12, 13}:
+        return f"{number}th"
+    return f"{number}{({1: 'st', 2: 'nd', 3: 'rd'}).get(number % 10, 'th')}"
+
+
+def _quarter(at: datetime) -> int:
+    return (at.month + 2) // 3
+
+
+def _day_of_year(at: datetime) -> int:
+    return at.timetuple().tm_yday
+
+
+def _weekday(at: datetime) -> int:
+    """Count from Sunday, 0."""
+    return at.isoweekday() % 7
+
+
+def _sunday_week(at: datetime) -> tuple[int, int]:
+    """Give year and number of the week that begins on Sunday; the first one holds the 1st of January."""
+    sunday = at.date() - timedelta(days=_weekday(at))
+    year = (sunday + timedelta(days=6)).year
+    new_year = date(year, 1, 1)
+    first = new_year - timedelta(days=new_year.isoweekday() % 7)
+    return year, (sunday - first).days // 7 + 1
+
+
+def _utc_offset(at: datetime) -> str:
+    offset = at.strftime("%z") or "+0000"
+    return f"{offset[:3]}:{offset[3:5]}"
+
+
+DAILY_FOLDER: Final = "Daily Notes"
+"""Where daily notes go in a vault that says nothing of them."""
+DAILY_FORMAT: Final = "YYYY-MM-DD"
+_PLUGINS_FILE: Final = NotePath(".obsidian/community-plugins.json")
+_PERIODIC_NOTES_FILE: Final = NotePath(".obsidian/plugins/periodic-notes/data.json")
+_NOTE_SUFFIX: Final = ".md"
+_TEMPLATE_VARIABLE: Final = re.compile(
+    r"\{\{\s*(?P<word>date|time|title|yesterday|tomorrow)\s*(?::(?P<pattern>.*?))?\}\}", re.I
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DailyNotes:
+    """Hold what a vault says of its daily notes."""
+
+    folder: str = DAILY_FOLDER
+    """Empty for the vault itself."""
+    format: str = DAILY_FORMAT
+    """A pattern of Moment.js; may hold ``/``."""
+    template: str = ""
+    """Path of a note; empty for none."""
+
+    def path(self, at: datetime) -> str:
+        """Give the path of a day's note, as it would be made: ``Journal/2026/2026-11-22.md``."""
+        parts = (part.strip() for part in f"{self.folder}/{format_date(at, self.format)}".split("/"))
+        relative_path = "/".join(part for part in parts if part)
+        return relative_path if relative_path.endswith(_NOTE_SUFFIX) else f"{relative_path}{_NOTE_SUFFIX}"
+
+    def fill(self, template: str, at: datetime) -> str:
+        """Write the variables of a template, as Obsidian does when it makes the note.
+
+        ``{{date}}``, ``{{time}}`` and ``{{title}}``, the first two also with a pattern: ``{{date:dddd}}``; and
+        ``{{yesterday}}`` and ``{{tomorrow}}``. What isn't known stays.
+        """
+        title = self.path(at).rpartition("/")[2].removesuffix(_NOTE_SUFFIX)
+
+        def value(found: re.Match[str]) -> str:
+            word, pattern = found["word"].lower(), (found["pattern"] or "").strip()
+            match word:
+                case "title":
+                    return title
+                case "time":
+                    return format_date(at, pattern or "HH:mm")
+                case _:
+                    days = {"yesterday": -1, "tomorrow": 1}.get(word, 0)
+                    return format_date(at + timedelta(days=days), pattern or self.format)
+
+        return _TEMPLATE_VARIABLE.sub(value, template)
+
+
+def read_daily_notes(root: Path) -> DailyNotes:
+    """Read what a vault says: the plugin Periodic Notes where it is in use, else Obsidian's own settings."""
+    plugins = load_json(root, _PLUGINS_FILE, [])
+    if isinstance(plugins, list) and "periodic-notes" in plugins:
+        periodic_notes = _read_periodic_notes(_as_object(load_json(root, _PERIODIC_NOTES_FILE, [])))
+        if periodic_notes is not None:
+            return periodic_notes
+    daily_settings = load_json(root, DAILY_NOTES_FILE, [])
+    return (
+        DailyNotes() if daily_settings is None else _make_daily_notes(_as_object(daily_settings), template="template")
+    )
+
+
+def _read_periodic_notes(values: Mapping[str, object]) -> DailyNotes | None:
+    """Read the plugin's settings of either form; None where it has no daily notes."""
+    daily = _as_object(values.get("daily"))
+    if daily.get("enabled"):
+        return _make_daily_notes(daily, template="template")
+    raw_sets = values.get("calendarSets")
+    active = values.get("activeCalendarSet")
+    calendar_sets = [_as_object(one) for one in cast("list[object]", raw_sets)] if isinstance(raw_sets, list) else []
+    active_set = next(
+        (one for one in calendar_sets if one.get("id") == active), calendar_sets[0] if calendar_sets else {}
+    )
+    day = _as_object(active_set.get("day"))
+    return _make_daily_notes(day, template="templatePath") if day.get("enabled") else None
+
+
+def _make_daily_notes(values: Mapping[str, object], *, template: str) -> DailyNotes:
+    return DailyNotes(
+        folder=_as_text(values.get("folder")),
+        format=_as_text(values.get("format")) or DAILY_FORMAT,
+        template=_as_text(values.get(template)),
+    )
+
+
+def _as_object(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _as_text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+AUDIO_SUFFIXES: Final = frozenset(
+    {".m4a", ".webm", ".mp3", ".wav", ".ogg", ".oga", ".opus", ".flac", ".mp4", ".3gp", ".aac"}
+)
+"""Endings of files that may hold speech."""
+
+
+def is_audio(path: str) -> bool:
+    """Tell by a path's ending whether it may hold speech."""
+    return paths.suffix(path).lower() in AUDIO_SUFFIXES
+
+
+def attachment_folder(source: NotePath, settings: ObsidianSettings) -> NotePath:
+    """Return the folder where Obsidian puts a note's attachments; empty for the vault itself.
+
+    ``./files`` gives ``Work/files`` for the note ``Work/a.md``.
+    """
+    setting = settings.attachment_folder_path
+    if setting == "." or setting.startswith("./"):
+        return _normalize_path(f"{paths.parent_folder(source)}/{setting}") or NotePath("")
+    return _normalize_path(setting) or NotePath("")
+
+
+def list_attachment_paths(
+    target: str, *, source: NotePath, settings: ObsidianSettings, lookup: Callable[[str], Sequence[NotePath]]
+) -> tuple[NotePath, ...]:
+    """Say where the file that a link in a note means may be, the likeliest place first.
+
+    First the file that the link resolves to among those that are known. Then, for a file that came a moment ago: the
+    folder for attachments, the note's own folder, the vault's. A target that begins with ``/`` counts from the vault's
+    folder alone, one with ``./`` or ``../`` from the note's.
+
+    Args:
+        target: The link's target, decoded, such as ``recording.m4a`` or ``../Audio/recording.m4a``.
+        source: The note that holds the link.
+        settings: For the folder where attachments are put.
+        lookup: As `knapper.vault.links.resolve` takes it; gives only files that may be found.
+
+    Returns:
+        Paths in the vault; whether something is there is to be seen.
+    """
+    note_folder = paths.parent_folder(source)
+    folders: Sequence[str] = (attachment_folder(source, settings), note_folder, "")
+    if target.startswith("/"):
+        folders = ("",)
+    elif target.startswith(("./", "../")):
+        folders = (note_folder,)
+    resolved = links.resolve(target, source, lookup).path if target.strip("/") else None
+    candidates = (_normalize_path(f"{start}/{target}") for start in folders)
+    return tuple(dict.fromkeys(path for path in (resolved, *candidates) if path))
+
+
+def _normalize_path(path: str) -> NotePath | None:
+    """Take ``.`` and ``..`` out of a path; None where it leaves the vault or names nothing."""
+    clean = posixpath.normpath(path.lstrip("/") or ".")
+    return None if clean == "." or clean.split("/")[0] == ".." else NotePath(clean)

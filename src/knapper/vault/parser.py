@@ -1,0 +1,470 @@
+"""Parse notes: bytes to an outline of sections, blocks, tags, tasks and links."""
+
+import codecs
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from knapper.vault import files, frontmatter, markdown, source
+from knapper.vault.frontmatter import Properties
+from knapper.vault.markdown import LinkReader, MarkdownBlock, MaskedBody
+from knapper.vault.outline import Block, BlockId, BlockKind, Link, Outline, Section, Tag, Task
+from knapper.vault.paths import NotePath
+from knapper.vault.source import Lines, Span, SpanSet
+
+_BLOCK_ID_NAME: Final = re.compile(r"[A-Za-z0-9-]+")
+
+
+def list_sections(data: bytes, parts: Sequence[MarkdownBlock], lines: Lines, body_start: int) -> tuple[Section, ...]:
+    """List the sections in order; only headings that stand in no list, quote or other block make one.
+
+    Text before the first heading is a section of level 0 where it isn't blank, so that frontmatter and the sections'
+    own spans join to the file.
+    """
+    headings = [part for part in parts if part.kind == "heading" and part.parent is None]
+    starts = [lines.start(part.start) for part in headings]
+    sections: list[Section] = []
+    first = starts[0] if starts else len(data)
+    if data[body_start:first].strip():
+        sections.append(_make_section(lines, (0, ()), (body_start, body_start, first, first)))
+    path: list[tuple[int, str]] = []
+    stops = _section_stops([part.level for part in headings], starts, len(data))
+    for index, part in enumerate(headings):
+        while path and path[-1][0] >= part.level:
+            _ = path.pop()
+        path.append((part.level, heading_title(data[part.start : part.stop].decode())))
+        own_stop = starts[index + 1] if index + 1 < len(starts) else len(data)
+        spans = (starts[index], lines.stop(part.stop - 1), own_stop, stops[index])
+        sections.append(_make_section(lines, (part.level, tuple(name for _, name in path)), spans))
+    return tuple(sections)
+
+
+def _section_stops(levels: Sequence[int], starts: Sequence[int], size: int) -> list[int]:
+    """Find where each section ends: at the next heading of its level or above."""
+    stops = [size] * len(levels)
+    open_sections: list[int] = []
+    for index, level in enumerate(levels):
+        while open_sections and levels[open_sections[-1]] >= level:
+            stops[open_sections.pop()] = starts[index]
+        open_sections.append(index)
+    return stops
+
+
+def _make_section(lines: Lines, head: tuple[int, tuple[str, ...]], spans: tuple[int, int, int, int]) -> Section:
+    level, path = head
+    start, body_start, own_stop, stop = spans
+    return Section(
+        level=level,
+        title=path[-1] if path else "",
+        path=path,
+        start=start,
+        body_start=body_start,
+        own_stop=own_stop,
+        stop=stop,
+        line=lines.number(start),
+        end_line=lines.number(max(start, stop - 1)),
+    )
+
+
+def heading_title(source: str) -> str:
+    """Read a heading's text from its source: ``## A `b` ## ^id`` is ``A `b` ``, without the closing signs and the id.
+
+    A setext heading's lines are joined by spaces.
+    """
+    rows = [row.strip(" \t") for row in re.split(r"\r\n|\n|\r", source.strip("\r\n"))]
+    text = " ".join(rows[:-1]) if len(rows) > 1 else _strip_heading_signs(strip_block_id(rows[0]))
+    return strip_block_id(text).strip(" \t")
+
+
+def strip_block_id(text: str) -> str:
+    """Take a block id off a line's end: ``A ^id`` is ``A``."""
+    head, caret, name = text.rpartition("^")
+    if not caret or not _BLOCK_ID_NAME.fullmatch(name) or (head and head[-1] not in " \t"):
+        return text
+    return head.rstrip(" \t")
+
+
+def _strip_heading_signs(row: str) -> str:
+    text = row.lstrip("#")
+    bare = text.rstrip("#")
+    closes = not bare or bare[-1] in " \t"
+    return (bare if closes else text).strip(" \t")
+
+
+_BLOCK_ID: Final = re.compile(rb"\^([A-Za-z0-9-]+)[ \t]*(?=[\r\n]|\Z)")
+_BLANK: Final = b" \t\r\n"
+_NAMEABLE_KINDS: Final = frozenset({"paragraph", "heading", "item", "table"})
+
+
+def list_blocks(
+    data: bytes, body_start: int, parts: Sequence[MarkdownBlock], hidden: Mapping[Span, BlockKind], lines: Lines
+) -> Iterator[Block]:
+    """List the blocks of the body, whole lines each, in order and without overlap; only blank lines lie between.
+
+    Args:
+        data: The file.
+        body_start: Where its body begins.
+        parts: Blocks of any depth.
+        hidden: Comments and maths that the parser didn't see.
+        lines: The file's lines.
+    """
+    covers = SpanSet(hidden)
+    parsed_blocks = [
+        _block_of(data, part, lines) for part in parts if part.parent is None and not _is_hidden(data, part, covers)
+    ]
+    hidden_blocks = [_whole_lines_block(data, span, kind, lines) for span, kind in hidden.items()]
+    stop = body_start
+    for block in sorted((*parsed_blocks, *hidden_blocks), key=lambda block: (block.start, -block.stop)):
+        if block.start >= stop:
+            yield from _leftover_paragraph(data, (stop, block.start), lines)
+            yield block
+            stop = block.stop
+    yield from _leftover_paragraph(data, (stop, len(data)), lines)
+
+
+def _leftover_paragraph(data: bytes, span: Span, lines: Lines) -> Iterator[Block]:
+    """Take as a paragraph what the parser gives no block for: definitions of reference links."""
+    text = data[span[0] : span[1]]
+    if text and not text.isspace():
+        yield _whole_lines_block(data, (span[1] - len(text.lstrip(_BLANK)), span[1]), "paragraph", lines)
+
+
+def _is_hidden(data: bytes, part: MarkdownBlock, covers: SpanSet) -> bool:
+    cover = covers.at(part.start)
+    return cover is not None and cover[1] >= part.start + len(data[part.start : part.stop].rstrip(_BLANK))
+
+
+def _block_of(data: bytes, part: MarkdownBlock, lines: Lines) -> Block:
+    kind: BlockKind = "list" if part.kind == "item" else part.kind
+    items = tuple(lines.start(row) for row in part.rows)
+    return _whole_lines_block(data, (part.start, part.stop), kind, lines, items)
+
+
+def _whole_lines_block(data: bytes, span: Span, kind: BlockKind, lines: Lines, items: tuple[int, ...] = ()) -> Block:
+    start, stop = span
+    last = max(start, start + len(data[start:stop].rstrip(_BLANK)) - 1)
+    return Block(kind=kind, start=lines.start(start), stop=lines.stop(last), items=items)
+
+
+def find_block_ids(data: bytes, parts: Sequence[MarkdownBlock], code: SpanSet, lines: Lines) -> Iterator[BlockId]:
+    """Find each ``^id`` at the end of a paragraph, list item or heading, or alone after the block that it names."""
+    id_matches = [
+        match
+        for match in _BLOCK_ID.finditer(data)
+        if _follows_blank(data, match.start()) and not code.holds(match.start())
+    ]
+    if not id_matches:
+        return
+    stops = _TrimmedStops(data)
+    blocks_by_stop = {
+        stops.of(block.start, block.own_stop or block.stop): block for block in parts if block.kind in _NAMEABLE_KINDS
+    }
+    previous = _previous_siblings(parts)
+    for match in id_matches:
+        block = blocks_by_stop.get(match.end(1))
+        if block is None:
+            continue
+        if block.kind == "paragraph" and block.start == match.start():
+            block = previous.get(id(block), block)
+        elif block.kind == "paragraph" and block.parent is not None and block.parent.kind == "item":
+            block = block.parent
+        yield BlockId(
+            name=match[1].decode(),
+            start=block.start,
+            stop=stops.of(block.start, block.stop),
+            id_start=match.start(),
+            line=lines.number(match.start()),
+        )
+
+
+def _follows_blank(data: bytes, start: int) -> bool:
+    return not start or data[start - 1] in _BLANK
+
+
+def _previous_siblings(parts: Sequence[MarkdownBlock]) -> dict[int, MarkdownBlock]:
+    """Find the block before each paragraph, under the same parent."""
+    last_children: dict[int, MarkdownBlock] = {}
+    siblings: dict[int, MarkdownBlock] = {}
+    for part in parts:
+        parent = id(part.parent)
+        if part.kind == "paragraph" and parent in last_children:
+            siblings[id(part)] = last_children[parent]
+        last_children[parent] = part
+    return siblings
+
+
+class _TrimmedStops:
+    """Find where text ends before trailing blanks; nested items share their end, so each is looked for once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data: bytes = data
+        self._known: dict[int, int] = {}
+
+    def of(self, start: int, stop: int) -> int:
+        """Tell the byte after the last one in *start* to *stop* that isn't blank."""
+        if stop not in self._known:
+            last = stop
+            while last > 0 and self._data[last - 1] in _BLANK:
+                last -= 1
+            self._known[stop] = last
+        return max(start, self._known[stop])
+
+
+_TASK_ITEM: Final = re.compile(
+    rb"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[([^\]\r\n]{1,4})\](?=[ \t]|[\r\n]|\Z)[ \t]*([^\r\n]*)"
+)
+
+
+def find_tasks(data: bytes, parts: Sequence[MarkdownBlock], hidden: SpanSet, lines: Lines) -> Iterator[Task]:
+    """List the items that begin with ``[ ]``, ``[x]`` or any other character in brackets.
+
+    A task's span is its first line, from the list marker on and without the line ending.
+    """
+    for part in parts:
+        if part.kind != "item":
+            continue
+        match = _TASK_ITEM.match(data, part.start)
+        if match is None or hidden.holds(match.start(1)):
+            continue
+        state = match[1].decode(errors="replace")
+        if len(state) == 1:
+            text = strip_block_id(match[2].decode().rstrip())
+            yield Task(state=state, text=text, start=part.start, stop=match.end(), line=lines.number(part.start))
+
+
+_TAG_CANDIDATE: Final = re.compile(rb"#[^\s'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\0]+")
+_TAG_NAME: Final = re.compile(r"[^\s\u2000-\u200c\u200e-\u206f\u2e00-\u2e7f'!\"#$%&()*+,.:;<=>?@^`{|}~\[\]\\\0]+")
+_TAG_PROPERTIES: Final = frozenset({"tag", "tags"})
+_TAG_WORD: Final = re.compile(rb"[^\s,\[\]\"']+")
+_YAML_BLOCK_SIGNS: Final = frozenset({"|", "|-", "|+", ">", ">-", ">+"})
+
+
+def read_tag_name(text: str) -> str:
+    """Read the tag's name that *text* begins with, ``#`` already taken off; empty where it is none.
+
+    A name holds letters of any script, digits, emoji, ``_``, ``-`` and ``/``, and at least one that is no digit.
+    """
+    match = _TAG_NAME.match(text)
+    name = match.group() if match else ""
+    return "" if not name.strip("/") or name.isdecimal() else name
+
+
+def find_text_tags(
+    data: bytes, body_start: int, covers: SpanSet, openings: Mapping[int, int], lines: Lines
+) -> Iterator[Tag]:
+    """Find ``#tag`` outside code, comments, HTML, maths and addresses.
+
+    Obsidian takes one at a line's start, after white space of any script, where text begins anew (``**#tag**``, a
+    table's cell), after ``_`` and directly after another tag; any other punctuation before it makes it text.
+
+    Args:
+        data: The file.
+        body_start: Where its text begins.
+        covers: Where nothing is a tag.
+        openings: Where text that begins with ``#`` begins anew, and where that text stops.
+        lines: The file's lines.
+    """
+    previous_stop = -1
+    for match in _TAG_CANDIDATE.finditer(data, body_start):
+        start = match.start()
+        if data[start - 1 : start] == b"\\":  # escaped, which is no tag even where text begins anew
+            continue
+        limit = openings.get(start)
+        if limit is None and start != previous_stop and not _follows_space(data, start, body_start):
+            continue
+        if covers.holds(start):
+            continue
+        name = read_tag_name(data[start + 1 : limit or match.end()].decode(errors="ignore"))
+        if name:
+            previous_stop = start + 1 + len(name.encode())
+            name = name.rstrip("/")
+            stop = start + 1 + len(name.encode())
+            yield Tag(name=name, start=start, stop=stop, line=lines.number(start), origin="text")
+
+
+def _follows_space(data: bytes, start: int, body_start: int) -> bool:
+    if start == body_start:
+        return True
+    if data[start - 1] < 0x80:
+        return data[start - 1 : start].isspace() or data[start - 1] == ord("_")
+    return data[max(body_start, start - 3) : start].decode(errors="ignore")[-1:].isspace()
+
+
+def find_property_tags(data: bytes, properties: Properties, lines: Lines) -> Iterator[Tag]:
+    """Find the entries of ``tags`` and ``tag``: a list, or words between commas and spaces; ``#`` may lead each."""
+    if properties.root is None:
+        return
+    for key, value in frontmatter.mapping_pairs(properties.root):
+        if isinstance(key, yaml.ScalarNode) and str(key.value).casefold() in _TAG_PROPERTIES:
+            for node in frontmatter.sequence_items(value) or [value]:
+                if isinstance(node, yaml.ScalarNode):
+                    yield from _find_scalar_tags(data, properties, node, lines)
+
+
+def _find_scalar_tags(data: bytes, properties: Properties, node: yaml.ScalarNode, lines: Lines) -> Iterator[Tag]:
+    if node.value in {"", "~", "null"}:
+        return
+    span = (properties.offsets[node.start_mark.index], properties.offsets[node.end_mark.index])
+    for match in _TAG_WORD.finditer(data, *span):
+        name = match.group().removeprefix(b"#").decode()
+        if name and name not in _YAML_BLOCK_SIGNS and not name.startswith(("&", "!")):
+            line = lines.number(match.start())
+            yield Tag(name=name, start=match.start(), stop=match.end(), line=line, origin="property")
+
+
+def parse_note(raw: bytes) -> Outline:
+    """Read a note; no bytes are too broken for it.
+
+    Args:
+        raw: The file as it lies on disk.
+
+    Returns:
+        Its outline; what couldn't be read is empty there and stands in ``problems``.
+    """
+    decoded = source.decode(raw)
+    data = decoded.data
+    text_start = frontmatter.find_text_start(data)
+    line_index = source.measure_lines(data, text_start=text_start)
+    properties = frontmatter.read_properties(data)
+    body_start = properties.frontmatter.stop if properties else text_start
+    body = markdown.parse_body(data, body_start)
+    block_tree = body.events.parts
+    code = SpanSet((*body.events.code, *body.events.html, *body.events.math, *body.math, *body.comments))
+    hidden: dict[Span, BlockKind] = dict.fromkeys(body.math, "math")
+    hidden.update(dict.fromkeys(body.comments, "comment"))
+    return Outline(
+        encoding=decoded.encoding,
+        newline=source.detect_newline(data),
+        line_starts=(0, *line_index.starts[1:]) if text_start else line_index.starts,
+        frontmatter=properties.frontmatter if properties else None,
+        body_start=body_start,
+        sections=list_sections(data, block_tree, line_index, body_start),
+        blocks=tuple(list_blocks(data, body_start, block_tree, hidden, line_index)),
+        links=_collect_links(data, body_start, body, properties, line_index),
+        tags=_collect_tags(data, body_start, body, properties, line_index),
+        tasks=tuple(find_tasks(data, block_tree, code, line_index)),
+        block_ids=tuple(find_block_ids(data, block_tree, code, line_index)),
+        code_spans=code.spans,
+        problems=(*decoded.problems, *(properties.problems if properties else ())),
+    )
+
+
+def parse_head(raw: bytes) -> Outline:
+    """Read a note's properties and where its lines begin, and nothing of its text; takes a tenth of the time.
+
+    Args:
+        raw: The file as it lies on disk.
+
+    Returns:
+        An outline without sections, blocks, links, tags and tasks.
+    """
+    decoded = source.decode(raw)
+    text_start = frontmatter.find_text_start(decoded.data)
+    properties = frontmatter.read_properties(decoded.data)
+    return Outline(
+        encoding=decoded.encoding,
+        newline=source.detect_newline(decoded.data),
+        line_starts=source.find_line_starts(decoded.data),
+        frontmatter=properties.frontmatter if properties else None,
+        body_start=properties.frontmatter.stop if properties else text_start,
+        problems=(*decoded.problems, *(properties.problems if properties else ())),
+    )
+
+
+def _collect_links(
+    data: bytes, body_start: int, masked: MaskedBody, properties: Properties | None, place: Lines
+) -> tuple[Link, ...]:
+    """Join the links of properties and body; none stands in a comment, as in Obsidian."""
+    link_list = list(frontmatter.find_property_links(data, properties, place)) if properties else []
+    reader = LinkReader(data, masked.text, body_start, place)
+    link_list += reader.read(masked.events.anchors, SpanSet((*masked.comments, *masked.math)))
+    if data.find(b"://", body_start) >= 0:
+        anchors = ((anchor.start, anchor.stop) for anchor in masked.events.anchors)
+        link_list += reader.addresses(_opaque_spans(masked, anchors))
+    link_list.sort(key=lambda link: (link.start, link.stop))
+    return tuple(link_list)
+
+
+def _collect_tags(
+    data: bytes, body_start: int, masked: MaskedBody, properties: Properties | None, place: Lines
+) -> tuple[Tag, ...]:
+    tag_list = list(find_property_tags(data, properties, place)) if properties else []
+    if data.find(b"#", body_start) >= 0:
+        link_spans = ((anchor.bare_start, anchor.stop) for anchor in masked.events.anchors)
+        tag_list += find_text_tags(data, body_start, _opaque_spans(masked, link_spans), masked.events.openings, place)
+    return tuple(tag_list)
+
+
+def _opaque_spans(masked: MaskedBody, links: Iterable[Span]) -> SpanSet:
+    """Join all spans in which text is neither a tag nor an address."""
+    events = masked.events
+    return SpanSet((*events.code, *events.html, *events.math, *masked.math, *masked.comments, *links))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Hold one note as it was at one moment."""
+
+    path: NotePath
+    raw: bytes
+    hash: str
+    """Of ``raw``; what a change names as its base."""
+    outline: Outline
+
+
+def read_note(root: Path, path: NotePath, *, max_bytes: int = files.DEFAULT_MAX_BYTES) -> Note:
+    """Read a note in one go, and parse it.
+
+    Args:
+        root: The vault's folder.
+        path: From `knapper.vault.paths.parse`; another spelling of the name on disk will do.
+        max_bytes: A larger note is an error (code ``too_large``).
+
+    Raises:
+        NotFound: There is no such file, or it vanished meanwhile.
+        BadInput: It is a folder, a pipe or a device (code ``not_a_file``), or too large.
+        RefusedError: A symbolic link leads out of the vault (code ``outside_vault``).
+        StorageError: It may not be read, or the disk fails.
+    """
+    file = files.resolve_path(root, path)
+    raw = files.read_bytes(file.file, shown_as=file.path, max_bytes=max_bytes)
+    return make_note(file.path, raw)
+
+
+def make_note(path: NotePath, raw: bytes, *, read: Callable[[bytes], Outline] = parse_note) -> Note:
+    """Make a note of bytes at hand; *read* may be `parse.head` where only properties matter."""
+    return Note(path=path, raw=raw, hash=content_hash(raw), outline=read(raw))
+
+
+def content_hash(raw: bytes) -> str:
+    """Return what identifies a file's content: ``sha256:`` and 64 hexadecimal digits."""
+    return f"sha256:{hashlib.sha256(raw).hexdigest()}"
+
+
+def decode_text(raw: bytes) -> str:
+    """Decode a note for people and the index, whatever its bytes; changes are made to the bytes instead.
+
+    UTF-8, or UTF-16 where a byte-order mark says so; the mark is dropped. Lines that aren't UTF-8 are read as
+    Windows-1252, and where that has gaps as Latin-1, so that a note of mixed origin stays readable.
+    """
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return raw.decode("utf-16", "replace")
+    body = raw.removeprefix(codecs.BOM_UTF8)
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return "".join(_decode_line(line) for line in body.splitlines(keepends=True))
+
+
+def _decode_line(line: bytes) -> str:
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            return line.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    return line.decode("latin-1")
