@@ -16,18 +16,18 @@ from bench.frame import Goal, Report, Row, say
 from bench.places import Places
 from knapper.cli import metrics
 from knapper.index.engine import Engine
-from knapper.index.search import Question
+from knapper.index.search import SearchRequest
 
 SUMMARY = "nDCG@10 on judged collections, on the half of the queries that chose nothing"
 _GOALS = {"cranfield": 0.37, "cisi": 0.36, "obsidian-links": 0.74}
 _UNSAFE = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f]+')
 _DEEP = 50
-Asker = Callable[[str], Question]
+Asker = Callable[[str], SearchRequest]
 _WAYS: Mapping[str, Asker] = {
-    "hybrid": lambda text: Question(text=text, limit=_DEEP, per_note=1),
-    "words only": lambda text: Question(text=text, limit=_DEEP, per_note=1, mode="keyword"),
-    "meaning only": lambda text: Question(text=text, limit=_DEEP, per_note=1, mode="semantic"),
-    "reciprocal rank fusion": lambda text: Question(text=text, limit=_DEEP, per_note=1, fusion="rrf"),
+    "hybrid": lambda text: SearchRequest(text=text, limit=_DEEP, per_note=1),
+    "words only": lambda text: SearchRequest(text=text, limit=_DEEP, per_note=1, mode="keyword"),
+    "meaning only": lambda text: SearchRequest(text=text, limit=_DEEP, per_note=1, mode="semantic"),
+    "reciprocal rank fusion": lambda text: SearchRequest(text=text, limit=_DEEP, per_note=1, fusion="rrf"),
 }
 
 
@@ -90,7 +90,7 @@ def half(query: str) -> int:
     return int(hashlib.sha256(query.encode()).hexdigest(), 16) & 1
 
 
-def rank(engine: Engine, question: Question) -> list[str]:
+def rank(engine: Engine, question: SearchRequest) -> list[str]:
     """Give the notes in the order in which search shows them; a document's id is its folder."""
     found = [hit.row.note for hit in engine.search(question).hits]
     names = [note.split("/")[1] if note.startswith("documents/") else note for note in found]

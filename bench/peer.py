@@ -12,7 +12,7 @@ import numpy as np
 
 from bench import frame
 from bench.places import ROOT
-from knapper.index.store import Store
+from knapper.index.store import IndexStore
 
 NAME = "chromadb"
 
@@ -49,7 +49,7 @@ def run(cache: Path, task: Literal["batches", "notes", "query"], folder: Path, d
 
 def export(index: Path, folder: Path) -> int:
     """Write the chunks of an index, with their vectors, for the peer; gives their number."""
-    store = Store(index / "index.db")
+    store = IndexStore(index / "index.db")
     try:
         rows = store.database.reader().execute(
             "SELECT c.id, f.path, c.text, v.vector FROM chunks c JOIN files f ON f.id = c.id >> 20"

@@ -7,7 +7,7 @@ from pathlib import Path
 from bench import frame, generate, search, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.index.search import Question
+from knapper.index.search import SearchRequest
 
 SUMMARY = "restart on an unchanged vault of 10,000 notes"
 
@@ -38,7 +38,7 @@ def measure(vault: Path, folder: Path) -> dict[str, float]:
         refreshed = time.perf_counter()
         embedded = engine.embed()
         pending = time.perf_counter()
-        hits = engine.search(Question(text="how do I link notes")).hits
+        hits = engine.search(SearchRequest(text="how do I link notes")).hits
         end = time.perf_counter()
     return {
         "ready": end - begin,

@@ -11,10 +11,10 @@ import numpy as np
 from bench import frame, generate, peer, questions, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.index.embed import EmbedSettings
-from knapper.index.embedders.opening import open_embedder
+from knapper.index.embedders.base import EmbedderSettings
+from knapper.index.embedders.registry import open_embedder
 from knapper.index.filters import Filter, PropertyTest
-from knapper.index.search import Question
+from knapper.index.search import SearchRequest
 
 SUMMARY = "warm search in process over 100,000 chunks"
 NOTES = 19_200
@@ -76,7 +76,7 @@ def measure(vault: Path, folder: Path, asked: list[str]) -> dict[str, Any]:
     """Ask all questions in each way; gives milliseconds by way, and megabytes."""
     with vaults.opened(vault, folder) as engine:
         for text in asked[:_WARM_UP]:
-            engine.search(Question(text=text, limit=10))
+            engine.search(SearchRequest(text=text, limit=10))
         times: dict[str, list[float]] = {}
         for way, question in _ways(asked):
             begin = time.perf_counter()
@@ -85,15 +85,15 @@ def measure(vault: Path, folder: Path, asked: list[str]) -> dict[str, Any]:
         return {"times": times, "chunks": engine.status(Filter()).chunks, "memory": frame.memory_mb()}
 
 
-def _ways(asked: list[str]) -> Iterator[tuple[str, Question]]:
+def _ways(asked: list[str]) -> Iterator[tuple[str, SearchRequest]]:
     for text in asked:
-        yield "hybrid", Question(text=text, limit=10)
+        yield "hybrid", SearchRequest(text=text, limit=10)
     for text in asked:
-        yield "keyword", Question(text=text, limit=10, mode="keyword")
+        yield "keyword", SearchRequest(text=text, limit=10, mode="keyword")
     for text in asked:
-        yield "semantic", Question(text=text, limit=10, mode="semantic")
+        yield "semantic", SearchRequest(text=text, limit=10, mode="semantic")
     for number, text in enumerate(asked):
-        yield "hybrid, filtered", Question(text=text, limit=10, where=_FILTERS[number % len(_FILTERS)])
+        yield "hybrid, filtered", SearchRequest(text=text, limit=10, where=_FILTERS[number % len(_FILTERS)])
 
 
 def list_rows(found: dict[str, Any], *, goals: Mapping[tuple[str, float], Goal]) -> list[Row]:
@@ -121,7 +121,7 @@ def _peer_rows(places: Places, folder: Path, asked: list[str], options: argparse
             peer.run(places.cache, "batches", fresh, fresh / "database")
             (fresh / ".done").touch()
             vaults.move(fresh, work)
-    embedder = open_embedder(EmbedSettings())
+    embedder = open_embedder(EmbedderSettings())
     assert embedder is not None
     np.save(work / "questions.npy", np.stack([embedder.query(text) for text in asked]))
     found = peer.run(places.cache, "query", work, database)

@@ -10,7 +10,7 @@ from bench import frame, generate, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper.config import environment
-from knapper.index import turn
+from knapper.index import lock
 from knapper.index.engine import Engine
 from knapper.tools import criteria, info, links, neighbors, notes, overview, passages, reading, search, status, tags
 from knapper.tools.context import Context
@@ -97,19 +97,19 @@ def measure(vault: Path, folder: Path, runs: int, hidden: str) -> dict[str, Any]
     """Call all tools; gives milliseconds by tool."""
     with vaults.opened(vault, folder) as engine:
         unwatched = timed(lambda: engine.freshen(meaning=False))
-        turn.beat(folder)
+        lock.write_heartbeat(folder)
         connections = timed(engine.graph.connections.get)
         context = reading_context(engine, hidden)
         some = list(_some(context))
         times: dict[str, list[float]] = {}
         for name, call in _CALLS.items():
-            turn.beat(folder)
+            lock.write_heartbeat(folder)
             for note in some[:_WARM_UP]:
                 call(context, note)
             times[name] = [timed(lambda: call(context, some[number % len(some)])) for number in range(runs)]  # noqa: B023
-        turn.beat(folder)
+        lock.write_heartbeat(folder)
         anew = [timed(lambda: notes.find_notes(context, sort=sort)) for sort in 5 * _SORTS]  # noqa: B023
-        turn.stop_beating(folder)
+        lock.remove_heartbeat(folder)
         return {"times": times, "connections": connections, "unwatched": unwatched, "sorted": anew}
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from knapper.index.embed import EmbedSettings
-from knapper.index.embedders.opening import open_embedder
+from knapper.index.embedders.base import EmbedderSettings
+from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
 from knapper.vault.access import Policy
@@ -18,7 +18,7 @@ from knapper.vault.view import View
 def opened(vault: Path, folder: Path) -> Iterator[Engine]:
     """Open the index of *vault* that is kept in *folder*, with the default embedder."""
     view = View.open(vault.resolve(), Policy(client="owner"))
-    with Engine(folder, view, open_embedder=lambda: open_embedder(EmbedSettings())) as engine:
+    with Engine(folder, view, open_embedder=lambda: open_embedder(EmbedderSettings())) as engine:
         yield engine
 
 

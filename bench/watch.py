@@ -11,8 +11,8 @@ from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper.index import watch
 from knapper.index.engine import Engine
-from knapper.index.refresh import Outcome
-from knapper.index.search import Question
+from knapper.index.refresh import RefreshOutcome
+from knapper.index.search import SearchRequest
 
 SUMMARY = "one changed note, from saved to findable, with a watcher"
 _PAUSE_S = 0.35
@@ -54,7 +54,7 @@ def measure(vault: Path, folder: Path, rounds: int) -> dict[str, Any]:
     before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
     try:
         with vaults.opened(vault, folder) as engine:
-            engine.search(Question(text="warm up"))
+            engine.search(SearchRequest(text="warm up"))
             wall = _watched(engine, files[:rounds])
             work = [_work(engine, file, number) for number, file in enumerate(files[rounds:])]
             pending = engine.store.count_pending(engine.model)
@@ -68,10 +68,10 @@ def measure(vault: Path, folder: Path, rounds: int) -> dict[str, Any]:
 def _watched(engine: Engine, files: list[Path]) -> list[float]:
     stop, ready = threading.Event(), threading.Event()
 
-    def heard(_: Outcome) -> None:
+    def heard(_: RefreshOutcome) -> None:
         ready.set()
 
-    thread = threading.Thread(target=watch.follow, args=(engine, stop, heard))
+    thread = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
     thread.start()
     try:
         ready.wait(60)
@@ -88,7 +88,7 @@ def _save_and_find(engine: Engine, file: Path, word: str) -> float:
     begin = time.perf_counter()
     file.write_bytes(raw)
     while True:
-        hits = engine.search(Question(text=word, mode="keyword", limit=1)).hits
+        hits = engine.search(SearchRequest(text=word, mode="keyword", limit=1)).hits
         now = time.perf_counter()
         if hits and word in hits[0].row.text:
             return (now - begin) * 1000

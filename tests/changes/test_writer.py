@@ -25,7 +25,7 @@ from knapper.changes.requests import (
 from knapper.changes.reviewer import Reviewer
 from knapper.changes.writer import Asked
 from knapper.errors import Ambiguous, BadInput, CallerError, ConflictError, KnapError, NotFound, RefusedError
-from knapper.index.search import Question
+from knapper.index.search import SearchRequest
 from knapper.vault import access, parser
 from knapper.vault.access import Policy, Scope
 from tests.changes import desks
@@ -190,7 +190,7 @@ def test_what_cannot_be_done_says_so_and_changes_nothing(
 def test_a_write_is_found_by_the_next_search(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
         world.submit(Create(path="Zeppelin.md", content="helium\n"))
-        hits = world.index.search(Question(text="helium", mode="keyword")).hits
+        hits = world.index.search(SearchRequest(text="helium", mode="keyword")).hits
 
         assert [hit.row.note for hit in hits] == ["Zeppelin.md"]
 

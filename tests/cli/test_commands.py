@@ -16,7 +16,7 @@ from knapper.cli.render import amounts
 from knapper.cli.render.bar import Bar
 from knapper.cli.render.phases import Lines
 from knapper.errors import ConflictError
-from knapper.index.embed import EmbedderAway
+from knapper.index.embedders.base import EmbedderUnavailable
 
 
 @pytest.fixture
@@ -161,7 +161,11 @@ def test_watch_tells_what_it_took_in(vault: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_watching_goes_on_when_the_embedding_server_is_back() -> None:
-    stop, told, tries = threading.Event(), list[str](), iter([EmbedderAway("it is away"), ConflictError("it is busy")])
+    stop, told, tries = (
+        threading.Event(),
+        list[str](),
+        iter([EmbedderUnavailable("it is away"), ConflictError("it is busy")]),
+    )
 
     def work() -> None:
         for error in tries:

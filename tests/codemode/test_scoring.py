@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from knapper.codemode import boilerplate, grounding, scoring
 from knapper.codemode.scoring import LAST, Aspect, Least, Material, Place, Score, Weights
 from knapper.codemode.vocabulary import Term, Vocabulary, rarity
-from knapper.index.store import Store
+from knapper.index.store import IndexStore
 from tests.tools import opened
 
 NOTES = {
@@ -400,7 +400,7 @@ def test_least_is_what_the_thresholds_say() -> None:
 
 
 def test_a_vault_without_a_note_has_no_rarity(tmp_path: Path) -> None:
-    store = Store(tmp_path / "index.db")
+    store = IndexStore(tmp_path / "index.db")
     vocabulary = Vocabulary(store)
 
     assert {term.weight for term in vocabulary.terms("larch fence")} == {1.0}

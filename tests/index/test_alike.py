@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knapper.errors import NotFound
-from knapper.index import alike as near_names
+from knapper.index import catalog
 from knapper.index.engine import Engine
 from knapper.vault import files, walk
 from knapper.vault.access import Policy
@@ -101,7 +101,7 @@ def test_a_damaged_index_leaves_it_to_the_files(engine: Engine) -> None:
 
 
 def test_a_folders_own_names_are_looked_at_among_however_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(near_names, "_LOOKED_AT", 3)
+    monkeypatch.setattr(catalog, "_MAX_COMPARED_NAMES", 3)
     notes = {f"In/aaa {number}.md": "x" for number in range(10)}
     engine = worlds.engine(worlds.fill(tmp_path / "v", {**notes, "Out/zebra.md": "x"}), tmp_path / "s")
     engine.refresh()

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knapper.index import conditions
+from knapper.index import filters
+from knapper.index.catalog import ListingQuery, SortOrder
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter, PropertyTest
-from knapper.index.stretches import Order, Stretch
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from tests.index import worlds
@@ -33,8 +33,8 @@ def engine(tmp_path: Path) -> Engine:
     return engine
 
 
-def found(engine: Engine, where: Filter, order: Order | None = None) -> list[str]:
-    return [entry.path for entry in engine.catalog.find(Stretch(where=where, order=order or Order())).entries]
+def found(engine: Engine, where: Filter, order: SortOrder | None = None) -> list[str]:
+    return [entry.path for entry in engine.catalog.find(ListingQuery(where=where, order=order or SortOrder())).entries]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_properties_are_tested(engine: Engine, test: PropertyTest, paths: list[s
     ],
 )
 def test_no_filter_goes_through_all_files(engine: Engine, where: Filter) -> None:
-    condition, parameters = conditions.select(replace(where, kinds=("note",)))
-    by = "+f.path" if conditions.is_narrow(where) else "f.path"
+    condition, parameters = filters.build_condition(replace(where, kinds=("note",)))
+    by = "+f.path" if filters.is_selective(where) else "f.path"
 
     plan = engine.store.database.reader().execute(
         f"EXPLAIN QUERY PLAN SELECT f.id FROM files f WHERE {condition} ORDER BY {by} LIMIT 10", parameters
@@ -96,7 +96,7 @@ def test_backlinks_are_looked_up_and_not_searched_for(engine: Engine) -> None:
 
 
 def test_numbers_are_sorted_as_numbers_and_before_texts(engine: Engine) -> None:
-    by = Order(by="property", name="N")
+    by = SortOrder(by="property", name="N")
 
     assert found(engine, Filter(kinds=("note",)), by) == ["a.md", "b.md", "In/c.md", "In/Deep/d.md"]
     assert found(engine, Filter(kinds=("note",)), replace(by, descending=True)) == [
@@ -121,7 +121,7 @@ def test_a_property_sorts_by_its_least_element_numbers_before_texts(
     with worlds.engine(worlds.fill(base / "v", notes), base / "s") as engine:
         engine.refresh()
         where = Filter(kinds=("note",), tags=("t",) if few else ())
-        names = found(engine, where, Order(by="property", name="k", descending=down))
+        names = found(engine, where, SortOrder(by="property", name="k", descending=down))
 
     numbers = {n: [each for each in held if isinstance(each, int)] for n, held in enumerate(values)}
     first = [(min(held), n) for n, held in numbers.items() if held]
@@ -132,7 +132,7 @@ def test_a_property_sorts_by_its_least_element_numbers_before_texts(
 
 
 def test_an_order_that_is_remembered_follows_changes_and_keeps_to_who_asks(engine: Engine) -> None:
-    by, notes = Order(by="property", name="N"), Filter(kinds=("note",))
+    by, notes = SortOrder(by="property", name="N"), Filter(kinds=("note",))
     before = found(engine, notes, by)
     seen = found(engine, replace(notes, policy=Policy(hidden=("b.md",))), by)
     (engine.view.root / "b.md").write_text("---\nN: 0\n---\nnow the first\n", encoding="utf-8")

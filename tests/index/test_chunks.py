@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.index import chunks, properties
-from knapper.index.chunks import HEADING_SLACK, Chunk
+from knapper.index import chunker
+from knapper.index.chunker import HEADING_SLACK, Chunk
 from knapper.vault import canvas
 from knapper.vault.parser import parse_note
 from knapper.vault.paths import NotePath
@@ -14,7 +14,7 @@ from knapper.vault.paths import NotePath
 
 def split(text: str | bytes, *, limit: int = 1500, path: str = "Folder/Note.md") -> list[Chunk]:
     raw = text.encode() if isinstance(text, str) else text
-    return chunks.split(NotePath(path), raw, parse_note(raw), limit=limit)
+    return chunker.split_note(NotePath(path), raw, parse_note(raw), limit=limit)
 
 
 def test_a_chunk_tells_its_section_its_place_and_its_text() -> None:
@@ -151,7 +151,7 @@ def test_long_frontmatter_is_cut_at_its_lines() -> None:
 
 
 def test_half_a_character_in_a_property_does_not_spoil_the_text() -> None:
-    assert properties.render({"a": "x\ud800"}).encode() == b"a: x?"
+    assert chunker.render_properties({"a": "x\ud800"}).encode() == b"a: x?"
 
 
 def test_text_that_is_not_utf_8_is_read_as_windows_1252() -> None:
@@ -191,9 +191,9 @@ def test_the_digest_tells_what_is_embedded_apart(text: str, path: str) -> None:
 
 
 def test_the_embedded_text_names_note_and_headings_once() -> None:
-    assert chunks.embed_text("Week", ("Plan", "Monday"), "Buy milk.") == "[Week > Plan > Monday] Buy milk."
-    assert chunks.embed_text("Week", ("week", "Monday"), "Buy milk.") == "[Week > Monday] Buy milk."
-    assert chunks.embed_text("bad\udcff", (), "x") == "[bad?] x"
+    assert chunker.embedding_text("Week", ("Plan", "Monday"), "Buy milk.") == "[Week > Plan > Monday] Buy milk."
+    assert chunker.embedding_text("Week", ("week", "Monday"), "Buy milk.") == "[Week > Monday] Buy milk."
+    assert chunker.embedding_text("bad\udcff", (), "x") == "[bad?] x"
 
 
 MARKDOWN = st.lists(
@@ -225,7 +225,7 @@ MARKDOWN = st.lists(
 def test_chunks_cover_all_text_once_within_the_limit(lines: list[str], newline: str, limit: int) -> None:
     raw = newline.join(lines).encode()
     outline = parse_note(raw)
-    found = [c for c in chunks.split(NotePath("N.md"), raw, outline, limit=limit) if c.kind != "frontmatter"]
+    found = [c for c in chunker.split_note(NotePath("N.md"), raw, outline, limit=limit) if c.kind != "frontmatter"]
 
     bounds = [outline.body_start, *(edge for c in found for edge in (c.start, c.stop)), len(raw)]
     between = [raw[start:stop].decode() for start, stop in list(pairwise(bounds))[::2]]
@@ -285,7 +285,7 @@ def test_a_block_that_cannot_be_read_stays_text() -> None:
 def test_a_canvas_gives_a_chunk_a_card() -> None:
     raw = b'{"nodes": [\n{"id": "a", "text": "first\\ncard"},\n{"id": "b", "text": "second"}\n]}'
 
-    found = chunks.split(NotePath("Board.canvas"), raw, canvas.parse_canvas(raw))
+    found = chunker.split_note(NotePath("Board.canvas"), raw, canvas.parse_canvas(raw))
 
     assert [(c.kind, c.heading, c.text, c.start_line) for c in found] == [
         ("canvas", "top-level", "first\ncard", 2),

@@ -3,19 +3,19 @@ import sys
 
 import pytest
 
-from knapper.index.embed import EmbedderKind, EmbedSettings
-from knapper.index.embedders.opening import open_embedder
+from knapper.index.embedders.base import EmbedderKind, EmbedderSettings
+from knapper.index.embedders.registry import open_embedder
 
 
 @pytest.mark.parametrize(
     ("settings", "model_id", "instant"),
     [
-        (EmbedSettings(), "wordllama-l2-supercat-256-spoken", True),
-        (EmbedSettings(kind="endpoint", model="m", base_url="http://localhost:1"), "endpoint:m", False),
-        (EmbedSettings(kind="onnx", model="org/m"), "onnx:org/m", False),
+        (EmbedderSettings(), "wordllama-l2-supercat-256-spoken", True),
+        (EmbedderSettings(kind="endpoint", model="m", base_url="http://localhost:1"), "endpoint:m", False),
+        (EmbedderSettings(kind="onnx", model="org/m"), "onnx:org/m", False),
     ],
 )
-def test_the_configured_kind_is_opened(settings: EmbedSettings, model_id: str, *, instant: bool) -> None:
+def test_the_configured_kind_is_opened(settings: EmbedderSettings, model_id: str, *, instant: bool) -> None:
     embedder = open_embedder(settings)
 
     assert embedder is not None
@@ -24,7 +24,7 @@ def test_the_configured_kind_is_opened(settings: EmbedSettings, model_id: str, *
 
 
 def test_search_by_words_only_needs_no_embedder() -> None:
-    assert open_embedder(EmbedSettings(kind="none")) is None
+    assert open_embedder(EmbedderSettings(kind="none")) is None
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_search_by_words_only_needs_no_embedder() -> None:
 )
 def test_opening_imports_only_what_the_kind_needs(kind: EmbedderKind, loaded: set[str]) -> None:
     code = (
-        "import sys; from knapper.index.embedders.opening import *; "
+        "import sys; from knapper.index.embedders.registry import *; "
         f"open_embedder(EmbedSettings(kind={kind!r}, model='m', base_url='http://localhost:1')); "
         "print(*sorted({'numpy', 'tokenizers', 'httpx2', 'fastembed'} & set(sys.modules)))"
     )
@@ -43,4 +43,4 @@ def test_opening_imports_only_what_the_kind_needs(kind: EmbedderKind, loaded: se
 
 
 def test_the_key_is_not_shown() -> None:
-    assert "secret" not in repr(EmbedSettings(api_key="secret"))
+    assert "secret" not in repr(EmbedderSettings(api_key="secret"))

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from knapper.errors import SetupError
-from knapper.index.embed import EmbedderAway, EmbedderError, EmbedderStopped, EmbedSettings
-from knapper.index.embedders.endpoint import Endpoint
+from knapper.index.embedders.base import EmbedderError, EmbedderSettings, EmbedderStopped, EmbedderUnavailable
+from knapper.index.embedders.endpoint import EndpointEmbedder
 from knapper.net.client import HttpClient, HttpResponse
 from tests.net.listeners import nobody
 from tests.net.servers import Answerer, Payload, Reply, Server, serving
 
 KEY = "sk-very-secret"
-SETTINGS = EmbedSettings(kind="endpoint", model="m", api_key=KEY, batch=4, timeout_s=60)
+SETTINGS = EmbedderSettings(kind="endpoint", model="m", api_key=KEY, batch=4, timeout_s=60)
 
 
 UNUSABLE: list[tuple[object, str]] = [
@@ -61,10 +61,10 @@ def too_long_above(characters: int) -> Answerer:
 
 
 class Asking:
-    def __init__(self, server: Server, settings: EmbedSettings) -> None:
+    def __init__(self, server: Server, settings: EmbedderSettings) -> None:
         self.server = server
         self.waited: list[float] = []
-        self.endpoint = Endpoint(replace(settings, base_url=server.url), pause=self.waited.append)
+        self.endpoint = EndpointEmbedder(replace(settings, base_url=server.url), pause=self.waited.append)
 
     @property
     def texts(self) -> list[list[str]]:
@@ -72,7 +72,7 @@ class Asking:
 
 
 @contextmanager
-def asking(*replies: Reply | Answerer, settings: EmbedSettings = SETTINGS) -> Generator[Asking]:
+def asking(*replies: Reply | Answerer, settings: EmbedderSettings = SETTINGS) -> Generator[Asking]:
     with serving(*replies) as server:
         it = Asking(server, settings)
         try:
@@ -140,7 +140,7 @@ def test_configured_prefixes_win() -> None:
 @pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/", "/v1/embeddings"])
 def test_the_address_may_be_written_in_several_ways(path: str) -> None:
     with serving(embeddings) as server:
-        endpoint = Endpoint(replace(SETTINGS, base_url=server.url + path))
+        endpoint = EndpointEmbedder(replace(SETTINGS, base_url=server.url + path))
         endpoint.query("a")
         endpoint.close()
 
@@ -234,7 +234,7 @@ def test_a_date_to_wait_for_may_have_passed() -> None:
 def test_a_question_does_not_wait_long() -> None:
     with (
         asking(Reply(status=429, headers={"Retry-After": "30"}), embeddings) as it,
-        pytest.raises(EmbedderAway, match="429"),
+        pytest.raises(EmbedderUnavailable, match="429"),
     ):
         it.endpoint.query("a")
 
@@ -242,7 +242,7 @@ def test_a_question_does_not_wait_long() -> None:
 
 
 def test_a_failure_that_stays_is_told() -> None:
-    with asking(Reply(status=500)) as it, pytest.raises(EmbedderAway, match="HTTP 500"):
+    with asking(Reply(status=500)) as it, pytest.raises(EmbedderUnavailable, match="HTTP 500"):
         it.endpoint.passages(["a"])
 
     assert len(it.server.requests) == 5
@@ -250,14 +250,17 @@ def test_a_failure_that_stays_is_told() -> None:
 
 def test_a_server_that_hangs_is_left() -> None:
     settings = replace(SETTINGS, timeout_s=0.2)
-    with asking(Reply(hang=True), settings=settings) as it, pytest.raises(EmbedderAway, match=r"within 0\.2 seconds"):
+    with (
+        asking(Reply(hang=True), settings=settings) as it,
+        pytest.raises(EmbedderUnavailable, match=r"within 0\.2 seconds"),
+    ):
         it.endpoint.passages(["a"])
 
 
 def test_a_server_that_is_not_there_is_told() -> None:
     waited: list[float] = []
-    with nobody() as place, pytest.raises(EmbedderAway, match="can't be reached"):
-        Endpoint(replace(SETTINGS, base_url=f"http://{place}"), pause=waited.append).passages(["a"])
+    with nobody() as place, pytest.raises(EmbedderUnavailable, match="can't be reached"):
+        EndpointEmbedder(replace(SETTINGS, base_url=f"http://{place}"), pause=waited.append).passages(["a"])
 
     assert waited == [0.5, 1.0, 2.0, 4.0]
 
@@ -363,8 +366,11 @@ def test_half_a_character_is_sent_as_a_question_mark() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "missing"),
-    [(EmbedSettings(kind="endpoint", model="m"), "base_url"), (EmbedSettings(base_url="http://x"), "embeddings.model")],
+    [
+        (EmbedderSettings(kind="endpoint", model="m"), "base_url"),
+        (EmbedderSettings(base_url="http://x"), "embeddings.model"),
+    ],
 )
-def test_a_missing_setting_is_named(settings: EmbedSettings, missing: str) -> None:
+def test_a_missing_setting_is_named(settings: EmbedderSettings, missing: str) -> None:
     with pytest.raises(SetupError, match=missing):
-        Endpoint(settings)
+        EndpointEmbedder(settings)

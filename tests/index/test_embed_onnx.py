@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from knapper.index.embed import EmbedderError, EmbedSettings
-from knapper.index.embedders.onnx import RECOMMENDED, Model, Onnx
+from knapper.index.embedders.base import EmbedderError, EmbedderSettings
+from knapper.index.embedders.onnx import RECOMMENDED, OnnxEmbedder, OnnxModel
 
-SETTINGS = EmbedSettings(kind="onnx", model="org/some-model", batch=8)
+SETTINGS = EmbedderSettings(kind="onnx", model="org/some-model", batch=8)
 
 
 @dataclass
@@ -36,7 +36,7 @@ class FakeModels:
     known: tuple[str, ...] = ("org/some-model", RECOMMENDED)
     loads: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
 
-    def __call__(self, *, model_name: str, **options: object) -> Model:
+    def __call__(self, *, model_name: str, **options: object) -> OnnxModel:
         if model_name not in self.known:
             raise ValueError(model_name)
         self.loads.append({"model_name": model_name, **options})
@@ -52,7 +52,7 @@ class FakeModels:
 def test_passages_are_embedded_by_the_library() -> None:
     models = FakeModels()
 
-    rows = Onnx(SETTINGS, models=models).passages(["aaa", "", "a"])
+    rows = OnnxEmbedder(SETTINGS, models=models).passages(["aaa", "", "a"])
 
     assert np.allclose(rows[:, 0] * np.sqrt([10, 1, 2]), [3, 0, 1])
     assert rows.shape == (3, 3)
@@ -61,7 +61,7 @@ def test_passages_are_embedded_by_the_library() -> None:
 
 def test_the_model_is_loaded_once_and_on_first_use() -> None:
     models = FakeModels()
-    embedder = Onnx(SETTINGS, models=models)
+    embedder = OnnxEmbedder(SETTINGS, models=models)
 
     assert models.loads == []
     assert embedder.dimensions == 3
@@ -71,7 +71,7 @@ def test_the_model_is_loaded_once_and_on_first_use() -> None:
 
 def test_the_recommended_model_gets_its_prefixes() -> None:
     models = FakeModels()
-    embedder = Onnx(EmbedSettings(kind="onnx"), models=models)
+    embedder = OnnxEmbedder(EmbedderSettings(kind="onnx"), models=models)
 
     embedder.query("q")
     embedder.passages(["p"])
@@ -83,7 +83,7 @@ def test_the_recommended_model_gets_its_prefixes() -> None:
 def test_a_folder_is_used_without_asking_the_network(tmp_path: Path) -> None:
     models = FakeModels()
 
-    Onnx(EmbedSettings(kind="onnx", model=RECOMMENDED, folder=tmp_path, threads=2), models=models).query("q")
+    OnnxEmbedder(EmbedderSettings(kind="onnx", model=RECOMMENDED, folder=tmp_path, threads=2), models=models).query("q")
 
     assert models.loads == [
         {"model_name": RECOMMENDED, "threads": 2, "specific_model_path": str(tmp_path), "local_files_only": True}
@@ -91,14 +91,14 @@ def test_a_folder_is_used_without_asking_the_network(tmp_path: Path) -> None:
 
 
 def test_nothing_is_a_vector_of_zeros() -> None:
-    embedder = Onnx(SETTINGS, models=FakeModels())
+    embedder = OnnxEmbedder(SETTINGS, models=FakeModels())
 
     assert embedder.query("").tolist() == [0, 0, 0]
     assert embedder.passages([" "]).tolist() == [[0, 0, 0]]
 
 
 def test_a_model_that_the_library_does_not_know_is_named() -> None:
-    embedder = Onnx(EmbedSettings(kind="onnx", model="org/other"), models=FakeModels())
+    embedder = OnnxEmbedder(EmbedderSettings(kind="onnx", model="org/other"), models=FakeModels())
 
     with pytest.raises(EmbedderError, match="'org/other' can't be loaded"):
         embedder.query("q")
@@ -109,27 +109,27 @@ def test_vectors_that_cannot_be_used_are_told(rows: list[Any]) -> None:
     models = FakeModels(FakeModel(rows=np.array(rows, np.float32)))
 
     with pytest.raises(EmbedderError, match="no vectors"):
-        Onnx(SETTINGS, models=models).passages(["a", "b"])
+        OnnxEmbedder(SETTINGS, models=models).passages(["a", "b"])
 
 
 def test_a_model_that_fails_is_named() -> None:
     models = FakeModels(FakeModel(failure=ArithmeticError("a runtime's own error")))
 
     with pytest.raises(EmbedderError, match="'org/some-model' can't be run"):
-        Onnx(SETTINGS, models=models).query("q")
+        OnnxEmbedder(SETTINGS, models=models).query("q")
 
 
 def test_a_wrong_call_of_the_library_is_not_taken_for_a_failing_model() -> None:
     models = FakeModels(FakeModel(failure=TypeError("embed() got an unexpected keyword")))
 
     with pytest.raises(TypeError, match="unexpected keyword"):
-        Onnx(SETTINGS, models=models).query("q")
+        OnnxEmbedder(SETTINGS, models=models).query("q")
 
 
 def test_fetched_models_are_kept_where_the_settings_say(tmp_path: Path) -> None:
     models = FakeModels()
 
-    Onnx(EmbedSettings(kind="onnx", model=RECOMMENDED, cache=tmp_path), models=models).query("q")
+    OnnxEmbedder(EmbedderSettings(kind="onnx", model=RECOMMENDED, cache=tmp_path), models=models).query("q")
 
     assert models.loads == [{"model_name": RECOMMENDED, "threads": None, "cache_dir": str(tmp_path)}]
 
@@ -137,6 +137,6 @@ def test_fetched_models_are_kept_where_the_settings_say(tmp_path: Path) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("fastembed") is not None, reason="the extra is installed")
 def test_the_missing_extra_is_named() -> None:
     with pytest.raises(EmbedderError) as raised:
-        Onnx(SETTINGS).query("q")
+        OnnxEmbedder(SETTINGS).query("q")
 
     assert "pip install 'knapper[onnx]'" in raised.value.hint

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from knapper.errors import SetupError
 from knapper.index.embedders import static
-from knapper.index.embedders.static import Static
+from knapper.index.embedders.static import StaticEmbedder
 
 WORDS = ["[UNK]", "red", "green", "blue", "never"]
 ROWS = np.array([[0, 0, 0, 1], [2, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0], [9, 9, 9, 9]], np.float32)
@@ -44,41 +44,41 @@ def write_model(folder: Path, rows: NDArray[np.floating] = ROWS, kind: str = "F1
 
 
 @pytest.fixture(scope="module")
-def packaged() -> Static:
+def packaged() -> StaticEmbedder:
     if not (static.FOLDER / "weights.safetensors").exists():
         pytest.skip("the package was installed without the model's files")
-    return Static()
+    return StaticEmbedder()
 
 
 @pytest.mark.parametrize("kind", ["F16", "F32"])
 def test_a_text_is_the_mean_of_its_tokens(tmp_path: Path, kind: str) -> None:
-    rows = Static(write_model(tmp_path, kind=kind)).passages(["red", "red red green", "blue green"])
+    rows = StaticEmbedder(write_model(tmp_path, kind=kind)).passages(["red", "red red green", "blue green"])
 
     expected = np.array([[1, 0, 0, 0], [2, 1, 0, 0], [0, 1, 1, 0]], np.float32)
     assert np.allclose(rows, expected / np.linalg.norm(expected, axis=1, keepdims=True))
     assert rows.dtype == np.float32
 
 
-def test_a_question_and_a_passage_of_one_text_are_one_vector(packaged: Static) -> None:
+def test_a_question_and_a_passage_of_one_text_are_one_vector(packaged: StaticEmbedder) -> None:
     text = "How do I link notes? 検索 🎉"
 
     assert np.allclose(packaged.query(text), packaged.passages(["other", text])[1], atol=1e-6)
 
 
-def test_nothing_is_a_vector_of_zeros(packaged: Static) -> None:
+def test_nothing_is_a_vector_of_zeros(packaged: StaticEmbedder) -> None:
     assert packaged.passages([]).shape == (0, 256)
     assert not packaged.query("").any()
     assert not packaged.passages(["a", ""])[1].any()
 
 
-def test_texts_of_like_meaning_are_near(packaged: Static) -> None:
+def test_texts_of_like_meaning_are_near(packaged: StaticEmbedder) -> None:
     near, far = packaged.passages(["The dog ran across the meadow.", "Quarterly tax returns are due."])
     question = packaged.query("a puppy running in a field")
 
     assert question @ near > question @ far + 0.2
 
 
-def test_many_texts_are_embedded_as_each_alone(packaged: Static) -> None:
+def test_many_texts_are_embedded_as_each_alone(packaged: StaticEmbedder) -> None:
     texts = [f"note {n} about " + "things " * (n % 7) for n in range(600)]
 
     rows = packaged.passages(texts)
@@ -86,7 +86,7 @@ def test_many_texts_are_embedded_as_each_alone(packaged: Static) -> None:
     assert np.allclose(rows, np.concatenate([packaged.passages([text]) for text in texts]), atol=1e-6)
 
 
-def test_a_very_long_text_is_embedded_as_a_whole(packaged: Static) -> None:
+def test_a_very_long_text_is_embedded_as_a_whole(packaged: StaticEmbedder) -> None:
     row = packaged.passages(["one two " * 10_000])[0]
 
     assert np.allclose(row @ packaged.query("one two " * 20), 1, atol=1e-3)
@@ -95,18 +95,18 @@ def test_a_very_long_text_is_embedded_as_a_whole(packaged: Static) -> None:
 def test_the_model_id_tells_what_vectors_depend_on(tmp_path: Path) -> None:
     first, second = write_model(tmp_path / "a"), write_model(tmp_path / "b", ROWS + 1)
 
-    ids = {Static().model_id, Static(first).model_id, Static(second).model_id}
+    ids = {StaticEmbedder().model_id, StaticEmbedder(first).model_id, StaticEmbedder(second).model_id}
 
     assert len(ids) == 3
-    assert Static(first).model_id == Static(write_model(tmp_path / "c")).model_id
+    assert StaticEmbedder(first).model_id == StaticEmbedder(write_model(tmp_path / "c")).model_id
 
 
 def test_special_tokens_in_a_text_are_text(tmp_path: Path) -> None:
-    assert Static(write_model(tmp_path)).query("redneverred").tolist() == [0, 0, 0, 1]
+    assert StaticEmbedder(write_model(tmp_path)).query("redneverred").tolist() == [0, 0, 0, 1]
 
 
 def test_a_token_that_the_table_lacks_does_not_break(tmp_path: Path) -> None:
-    assert Static(write_model(tmp_path, ROWS[:3])).query("blue").tolist() == [0, 1, 0, 0]
+    assert StaticEmbedder(write_model(tmp_path, ROWS[:3])).query("blue").tolist() == [0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "weights.safetensors"])
@@ -114,7 +114,7 @@ def test_a_missing_file_is_named_with_the_next_step(tmp_path: Path, name: str) -
     (write_model(tmp_path) / name).unlink()
 
     with pytest.raises(SetupError, match=f"{name} is missing") as raised:
-        Static(tmp_path).query("red")
+        StaticEmbedder(tmp_path).query("red")
     assert "install" in raised.value.hint
 
 
@@ -124,7 +124,7 @@ def test_a_damaged_table_is_named(tmp_path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
 
     with pytest.raises(SetupError, match=r"weights\.safetensors is damaged"):
-        Static(tmp_path).query("red")
+        StaticEmbedder(tmp_path).query("red")
 
 
 @pytest.mark.parametrize(
@@ -143,18 +143,18 @@ def test_a_table_of_another_form_is_refused(tmp_path: Path, header: object) -> N
     (write_model(tmp_path) / "weights.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + bytes(40))
 
     with pytest.raises(SetupError, match=r"weights\.safetensors is damaged"):
-        Static(tmp_path).query("red")
+        StaticEmbedder(tmp_path).query("red")
 
 
 def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
     (write_model(tmp_path) / "tokenizer.json").write_text("{}", encoding="utf-8")
 
     with pytest.raises(SetupError, match=r"tokenizer\.json is damaged"):
-        Static(tmp_path).query("red")
+        StaticEmbedder(tmp_path).query("red")
 
 
-def test_threads_may_share_it(packaged: Static) -> None:
-    fresh = Static()
+def test_threads_may_share_it(packaged: StaticEmbedder) -> None:
+    fresh = StaticEmbedder()
     with ThreadPoolExecutor(4) as pool:
         rows = list(pool.map(fresh.query, ["one text"] * 20))
 
@@ -162,7 +162,7 @@ def test_threads_may_share_it(packaged: Static) -> None:
 
 
 @given(st.lists(st.text(), max_size=5))
-def test_any_text_has_a_vector_of_length_one_or_zero(packaged: Static, texts: list[str]) -> None:
+def test_any_text_has_a_vector_of_length_one_or_zero(packaged: StaticEmbedder, texts: list[str]) -> None:
     lengths = np.linalg.norm(packaged.passages(texts), axis=1)
 
     assert all(
@@ -171,10 +171,10 @@ def test_any_text_has_a_vector_of_length_one_or_zero(packaged: Static, texts: li
     )
 
 
-def test_half_a_character_is_read_as_a_question_mark(packaged: Static) -> None:
+def test_half_a_character_is_read_as_a_question_mark(packaged: StaticEmbedder) -> None:
     assert np.array_equal(packaged.query("a\ud800"), packaged.query("a?"))
 
 
-def test_signs_say_nothing(packaged: Static) -> None:
+def test_signs_say_nothing(packaged: StaticEmbedder) -> None:
     assert not packaged.query("--- *** |||").any()
     assert packaged.query("日本").any()

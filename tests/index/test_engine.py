@@ -11,11 +11,11 @@ import pytest
 import watchfiles
 
 from knapper.errors import ConflictError, StorageError
-from knapper.index import refresh, turn, watch
-from knapper.index.embed import Embedder, EmbedderError, EmbedderStopped
+from knapper.index import lock, refresh, watch
+from knapper.index.embedders.base import Embedder, EmbedderError, EmbedderStopped
 from knapper.index.engine import Engine
-from knapper.index.refresh import Outcome, Phase
-from knapper.index.search import Question
+from knapper.index.refresh import RefreshOutcome, RefreshPhase
+from knapper.index.search import SearchRequest
 from knapper.vault import files
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
@@ -27,7 +27,7 @@ PATIENCE_S = 60
 
 
 def notes(engine: Engine, text: str) -> list[str]:
-    return sorted({hit.row.note for hit in engine.search(Question(text=text, mode="keyword", limit=50)).hits})
+    return sorted({hit.row.note for hit in engine.search(SearchRequest(text=text, mode="keyword", limit=50)).hits})
 
 
 def test_a_small_vault_is_searched_without_any_command_before(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_large_difference_is_said_and_left_to_the_index_command(tmp_path: Path
 
 def test_a_full_rebuild_forgets_and_reads_all(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
-    steps: list[tuple[Phase, int, int]] = []
+    steps: list[tuple[RefreshPhase, int, int]] = []
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
         outcome = engine.refresh(full=True, progress=lambda phase, done, total: steps.append((phase, done, total)))
@@ -114,7 +114,7 @@ def test_only_one_process_writes_and_the_other_is_told(tmp_path: Path) -> None:
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
         worlds.fill(root, {"b.md": "beta\n"})
-        with turn.take(tmp_path / "s", wait_s=0) as mine:
+        with lock.acquire_process_lock(tmp_path / "s", wait_s=0) as mine:
             assert mine
             other = threading.Thread(target=lambda: results.append(engine.freshen().stale))
             results: list[int] = []
@@ -178,7 +178,7 @@ def test_a_note_that_could_not_be_read_is_tried_again_when_anything_about_it_cha
         (stat,) = engine.view.files()
         changed = replace(stat, ctime_ns=stat.ctime_ns + 1)
         seen = [
-            refresh.compare(engine.store.known(), [file], again=again)
+            refresh.compare_files(engine.store.known(), [file], again=again)
             for file, again in ((stat, False), (changed, False), (stat, True))
         ]
 
@@ -206,14 +206,14 @@ def test_what_is_ignored_by_now_is_gone_though_the_index_still_holds_it(tmp_path
     worlds.fill(root, {".knapignore": "b.md\n"})
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
         if watched:
-            turn.beat(tmp_path / "s")
+            lock.write_heartbeat(tmp_path / "s")
             engine.freshen()
 
         assert notes(engine, "alpha") == ["a.md"]
         assert notes(engine, "beta") == []
         assert engine.status().notes == 1
         assert engine.store.hash_of(NotePath("b.md"))
-        turn.stop_beating(tmp_path / "s")
+        lock.remove_heartbeat(tmp_path / "s")
         engine.freshen()
         assert engine.store.hash_of(NotePath("b.md")) == ""
 
@@ -234,7 +234,7 @@ def test_a_watcher_follows_the_rules(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n", "b.md": "alpha\n"})
     stop = threading.Event()
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
-        watcher = threading.Thread(target=watch.follow, args=(engine, stop, _ignore))
+        watcher = threading.Thread(target=watch.follow_vault, args=(engine, stop, _ignore))
         watcher.start()
         try:
             assert _eventually(lambda: notes(engine, "alpha") == ["a.md", "b.md"])
@@ -245,7 +245,7 @@ def test_a_watcher_follows_the_rules(tmp_path: Path) -> None:
             watcher.join()
 
 
-def _ignore(_: Outcome) -> None:
+def _ignore(_: RefreshOutcome) -> None:
     pass
 
 
@@ -272,7 +272,7 @@ def test_many_threads_search_while_one_writes(tmp_path: Path) -> None:
         def read() -> None:
             try:
                 while not done.is_set():
-                    assert len(engine.search(Question(text="alpha", limit=5)).hits) == 5
+                    assert len(engine.search(SearchRequest(text="alpha", limit=5)).hits) == 5
             except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
                 errors.append(error)
 
@@ -295,15 +295,15 @@ def test_a_watcher_takes_in_saves_folders_and_deletions(tmp_path: Path) -> None:
     stop, taken = threading.Event(), threading.Semaphore(0)
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
 
-        def heard(outcome: Outcome) -> None:
+        def heard(outcome: RefreshOutcome) -> None:
             del outcome
             taken.release()
 
-        watcher = threading.Thread(target=watch.follow, args=(engine, stop, heard))
+        watcher = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
         watcher.start()
         try:
             assert taken.acquire(timeout=PATIENCE_S)
-            assert turn.is_watched(tmp_path / "s")
+            assert lock.is_watched(tmp_path / "s")
             worlds.fill(root, {"b.md": "beta\n", "deep/er/c.md": "gamma\n"})
             (root / "a.md").unlink()
             deadline = time.monotonic() + PATIENCE_S
@@ -321,21 +321,21 @@ def test_a_watcher_takes_in_saves_folders_and_deletions(tmp_path: Path) -> None:
             stop.set()
             watcher.join()
 
-        assert not turn.is_watched(tmp_path / "s")
+        assert not lock.is_watched(tmp_path / "s")
 
 
 def test_a_watcher_finds_by_itself_what_the_system_did_not_tell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
-    stop, outcomes = threading.Event(), list[Outcome]()
+    stop, outcomes = threading.Event(), list[RefreshOutcome]()
 
     def silent(*_: object, stop_event: threading.Event, **__: object) -> Generator[set[tuple[object, str]]]:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline and not stop_event.wait(0.005):
             yield set()
 
-    def heard(outcome: Outcome) -> None:
+    def heard(outcome: RefreshOutcome) -> None:
         outcomes.append(outcome)
         if len(outcomes) == 1:
             worlds.fill(root, {"b.md": "beta\n"})
@@ -346,7 +346,7 @@ def test_a_watcher_finds_by_itself_what_the_system_did_not_tell(
     monkeypatch.setattr(watchfiles, "watch", silent)
     view = View.open(root, Policy(client="owner"))
     with Engine(tmp_path / "s", view, open_embedder=lambda: None, compare_every_s=0.01) as engine:
-        watch.follow(engine, stop, heard)
+        watch.follow_vault(engine, stop, heard)
         found = (notes(engine, "alpha"), notes(engine, "beta"))
 
     assert found == ([], ["b.md"])
@@ -360,26 +360,26 @@ def test_a_watcher_gives_no_sign_of_life_before_the_whole_vault_was_compared(
     with worlds.engine(root, tmp_path / "s") as engine:
         refresh_all = engine.refresh
 
-        def compare(*, progress: refresh.Progress | None) -> Outcome:
-            watched.append(turn.is_watched(tmp_path / "s"))
+        def compare(*, progress: refresh.Progress | None) -> RefreshOutcome:
+            watched.append(lock.is_watched(tmp_path / "s"))
             return refresh_all(progress=progress)
 
-        def heard(_: Outcome) -> None:
-            watched.append(turn.is_watched(tmp_path / "s"))
+        def heard(_: RefreshOutcome) -> None:
+            watched.append(lock.is_watched(tmp_path / "s"))
             stop.set()
 
         monkeypatch.setattr(engine, "refresh", compare)
-        watch.follow(engine, stop, heard)
+        watch.follow_vault(engine, stop, heard)
 
     assert watched == [False, True]
 
 
 def test_a_sign_of_life_from_a_clock_that_was_set_back_is_none(tmp_path: Path) -> None:
-    turn.beat(tmp_path)
+    lock.write_heartbeat(tmp_path)
     ahead = time.time() + 3_600
     os.utime(tmp_path / "watch.beat", (ahead, ahead))
 
-    assert not turn.is_watched(tmp_path)
+    assert not lock.is_watched(tmp_path)
 
 
 def test_an_index_of_which_only_a_part_was_taken_in_is_not_complete(tmp_path: Path) -> None:
@@ -387,7 +387,7 @@ def test_an_index_of_which_only_a_part_was_taken_in_is_not_complete(tmp_path: Pa
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh_paths([root / "a.md"])
 
-        turn.beat(tmp_path / "s")
+        lock.write_heartbeat(tmp_path / "s")
         assert engine.freshen().incomplete
         engine.catch_up()
         assert not engine.freshen().incomplete
@@ -418,7 +418,7 @@ def test_words_answer_where_the_embedder_is_not_set_up_and_the_reason_is_said(tm
 
     with Engine(tmp_path / "s", View.open(root, Policy(client="owner")), open_embedder=refuse) as engine:
         freshness = engine.freshen()
-        answer = engine.search(Question(text="alpha"))
+        answer = engine.search(SearchRequest(text="alpha"))
 
         assert (freshness.pending, [hit.row.note for hit in answer.hits]) == (0, ["a.md"])
         assert answer.remarks == ("searched by words only: embeddings.model isn't set",)

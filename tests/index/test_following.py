@@ -11,11 +11,10 @@ import pytest
 import watchfiles
 from numpy.typing import NDArray
 
-from knapper.index import reading, turn, watch
-from knapper.index.database import Database
-from knapper.index.refresh import Outcome, Phase
-from knapper.index.states import state_of
-from knapper.index.turn import Turn
+from knapper.index import lock, reader, watch
+from knapper.index.database import Database, state_of
+from knapper.index.lock import WriteLock
+from knapper.index.refresh import RefreshOutcome, RefreshPhase
 from tests.index import worlds
 
 
@@ -48,7 +47,7 @@ def test_what_came_and_went_while_another_wrote_is_not_taken_for_there(tmp_path:
         engine.refresh()
         worlds.fill(root, {"b.md": "beta\n"})
         outcomes: list[int] = []
-        with turn.take(tmp_path / "s", wait_s=0):
+        with lock.acquire_process_lock(tmp_path / "s", wait_s=0):
             waits = threading.Thread(target=lambda: outcomes.append(engine.refresh_paths([root / "b.md"]).indexed))
             waits.start()
             time.sleep(0.1)
@@ -64,7 +63,7 @@ def test_nothing_counts_as_known_while_another_writes(tmp_path: Path) -> None:
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
         alone = engine.is_known([root / "a.md"])
-        with turn.take(tmp_path / "s", wait_s=0):
+        with lock.acquire_process_lock(tmp_path / "s", wait_s=0):
             beside = engine.is_known([root / "a.md"])
 
         assert (alone, beside) == (True, False)
@@ -82,10 +81,10 @@ def test_a_vault_that_cannot_be_listened_to_is_read_all_the_same(
     monkeypatch.setattr(watchfiles, "watch", full)
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
         with pytest.raises(OSError, match="limit"):
-            watch.follow(engine, threading.Event(), lambda _: None)
+            watch.follow_vault(engine, threading.Event(), lambda _: None)
 
         assert (engine.status().notes, engine.status().pending) == (250, 0)
-        assert not turn.is_watched(tmp_path / "s")
+        assert not lock.is_watched(tmp_path / "s")
 
 
 def test_what_is_saved_during_the_first_embedding_is_there_before_the_first_sign_of_life(tmp_path: Path) -> None:
@@ -94,17 +93,17 @@ def test_what_is_saved_during_the_first_embedding_is_there_before_the_first_sign
 
     class Slow(worlds.WordEmbedder):
         def passages(self, texts: Sequence[str], *, stop: threading.Event | None = None) -> NDArray[np.float32]:
-            known.append((turn.is_watched(tmp_path / "s"), (root / "b.md").exists()))
+            known.append((lock.is_watched(tmp_path / "s"), (root / "b.md").exists()))
             worlds.fill(root, {"b.md": "beta\n"})
             return super().passages(texts, stop=stop)
 
-    def heard(_: Outcome) -> None:
-        if turn.is_watched(tmp_path / "s"):
+    def heard(_: RefreshOutcome) -> None:
+        if lock.is_watched(tmp_path / "s"):
             known.append((True, "b.md" in engine.store.known()))
             stop.set()
 
     with worlds.engine(root, tmp_path / "s", Slow()) as engine:
-        watch.follow(engine, stop, heard)
+        watch.follow_vault(engine, stop, heard)
 
     assert known[0] == (False, False)
     assert known[-1] == (True, True)
@@ -113,15 +112,15 @@ def test_what_is_saved_during_the_first_embedding_is_there_before_the_first_sign
 def test_a_watcher_that_ends_before_its_first_sign_leaves_that_of_another(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
 
-    def ended(phase: Phase, done: int, total: int) -> None:
+    def ended(phase: RefreshPhase, done: int, total: int) -> None:
         raise KeyError(phase, done, total)
 
     with worlds.engine(root, tmp_path / "s") as engine:
-        turn.beat(tmp_path / "s")
+        lock.write_heartbeat(tmp_path / "s")
         with pytest.raises(KeyError):
-            watch.follow(engine, threading.Event(), lambda _: None, progress=ended)
+            watch.follow_vault(engine, threading.Event(), lambda _: None, progress=ended)
 
-        assert turn.is_watched(tmp_path / "s")
+        assert lock.is_watched(tmp_path / "s")
 
 
 def test_a_watcher_embeds_what_others_have_taken_in(tmp_path: Path) -> None:
@@ -129,10 +128,10 @@ def test_a_watcher_embeds_what_others_have_taken_in(tmp_path: Path) -> None:
     stop, begun = threading.Event(), threading.Event()
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
 
-        def heard(_: Outcome) -> None:
+        def heard(_: RefreshOutcome) -> None:
             begun.set()
 
-        watcher = threading.Thread(target=watch.follow, args=(engine, stop, heard))
+        watcher = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
         watcher.start()
         try:
             begun.wait(60)
@@ -160,7 +159,7 @@ def test_what_is_heard_of_a_note_that_the_index_has_already_makes_no_new_state(
         engine.refresh()
         before = engine.store.generation()
         monkeypatch.setattr(time, "time_ns", lambda: saved + 1_000_000_000 * settled)
-        monkeypatch.setattr(reading, "read", _not_parsed)
+        monkeypatch.setattr(reader, "read_file", _not_parsed)
         outcome = engine.refresh_paths([root / "a.md", root])
 
         assert (outcome.indexed, outcome.unchanged, engine.store.generation()) == (0, 1, before)
@@ -210,8 +209,8 @@ def test_a_search_does_not_stand_in_line_where_it_embeds_nothing(
     embedder.instant = False
     with worlds.engine(root, tmp_path / "s", embedder) as engine:
         engine.refresh()
-        turn.beat(tmp_path / "s")
-        monkeypatch.setattr(turn, "take", _not_taken)
+        lock.write_heartbeat(tmp_path / "s")
+        monkeypatch.setattr(lock, "acquire_process_lock", _not_taken)
 
         assert engine.freshen().pending == 1
 
@@ -221,7 +220,7 @@ def _not_taken(*_: object, **__: object) -> object:
 
 
 def test_threads_wait_for_their_turn_before_processes_do(tmp_path: Path) -> None:
-    line, order = Turn(tmp_path), list[str]()
+    line, order = WriteLock(tmp_path), list[str]()
     inside, end = threading.Event(), threading.Event()
 
     def first() -> None:
@@ -252,7 +251,7 @@ def test_threads_wait_for_their_turn_before_processes_do(tmp_path: Path) -> None
 
 
 def test_a_turn_that_another_process_has_is_not_to_be_had(tmp_path: Path) -> None:
-    line = Turn(tmp_path)
-    with turn.take(tmp_path, wait_s=0), line.take(wait_s=0.05) as mine:
+    line = WriteLock(tmp_path)
+    with lock.acquire_process_lock(tmp_path, wait_s=0), line.take(wait_s=0.05) as mine:
         assert not mine
         assert line.is_taken

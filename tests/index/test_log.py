@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from knapper.index import chunks
+from knapper.index import chunker
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
-from knapper.index.search import Mode, Question
+from knapper.index.search import SearchMode, SearchRequest
 from knapper.vault.parser import parse_note
 from knapper.vault.paths import NotePath
 from tests.index import worlds
@@ -18,7 +18,7 @@ DAY = f"# Day\n\nI walked.\n\n{ENTRY}\nHome again.\n\n{ENTRY}"
 
 def made(text: str) -> list[tuple[str, str]]:
     raw = text.encode()
-    return [(chunk.kind, chunk.text) for chunk in chunks.split(NotePath("a.md"), raw, parse_note(raw))]
+    return [(chunk.kind, chunk.text) for chunk in chunker.split_note(NotePath("a.md"), raw, parse_note(raw))]
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def engine(tmp_path: Path) -> Engine:
     return opened
 
 
-def found(engine: Engine, text: str, mode: Mode = "hybrid", *, include_log: bool = False) -> set[tuple[str, str]]:
+def found(engine: Engine, text: str, mode: SearchMode = "hybrid", *, include_log: bool = False) -> set[tuple[str, str]]:
     where = Filter(include_log=include_log)
-    hits = engine.search(Question(text=text, mode=mode, limit=20, per_note=9, where=where)).hits
+    hits = engine.search(SearchRequest(text=text, mode=mode, limit=20, per_note=9, where=where)).hits
     return {(hit.row.note, hit.row.kind) for hit in hits}
 
 
@@ -61,7 +61,7 @@ def test_an_entry_shown_in_code_is_code() -> None:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
-def test_the_log_is_found_only_where_it_is_asked_for(engine: Engine, mode: Mode) -> None:
+def test_the_log_is_found_only_where_it_is_asked_for(engine: Engine, mode: SearchMode) -> None:
     with engine:
         plain = found(engine, "zebra crossed", mode)
         asked = found(engine, "zebra crossed", mode, include_log=True)

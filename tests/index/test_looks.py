@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from knapper.index import segment
+from knapper.index import tokenizer
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter
-from knapper.index.looks import SqliteLook, SqliteLooks
+from knapper.index.snapshot import SqliteSnapshot, SqliteSnapshotCache
 from knapper.vault.access import Policy
 from tests.index import worlds
 from tests.index.worlds import WordEmbedder
@@ -24,7 +24,7 @@ ALL = Filter()
 UNSEEN = Filter(policy=Policy(client="guest", hidden=("Rain.md",)))
 
 
-def ranked(look: SqliteLook, where: Filter) -> dict[str, float]:
+def ranked(look: SqliteSnapshot, where: Filter) -> dict[str, float]:
     found = look.nearest(WordEmbedder().query("rain"), where, limit=9)()
     paths = dict(look.connection.execute("SELECT id, path FROM files"))
     return {paths[look.note(i)]: score for i, score in found.items()}
@@ -39,17 +39,17 @@ def engine(tmp_path: Path) -> Generator[Engine]:
 
 
 @pytest.fixture
-def beside(engine: Engine) -> Generator[SqliteLooks]:
-    looks = SqliteLooks(engine.store, many=1)
+def beside(engine: Engine) -> Generator[SqliteSnapshotCache]:
+    looks = SqliteSnapshotCache(engine.store, many=1)
     yield looks
     looks.close()
 
 
 @pytest.mark.parametrize(("where", "unseen"), [(ALL, set[str]()), (UNSEEN, {"Rain.md"})])
 def test_threads_find_what_the_asker_finds(
-    engine: Engine, beside: SqliteLooks, where: Filter, unseen: set[str]
+    engine: Engine, beside: SqliteSnapshotCache, where: Filter, unseen: set[str]
 ) -> None:
-    alone = SqliteLooks(engine.store)
+    alone = SqliteSnapshotCache(engine.store)
     with alone.look("words") as look:
         expected = ranked(look, where)
     alone.close()
@@ -60,7 +60,7 @@ def test_threads_find_what_the_asker_finds(
     assert set(found) == {"Rain.md", "Rain barrel.md", "Sun.md"} - unseen
 
 
-def test_threads_find_what_was_embedded_since(engine: Engine, beside: SqliteLooks) -> None:
+def test_threads_find_what_was_embedded_since(engine: Engine, beside: SqliteSnapshotCache) -> None:
     with beside.look("words") as look:
         before = ranked(look, ALL)
     worlds.fill(engine.view.root, {"Rain today.md": "Again."})
@@ -72,14 +72,14 @@ def test_threads_find_what_was_embedded_since(engine: Engine, beside: SqliteLook
     assert set(after) - set(before) == {"Rain today.md"}
 
 
-def test_names_are_scored_as_they_are_by_now(engine: Engine, beside: SqliteLooks) -> None:
-    query = segment.terms("rain barrel")
+def test_names_are_scored_as_they_are_by_now(engine: Engine, beside: SqliteSnapshotCache) -> None:
+    query = tokenizer.parse_query("rain barrel")
     with beside.look("") as look:
         before = look.names(query, ALL)
         again = look.names(query, ALL)
     worlds.fill(engine.view.root, {"Sun.md": "---\naliases: [rain barrel]\n---\nNone."})
     engine.refresh()
-    anew = SqliteLooks(engine.store)
+    anew = SqliteSnapshotCache(engine.store)
     with beside.look("") as look, anew.look("") as other:
         after, expected = look.names(query, ALL), other.names(query, ALL)
         (sun,) = look.connection.execute("SELECT id FROM files WHERE path = 'Sun.md'").fetchone()
@@ -89,7 +89,7 @@ def test_names_are_scored_as_they_are_by_now(engine: Engine, beside: SqliteLooks
     assert before[sun] < 0.01 < after[sun]
 
 
-def test_a_question_of_another_length_than_the_vectors_finds_nothing(beside: SqliteLooks) -> None:
+def test_a_question_of_another_length_than_the_vectors_finds_nothing(beside: SqliteSnapshotCache) -> None:
     with beside.look("words") as look:
         found = look.nearest(np.ones(3, np.float32), ALL, limit=9)()
 

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knapper.index import database, schema, segment
+from knapper.index import database, tokenizer
 from knapper.index.engine import Engine
-from knapper.index.keyword import Keywords
-from knapper.index.postings import Postings
-from knapper.index.search import Question
-from knapper.index.stems import Stemmer
-from knapper.index.terms import Word
+from knapper.index.fulltext import KeywordRanker, Postings, QueryWord
+from knapper.index.search import SearchRequest
+from knapper.index.tokenizer import Stemmer
 from tests.index import worlds
 
 WEIGHTS = {"title": 3.0, "heading": 2.0, "body": 1.0}
@@ -27,8 +25,8 @@ def opened(rows: Sequence[Row] = ()) -> sqlite3.Connection:
     connection.execute("CREATE TABLE meta (key TEXT, value TEXT)")
     connection.execute("INSERT INTO meta VALUES ('uid', 'one'), ('generation', '1')")
     columns = "title, heading, body, content=''"
-    connection.execute(f'CREATE VIRTUAL TABLE chunk_words USING fts5({columns}, tokenize="{segment.TOKENIZER}")')
-    for statement in schema.TEMPORARY:
+    connection.execute(f'CREATE VIRTUAL TABLE chunk_words USING fts5({columns}, tokenize="{tokenizer.TOKENIZER}")')
+    for statement in database.TEMPORARY_TABLES_SQL:
         connection.execute(statement)
     for number, row in enumerate(rows, start=1):
         add(connection, number, row)
@@ -46,20 +44,20 @@ def remove(connection: sqlite3.Connection, number: int, row: Row) -> None:
     )
 
 
-def word(stemmer: Stemmer, text: str, times: int = 1, *, prefix: bool = False) -> Word:
+def word(stemmer: Stemmer, text: str, times: int = 1, *, prefix: bool = False) -> QueryWord:
     (stems,) = stemmer.stems([text])
     expression = f'"{text}"*' if prefix else f'"{text}"'
-    return Word(expression=expression, token=stems[0] if len(stems) == 1 and not prefix else "", times=times)
+    return QueryWord(expression=expression, token=stems[0] if len(stems) == 1 and not prefix else "", times=times)
 
 
-def by_engine(connection: sqlite3.Connection, words: Sequence[Word]) -> dict[int, float]:
+def by_engine(connection: sqlite3.Connection, words: Sequence[QueryWord]) -> dict[int, float]:
     match = " OR ".join(w.expression for w in words for _ in range(w.times))
     score = f"-bm25(chunk_words, {', '.join(map(str, WEIGHTS.values()))})"
     rows = connection.execute(f"SELECT rowid, {score} FROM chunk_words WHERE chunk_words MATCH ?", (match,))
     return {int(i): float(value) for i, value in rows}
 
 
-def in_memory(postings: Postings, connection: sqlite3.Connection, words: Sequence[Word]) -> dict[int, float]:
+def in_memory(postings: Postings, connection: sqlite3.Connection, words: Sequence[QueryWord]) -> dict[int, float]:
     ids, scores = postings.scores(connection, words)
     assert ids.tolist() == sorted(ids.tolist())
     return dict(zip(ids.tolist(), scores.tolist(), strict=True))
@@ -150,7 +148,7 @@ def test_a_row_without_a_length_is_told_as_damage() -> None:
     stemmer.close()
     connection.close()
 
-    assert database.failure(raised.value) is not None
+    assert database.as_storage_error(raised.value) is not None
 
 
 @pytest.mark.parametrize("block", ["NULL", "7", "7.5", "'abc'", "CAST(x'05ff41fe' AS TEXT)", "x''", "x'00000000'"])
@@ -162,7 +160,7 @@ def test_numbers_of_all_rows_that_cannot_be_read_are_told_as_damage(block: str) 
     stemmer.close()
     connection.close()
 
-    assert database.failure(raised.value) is not None
+    assert database.as_storage_error(raised.value) is not None
 
 
 @pytest.mark.parametrize("size", ["NULL", "x'0102'", "x'ffffffffffffffffff0101'", "x'818080808080808080000101'"])
@@ -174,7 +172,7 @@ def test_a_length_that_cannot_be_read_is_told_as_damage(size: str) -> None:
     stemmer.close()
     connection.close()
 
-    assert database.failure(raised.value) is not None
+    assert database.as_storage_error(raised.value) is not None
 
 
 def test_a_word_of_an_index_that_has_become_empty_is_in_no_row() -> None:
@@ -210,19 +208,19 @@ def test_the_first_question_and_later_ones_are_answered_alike(engine: Engine, li
         allowed = np.ones(max(ids.values()) + 1, np.bool_) if hides else None
         if allowed is not None:
             allowed[[ids["hidden.md"], ids["a.md"]]] = False
-        keywords, query = Keywords(), segment.terms("raining winds")
+        keywords, query = KeywordRanker(), tokenizer.parse_query("raining winds")
         first = keywords.chunks(connection, query, limit=limit, allowed=allowed)
         later = keywords.chunks(connection, query, limit=limit, allowed=allowed)
         keywords.close()
 
     assert list(later) == list(first)
     assert later == pytest.approx(first, rel=1e-12)
-    assert {i >> schema.CHUNK_BITS for i in later}.isdisjoint({ids["hidden.md"]} if hides else set[int]())
+    assert {i >> database.CHUNK_BITS for i in later}.isdisjoint({ids["hidden.md"]} if hides else set[int]())
 
 
 def test_a_file_that_came_after_the_mask_was_made_is_not_found(engine: Engine) -> None:
     with engine.store.database.snapshot() as connection:
-        keywords, query, none = Keywords(), segment.terms("rain"), np.zeros(1, np.bool_)
+        keywords, query, none = KeywordRanker(), tokenizer.parse_query("rain"), np.zeros(1, np.bool_)
         found = [keywords.chunks(connection, query, limit=5, allowed=none) for _ in range(2)]
         keywords.close()
 
@@ -230,7 +228,7 @@ def test_a_file_that_came_after_the_mask_was_made_is_not_found(engine: Engine) -
 
 
 def test_changed_notes_are_found_as_a_new_index_finds_them(engine: Engine) -> None:
-    asked = Question(text="rain wind storm", mode="keyword", limit=20)
+    asked = SearchRequest(text="rain wind storm", mode="keyword", limit=20)
     engine.search(asked)
     engine.search(asked)
     (engine.view.root / "a.md").unlink()
@@ -253,7 +251,7 @@ def test_a_word_that_is_cut_inside_of_a_character_is_found_like_any_other(tmp_pa
     )
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
-        found = [engine.search(Question(text=long, mode="keyword")).hits for _ in range(2)]
+        found = [engine.search(SearchRequest(text=long, mode="keyword")).hits for _ in range(2)]
 
     assert [{hit.row.note for hit in hits} for hits in found] == [{"a.md", "b.md"}] * 2
     assert [hit.score for hit in found[1]] == pytest.approx([hit.score for hit in found[0]], rel=1e-12)

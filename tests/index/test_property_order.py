@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from knapper.index import property_order, records
+from knapper.index import catalog, documents
+from knapper.index.catalog import ListingQuery, SortOrder
 from knapper.index.database import Database
 from knapper.index.filters import Filter, PropertyTest
-from knapper.index.stretches import Order, Stretch
 from knapper.jsontypes import JSONValue
 from tests.index import worlds
 
@@ -73,9 +73,9 @@ def test_files_stand_as_python_sorts_what_they_hold(
     ids: list[int],
     down: bool,
 ) -> None:
-    monkeypatch.setattr(property_order, "_LOOKED_UP", looked_up)
+    monkeypatch.setattr(catalog, "_MAX_LOOKUPS", looked_up)
     fill(database, held)
-    found = property_order.sort(database.reader(), np.array(ids, np.int64), "k", descending=down)
+    found = catalog.sort_by_property(database.reader(), np.array(ids, np.int64), "k", descending=down)
 
     parts = {part: [i for i in ids if i in held and least(held[i])[0] == part] for part in (0, 1)}
     ordered = [i for part in parts.values() for i in sorted(part, key=lambda i: least(held[i]), reverse=down)]
@@ -89,7 +89,7 @@ def test_few_notes_are_sorted_without_reading_all_that_others_hold_for_each(tmp_
         engine.refresh()
         where = Filter(properties=(PropertyTest(name="status", op="is", value="open"),))
         engine.store.database.reader().set_progress_handler(lambda: steps.append(None), 100)
-        listing = engine.catalog.find(Stretch(where=where, order=Order(by="property", name="rank"), limit=2))
+        listing = engine.catalog.find(ListingQuery(where=where, order=SortOrder(by="property", name="rank"), limit=2))
 
     assert [entry.path for entry in listing.entries] == ["0.md", "1.md"]
     assert 0 < len(steps) * 100 < 100_000
@@ -101,15 +101,19 @@ def fill(database: Database, held: Mapping[int, JSONValue]) -> None:
         connection.execute("DELETE FROM properties")
         connection.executemany(
             "INSERT INTO properties (file_id, key, name, shape, item, number) VALUES (?, ?, ?, ?, ?, ?)",
-            [(i, *row) for i, value in held.items() for row in records.items({"j": -1, "K": value, "l": "x"})],
+            [
+                (i, *row)
+                for i, value in held.items()
+                for row in documents.property_rows({"j": -1, "K": value, "l": "x"})
+            ],
         )
 
 
 def least(value: JSONValue) -> tuple[int, tuple[float, str]]:
     """Give what a value is sorted by: its least number, or else its least text; nothing comes before any text."""
     elements: Sequence[JSONValue] = (value or [None]) if isinstance(value, list) else [value]
-    numbers = [(float(each), records.fold(each)) for each in elements if is_number(each)]
-    texts = [(0.0, "") if each is None else (1.0, records.fold(each)) for each in elements]
+    numbers = [(float(each), documents.fold_value(each)) for each in elements if is_number(each)]
+    texts = [(0.0, "") if each is None else (1.0, documents.fold_value(each)) for each in elements]
     return (0, min(numbers)) if numbers else (1, min(texts))
 
 

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from knapper.errors import StorageError
-from knapper.index import states, turn, watch
+from knapper.index import database, lock, watch
 from knapper.index.database import Database
 from knapper.index.engine import Engine
-from knapper.index.refresh import Outcome
-from knapper.index.search import Question
+from knapper.index.refresh import RefreshOutcome
+from knapper.index.search import SearchRequest
 from tests.index import worlds
 
 PATIENCE_S = 60
 
 
 def notes(engine: Engine, word: str) -> list[str]:
-    return [hit.row.note for hit in engine.search(Question(text=word, mode="keyword")).hits]
+    return [hit.row.note for hit in engine.search(SearchRequest(text=word, mode="keyword")).hits]
 
 
 def spoil(file: Path) -> None:
@@ -45,7 +45,7 @@ def test_who_holds_an_index_open_goes_on_with_the_one_that_another_put_in_its_pl
         other.freshen()
 
         assert notes(server, "gamma") == ["new.md"]
-        assert states.state_of(server.store.database.reader()) == states.state_of(other.store.database.reader())
+        assert database.state_of(server.store.database.reader()) == database.state_of(other.store.database.reader())
 
 
 def test_an_index_that_is_deleted_while_it_is_open_comes_back(tmp_path: Path) -> None:
@@ -64,15 +64,15 @@ def test_a_watcher_makes_an_index_again_that_is_deleted(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"a.md": "alpha\n"})
     taken, stop = threading.Semaphore(0), threading.Event()
 
-    def heard(_: Outcome) -> None:
+    def heard(_: RefreshOutcome) -> None:
         taken.release()
 
     with worlds.engine(root, tmp_path / "s") as engine:
-        watcher = threading.Thread(target=watch.follow, args=(engine, stop, heard))
+        watcher = threading.Thread(target=watch.follow_vault, args=(engine, stop, heard))
         watcher.start()
         try:
             assert taken.acquire(timeout=PATIENCE_S)
-            while not turn.is_watched(tmp_path / "s"):
+            while not lock.is_watched(tmp_path / "s"):
                 time.sleep(0.01)
             empty(tmp_path / "s")
 
@@ -84,9 +84,9 @@ def test_a_watcher_makes_an_index_again_that_is_deleted(tmp_path: Path) -> None:
 
 
 def test_no_sign_of_life_is_left_where_the_folder_is_gone(tmp_path: Path) -> None:
-    turn.beat(tmp_path / "gone")
+    lock.write_heartbeat(tmp_path / "gone")
 
-    assert not turn.is_watched(tmp_path / "gone")
+    assert not lock.is_watched(tmp_path / "gone")
 
 
 def test_an_index_that_cannot_come_back_is_an_error_of_ours(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_an_index_that_cannot_come_back_is_an_error_of_ours(tmp_path: Path) -> N
 
 def test_an_older_copy_that_took_an_index_s_place_is_searched_as_it_is(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {f"{name}.md": f"rain {'wind ' * n}\n" for n, name in enumerate("abcd")})
-    file, copy, asked = tmp_path / "s/index.db", tmp_path / "copy.db", Question(text="rain", mode="keyword")
+    file, copy, asked = tmp_path / "s/index.db", tmp_path / "copy.db", SearchRequest(text="rain", mode="keyword")
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.refresh()
         engine.store.database.reader().execute("VACUUM INTO ?", (str(copy),))

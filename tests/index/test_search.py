@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from knapper.index.embed import EmbedderAway, EmbedderError
+from knapper.index.embedders.base import EmbedderError, EmbedderUnavailable
 from knapper.index.engine import Engine
 from knapper.index.filters import Filter, PropertyTest
-from knapper.index.related import Beside
-from knapper.index.search import Question
+from knapper.index.search import OpenNote, SearchRequest
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from tests.index import worlds
@@ -37,7 +36,7 @@ def engine(tmp_path: Path) -> Engine:
 
 
 def found(engine: Engine, text: str, where: Filter | None = None, **options: object) -> list[str]:
-    question = Question(text=text, where=where or Filter(), limit=10, **options)  # type: ignore[arg-type]
+    question = SearchRequest(text=text, where=where or Filter(), limit=10, **options)  # type: ignore[arg-type]
     return list(dict.fromkeys(hit.row.note for hit in engine.search(question).hits))
 
 
@@ -47,7 +46,7 @@ def test_every_mode_finds_the_note_that_says_it(engine: Engine, mode: str) -> No
 
 
 def test_a_hit_names_note_heading_and_lines(engine: Engine) -> None:
-    hit = engine.search(Question(text="too much money")).hits[0]
+    hit = engine.search(SearchRequest(text="too much money")).hits[0]
 
     assert (hit.row.note, hit.row.heading, hit.row.start_line, hit.row.end_line) == (
         "Projects/Rocket.md",
@@ -73,7 +72,7 @@ def test_japanese_is_found_by_a_word_within_a_sentence(engine: Engine) -> None:
 
 
 def test_a_mistyped_title_is_found_and_the_correction_is_said(engine: Engine) -> None:
-    answer = engine.search(Question(text="rockett"))
+    answer = engine.search(SearchRequest(text="rockett"))
 
     assert answer.hits[0].row.note == "Projects/Rocket.md"
     assert answer.remarks == ("no note holds it as typed: searched for 'rocket' for 'rockett'",)
@@ -147,22 +146,22 @@ def test_one_note_gives_no_more_passages_than_asked(tmp_path: Path) -> None:
     with worlds.engine(root, tmp_path / "s", worlds.WordEmbedder()) as engine:
         engine.refresh()
         engine.embed()
-        hits = engine.search(Question(text="kerosene", per_note=3, limit=10)).hits
+        hits = engine.search(SearchRequest(text="kerosene", per_note=3, limit=10)).hits
 
         assert sorted(hit.row.note for hit in hits) == ["a.md", "a.md", "a.md", "b.md"]
 
 
 def test_words_answer_while_the_embedder_is_away_and_the_reason_is_said(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", NOTES)
-    away = worlds.WordEmbedder(error=EmbedderAway("the endpoint doesn't answer"))
+    away = worlds.WordEmbedder(error=EmbedderUnavailable("the endpoint doesn't answer"))
     with worlds.engine(root, tmp_path / "s", away) as engine:
         engine.refresh()
-        answer = engine.search(Question(text="rocket"))
+        answer = engine.search(SearchRequest(text="rocket"))
 
         assert answer.hits[0].row.note == "Projects/Rocket.md"
         assert answer.remarks == ("searched by words only: the endpoint doesn't answer",)
-        with pytest.raises(EmbedderAway):
-            engine.search(Question(text="rocket", mode="semantic"))
+        with pytest.raises(EmbedderUnavailable):
+            engine.search(SearchRequest(text="rocket", mode="semantic"))
 
 
 def test_words_answer_before_anything_is_embedded(tmp_path: Path) -> None:
@@ -201,7 +200,7 @@ def test_it_is_said_where_no_note_holds_a_word_of_the_query(tmp_path: Path) -> N
     with worlds.engine(root, tmp_path / "s", Anything()) as engine:
         engine.refresh()
         engine.embed()
-        answer = engine.search(Question(text="qqqqzz"))
+        answer = engine.search(SearchRequest(text="qqqqzz"))
 
         assert answer.hits[0].row.note == "a.md"
         assert answer.remarks == ("no note holds any of these words: these are the nearest in meaning",)
@@ -237,12 +236,12 @@ def test_a_model_that_was_changed_behind_its_name_is_told_and_words_answer(tmp_p
     with worlds.engine(root, tmp_path / "s", Resized(512)) as engine:
         engine.freshen()
     with worlds.engine(root, tmp_path / "s", Resized(1024)) as engine:
-        answer = engine.search(Question(text="alpha"))
+        answer = engine.search(SearchRequest(text="alpha"))
 
         assert [hit.row.note for hit in answer.hits] == ["a.md"]
         assert "model behind its name was changed" in answer.remarks[0]
         with pytest.raises(EmbedderError, match="changed"):
-            engine.search(Question(text="alpha", mode="semantic"))
+            engine.search(SearchRequest(text="alpha", mode="semantic"))
 
 
 def test_vectors_of_a_model_that_was_changed_behind_its_name_are_made_anew(tmp_path: Path) -> None:
@@ -252,20 +251,20 @@ def test_vectors_of_a_model_that_was_changed_behind_its_name_are_made_anew(tmp_p
         worlds.engine(root, tmp_path / "s", Resized(1024)) as engine,
     ):
         late.freshen()
-        assert late.search(Question(text="alpha", mode="semantic")).hits
+        assert late.search(SearchRequest(text="alpha", mode="semantic")).hits
         worlds.fill(root, {"c.md": "gamma\n"})
         engine.freshen()
         assert engine.freshen().pending == 0
         for word, note in (("alpha", "a.md"), ("gamma", "c.md")):
-            assert engine.search(Question(text=word, mode="semantic")).hits[0].row.note == note
-        assert "changed" in late.search(Question(text="gamma")).remarks[0]
+            assert engine.search(SearchRequest(text=word, mode="semantic")).hits[0].row.note == note
+        assert "changed" in late.search(SearchRequest(text="gamma")).remarks[0]
 
 
 def test_a_mistyped_title_is_corrected_whatever_form_its_letters_have(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {"Übersetzung.md": "alpha\n", "b.md": "beta\n"})
     with worlds.engine(root, tmp_path / "s") as engine:
         engine.freshen()
-        answer = engine.search(Question(text=unicodedata.normalize("NFD", "Überseetzung"), mode="keyword"))
+        answer = engine.search(SearchRequest(text=unicodedata.normalize("NFD", "Überseetzung"), mode="keyword"))
 
     assert [hit.row.note for hit in answer.hits] == ["Übersetzung.md"]
 
@@ -273,11 +272,11 @@ def test_a_mistyped_title_is_corrected_whatever_form_its_letters_have(tmp_path: 
 def test_a_note_is_compared_by_its_vectors_where_the_embedder_has_stopped_answering(tmp_path: Path) -> None:
     notes = {"a.md": "alpha\n", "near.md": "alpha alpha\n", "asked.md": "question\n", "far.md": "word\n"}
     embedder = worlds.WordEmbedder()
-    beside = Beside(path=NotePath("a.md"), linked=lambda: {NotePath("near.md")}, words=lambda: "word")
+    beside = OpenNote(path=NotePath("a.md"), linked=lambda: {NotePath("near.md")}, words=lambda: "word")
     with worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s", embedder) as engine:
         engine.freshen()
         embedder.error = EmbedderError("no answer", hint="wait")
-        answer = engine.related(Question(text="question"), beside)
+        answer = engine.related(SearchRequest(text="question"), beside)
 
     assert {one.hit.row.note: one.why for one in answer.related} == {
         "asked.md": ("task",),
@@ -288,12 +287,12 @@ def test_a_note_is_compared_by_its_vectors_where_the_embedder_has_stopped_answer
 
 def test_a_task_without_words_finds_what_is_like_the_open_note(tmp_path: Path) -> None:
     notes = {"a.md": "alpha\n", "near.md": "alpha alpha\n", "far.md": "word\n"}
-    beside = Beside(path=NotePath("a.md"), linked=set[NotePath], words=lambda: "word")
+    beside = OpenNote(path=NotePath("a.md"), linked=set[NotePath], words=lambda: "word")
     with worlds.engine(worlds.fill(tmp_path / "v", notes), tmp_path / "s", worlds.WordEmbedder()) as engine:
         engine.freshen()
-        answers = [engine.related(Question(text="***"), beside)]
-        engine.search(Question(text="alpha"))
-        answers.append(engine.related(Question(text="***"), beside))
+        answers = [engine.related(SearchRequest(text="***"), beside)]
+        engine.search(SearchRequest(text="alpha"))
+        answers.append(engine.related(SearchRequest(text="***"), beside))
 
     assert [[one.hit.row.note for one in answer.related] for answer in answers] == [["near.md"]] * 2
     assert "no word" in answers[0].remarks[0]

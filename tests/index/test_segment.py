@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.index import segment
-from knapper.index.segment import Query, Term
+from knapper.index import tokenizer
+from knapper.index.tokenizer import Query, Term
 
 Words = sqlite3.Connection
 
@@ -15,7 +15,7 @@ Words = sqlite3.Connection
 @pytest.fixture(scope="module")
 def words() -> Iterator[Words]:
     connection = sqlite3.connect(":memory:")
-    connection.execute(f'CREATE VIRTUAL TABLE words USING fts5(text, tokenize="{segment.TOKENIZER}")')
+    connection.execute(f'CREATE VIRTUAL TABLE words USING fts5(text, tokenize="{tokenizer.TOKENIZER}")')
     yield connection
     connection.close()
 
@@ -28,9 +28,9 @@ def match(query: Query) -> str:
 
 
 def finds(words: Words, text: str, query: str) -> bool:
-    expression = match(segment.terms(query))
+    expression = match(tokenizer.parse_query(query))
     words.execute("DELETE FROM words")
-    words.execute("INSERT INTO words VALUES (?)", (segment.segment(text),))
+    words.execute("INSERT INTO words VALUES (?)", (tokenizer.segment(text),))
     return bool(expression and words.execute("SELECT 1 FROM words WHERE words MATCH ?", (expression,)).fetchall())
 
 
@@ -109,7 +109,7 @@ def test_what_is_not_asked_for_is_not_found(words: Words, text: str, query: str)
 
 
 def test_operators_are_read_and_the_rest_is_words() -> None:
-    query = segment.terms('plan* week "to do" -draft -"old idea" well-known - --x')
+    query = tokenizer.parse_query('plan* week "to do" -draft -"old idea" well-known - --x')
 
     assert query == Query(
         words=(Term(text="plan", prefix=True), Term(text="week"), Term(text="well-known"), Term(text="--x")),
@@ -121,7 +121,7 @@ def test_operators_are_read_and_the_rest_is_words() -> None:
 
 @pytest.mark.parametrize("query", ["", " ", '"', '""', "*", "-", '-""', "?!", "''", "🎉", "\x00", "-only -this"])
 def test_a_query_that_asks_for_no_word_matches_nothing(query: str) -> None:
-    assert match(segment.terms(query)) == ""
+    assert match(tokenizer.parse_query(query)) == ""
 
 
 def test_a_term_is_quoted_for_the_index() -> None:
@@ -130,26 +130,26 @@ def test_a_term_is_quoted_for_the_index() -> None:
 
 
 def test_an_unclosed_quote_is_a_space() -> None:
-    assert segment.terms('12" screen').words == (Term(text="12"), Term(text="screen"))
+    assert tokenizer.parse_query('12" screen').words == (Term(text="12"), Term(text="screen"))
 
 
 @pytest.mark.parametrize("query", ["NEAR(a b)", "a AND b", "text:a", "a^b", "{text}: a", 'a"b', "a OR", "(", "NOT a"])
 def test_the_index_language_is_only_text(words: Words, query: str) -> None:
-    read = segment.terms(query)
+    read = tokenizer.parse_query(query)
 
     assert all(term.expression().startswith('"') for term in (*read.words, *read.phrases))
     words.execute("SELECT 1 FROM words WHERE words MATCH ?", (match(read) or '"x"',)).fetchall()
 
 
 def test_a_word_is_asked_for_once_and_a_page_not_to_its_end() -> None:
-    assert segment.terms("a b a").words == (Term(text="a"), Term(text="b"))
-    assert len(segment.terms(" ".join(map(str, range(1000)))).words) == segment.MAX_WORDS
+    assert tokenizer.parse_query("a b a").words == (Term(text="a"), Term(text="b"))
+    assert len(tokenizer.parse_query(" ".join(map(str, range(1000)))).words) == tokenizer.MAX_QUERY_WORDS
 
 
 def test_a_pasted_passage_has_no_operators() -> None:
     passage = '-one "two three" four* ' + "and so on " * 12
 
-    query = segment.terms(passage)
+    query = tokenizer.parse_query(passage)
 
     assert (query.phrases, query.excluded) == ((), ())
     assert {term.text for term in query.words} >= {"one", "two", "three", "four"}
@@ -157,12 +157,12 @@ def test_a_pasted_passage_has_no_operators() -> None:
 
 
 def test_text_without_such_scripts_stays_as_it_is() -> None:
-    assert segment.segment("Plain text, déjà vu.") == "Plain text, déjà vu."
+    assert tokenizer.segment("Plain text, déjà vu.") == "Plain text, déjà vu."
 
 
 @given(st.text())
 def test_any_query_can_be_asked(words: Words, query: str) -> None:
-    expression = match(segment.terms(query))
+    expression = match(tokenizer.parse_query(query))
 
     words.execute("SELECT count(*) FROM words WHERE words MATCH ?", (expression or '"x"',)).fetchall()
 

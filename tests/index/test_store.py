@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knapper.errors import StorageError
-from knapper.index import embedding
+from knapper.index import refresh
 from knapper.index.engine import Engine
-from knapper.index.search import Question
-from knapper.index.store import Store
+from knapper.index.search import SearchRequest
+from knapper.index.store import IndexStore
 from tests.index import worlds
 
 WORDS = ("FTS", "chunk_words", "title_words", "name_grams")
@@ -167,7 +167,7 @@ def test_a_model_that_changes_leaves_words_searchable_and_its_chunks_pending(tmp
 
 def test_a_reader_that_is_behind_what_is_remembered_loads_all_vectors_again(tmp_path: Path) -> None:
     root = worlds.fill(tmp_path / "v", {f"{n}.md": f"number{n} text\n" for n in range(5)})
-    asked = Question(text="number1", mode="semantic")
+    asked = SearchRequest(text="number1", mode="semantic")
     embedder = worlds.WordEmbedder()
     with (
         worlds.engine(root, tmp_path / "s", embedder) as engine,
@@ -187,7 +187,7 @@ def test_a_reader_that_is_behind_what_is_remembered_loads_all_vectors_again(tmp_
 
 
 def test_removed_chunks_are_not_remembered_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Store.forget, "__kwdefaults__", {"keep": 3})
+    monkeypatch.setattr(IndexStore.forget, "__kwdefaults__", {"keep": 3})
     with worlds.engine(tmp_path / "v", tmp_path / "s") as engine:
         for number in range(9):
             worlds.fill(engine.view.root, {"a.md": f"{number}\n" * (number + 1)})
@@ -226,7 +226,7 @@ def test_whatever_happens_to_files_the_index_equals_a_fresh_one(
             else:
                 worlds.fill(root, {name: text})
             engine.refresh()
-            embedding.embed_pending(engine.store, embedder)
+            refresh.embed_pending(engine.store, embedder)
         fresh.refresh()
 
         assert texts(engine) == texts(fresh)

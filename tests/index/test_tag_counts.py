@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from knapper.index import tag_counts
+from knapper.index import catalog
 from knapper.index.database import Database
 from knapper.vault import paths
 
@@ -40,7 +40,7 @@ def test_notes_count_once_a_tag_and_the_spelling_of_most_is_shown(
         rows = [(i, paths.name_key(name), name, 1) for i, name in held]
         connection.executemany("INSERT INTO tags (file_id, key, name, line) VALUES (?, ?, ?, ?)", rows)
     allowed = None if seen is None else np.array(seen)
-    counts = tag_counts.count(database.reader(), allowed, prefix, limit, offset)
+    counts = catalog.count_tags(database.reader(), allowed, prefix, limit, offset)
 
     shown = {(i, name) for i, name in held if (seen is None or seen[i]) and paths.name_key(name).startswith(prefix)}
     notes = Counter(key for key, _ in {(paths.name_key(name), i) for i, name in shown})

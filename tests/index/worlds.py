@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index.embed import Embedder
+from knapper.index.embedders.base import Embedder
 from knapper.index.engine import Engine
 from knapper.vault.access import Policy
 from knapper.vault.view import View

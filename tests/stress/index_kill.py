@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from knapper.index import reading
-from knapper.index.embed import EmbedSettings
-from knapper.index.embedders.opening import open_embedder
+from knapper.index import reader
+from knapper.index.embedders.base import EmbedderSettings
+from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
 from knapper.vault.access import Policy
 from knapper.vault.parser import content_hash
@@ -79,7 +79,7 @@ class Trial:
         for stat in view.files():
             state = (stat.path, content_hash(view.read_bytes(stat.path)))
             if state not in self.texts:
-                self.texts[state] = [chunk.text for chunk in reading.read(view, stat)[1]]
+                self.texts[state] = [chunk.text for chunk in reader.read_file(view, stat)[1]]
             found[stat.path] = self.texts[state]
         return found
 
@@ -167,7 +167,7 @@ def compare(root: Path, state: Path, fresh: Path) -> list[str]:
 
 def engine(root: Path, state: Path) -> Engine:
     """Open the index of *root* in *state* with the default embedder."""
-    return Engine(state, _view(root), open_embedder=lambda: open_embedder(EmbedSettings()))
+    return Engine(state, _view(root), open_embedder=lambda: open_embedder(EmbedderSettings()))
 
 
 def _view(root: Path) -> View:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from knapper.index.engine import Engine
-from knapper.index.freshness import Freshness
+from knapper.index.status import Freshness
 from knapper.tools import looking, search
 from knapper.tools.looking import SharedLook
 from knapper.vault.access import Policy

@@ -7,7 +7,7 @@ import pytest
 
 from knapper.config import Client
 from knapper.errors import BadInput, NotFound
-from knapper.index.search import Answer, Question
+from knapper.index.search import SearchRequest, SearchResult
 from knapper.tools import notes
 from knapper.vault import access
 from tests.tools import opened
@@ -127,7 +127,7 @@ def test_a_hidden_note_is_not_shown_where_the_index_is_made_anew_meanwhile(
     with vault.open(Client(grants=access.default_grants("mcp"), hidden=("b.md",))) as context:
         search = context.index.search
 
-        def search_and_make_anew(question: Question) -> Answer:
+        def search_and_make_anew(question: SearchRequest) -> SearchResult:
             found = search(question)
             (vault.root / "c.md").rename(vault.root / "b.md")
             context.index.refresh(full=True)

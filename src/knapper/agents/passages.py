@@ -8,7 +8,7 @@ from typing import Final
 
 from knapper.codemode.bridge import MAIN
 from knapper.errors import KnapError, NotFound
-from knapper.index import originals
+from knapper.index import chunker
 from knapper.tools.context import Context
 from knapper.vault import links, parser, source
 from knapper.vault.outline import Section
@@ -199,7 +199,7 @@ def _data(note: Note) -> bytes:
 
 def _text(note: Note, start: int, stop: int) -> str:
     """Read lines; where an edit waits, the text before it stands in its block's place."""
-    original = originals.restore(note.raw, note.outline)
+    original = chunker.restore_original(note.raw, note.outline)
     if original is None:
         return parser.decode_text(_data(note)[start:stop])
     kept: list[bytes] = []

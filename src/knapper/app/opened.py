@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from knapper import config
 from knapper.app import outside
-from knapper.index.embed import EmbedSettings
-from knapper.index.embedders.opening import open_embedder
+from knapper.index.embedders.base import EmbedderSettings
+from knapper.index.embedders.registry import open_embedder
 from knapper.index.engine import Engine
 from knapper.tools.context import Context
 from knapper.vault import obsidian, walk
@@ -153,7 +153,7 @@ def _stamp(file: Path) -> tuple[int, int] | None:
 
 def _open_index(settings: Settings, folder: Path, view: View) -> Engine:
     embeddings = settings.embeddings
-    chosen = EmbedSettings(
+    chosen = EmbedderSettings(
         kind=embeddings.kind, model=embeddings.model, base_url=embeddings.base_url, api_key=embeddings.api_key
     )
     return Engine(

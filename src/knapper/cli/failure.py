@@ -86,7 +86,7 @@ def of_database(error: Exception) -> KnapError:
     """Turn a damaged or unreadable database's error into one of ours; what is no file's fault is raised again."""
     from knapper.index import database  # noqa: PLC0415 - 30 ms that only such an error should cost
 
-    found = database.failure(error)
+    found = database.as_storage_error(error)
     if found is None:
         raise error
     return found

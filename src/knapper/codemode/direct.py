@@ -9,8 +9,7 @@ from knapper.codemode import citing, reading
 from knapper.codemode.citing import Citation
 from knapper.errors import CallerError
 from knapper.index.filters import Filter
-from knapper.index.ranking import Hit
-from knapper.index.search import Question
+from knapper.index.search import Hit, SearchRequest
 from knapper.tools.context import Context
 from knapper.vault import parser
 
@@ -95,7 +94,7 @@ def _hits_of(contexts: Sequence[Context], query: str, limit: int) -> list[tuple[
 
 
 def _hits(context: Context, query: str, limit: int, per_note: int) -> tuple[Hit, ...]:
-    asked = Question(
+    asked = SearchRequest(
         text=_OPERATORS.sub(" ", query), limit=limit, per_note=per_note, where=context.restrict(Filter(kinds=("note",)))
     )
     return context.index.search(asked).hits

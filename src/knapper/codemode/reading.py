@@ -5,7 +5,7 @@ from typing import Final
 
 from knapper.errors import BadInput, CallerError, NotFound
 from knapper.index.filters import Filter, PropertyTest
-from knapper.index.search import Question
+from knapper.index.search import SearchRequest
 from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
@@ -29,7 +29,7 @@ def found(context: Context, query: str, limit: int, path_filter: str, type_filte
         properties=(PropertyTest(name="type", op="equals", value=type_filter),) if type_filter else (),
     )
     _ = context.freshen()
-    asked = Question(text=query, mode="hybrid", limit=limit, per_note=1, where=context.restrict(where))
+    asked = SearchRequest(text=query, mode="hybrid", limit=limit, per_note=1, where=context.restrict(where))
     for hit in context.index.search(asked).hits:
         read = note(context, hit.row.note)
         if read is not None:  # it may be gone by now

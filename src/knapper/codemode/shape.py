@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from knapper.index.catalog import ListingQuery, SortOrder
 from knapper.index.filters import Filter
-from knapper.index.stretches import Order, Stretch
 from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
@@ -34,9 +34,9 @@ def describe(context: Context) -> dict[str, JSONValue]:
     """
     where = context.restrict(Filter(kinds=("note",)))
     catalog = context.index.catalog
-    sample = catalog.find(Stretch(where=where, order=Order(by="modified", descending=True), limit=_LOOKED_AT))
+    sample = catalog.find(ListingQuery(where=where, order=SortOrder(by="modified", descending=True), limit=_LOOKED_AT))
     sizes = sorted(entry.size for entry in sample.entries)
-    largest = catalog.find(Stretch(where=where, order=Order(by="size", descending=True), limit=1)).entries
+    largest = catalog.find(ListingQuery(where=where, order=SortOrder(by="size", descending=True), limit=1)).entries
     folders: dict[str, JSONValue] = {}
     top = sorted(catalog.folders(where, ""), key=lambda one: (-one.files, one.path))[:_FOLDERS]
     for number, folder in enumerate(top):

@@ -6,10 +6,10 @@ import threading
 from dataclasses import dataclass
 from typing import Final
 
-from knapper.index import segment
-from knapper.index.stems import Stemmer
-from knapper.index.store import Store
-from knapper.index.terms import Counts
+from knapper.index import tokenizer
+from knapper.index.fulltext import RowCounts
+from knapper.index.store import IndexStore
+from knapper.index.tokenizer import Stemmer
 
 _OPERATORS: Final = re.compile(r'["“”„«»*]|(?<!\S)-+')
 _TABLE: Final = "chunk_words"
@@ -27,11 +27,11 @@ class Term:
 class Vocabulary:
     """Know the words of one vault; any thread may ask."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: IndexStore) -> None:
         """Count in an index's store."""
         self._store = store
         self._stemmer = Stemmer()
-        self._counts = Counts(_TABLE)
+        self._counts = RowCounts(_TABLE)
         self._lock = threading.Lock()
 
     def terms(self, text: str) -> tuple[Term, ...]:
@@ -40,7 +40,7 @@ class Vocabulary:
         A word that nothing in the vault holds weighs as much as the others do on average: it may be what the task is
         about, or a mere turn of phrase, and no count tells which.
         """
-        words = segment.terms(_OPERATORS.sub(" ", text)).words
+        words = tokenizer.parse_query(_OPERATORS.sub(" ", text)).words
         stems = [tuple(found) for found in self._stemmer.stems([word.text for word in words])]
         expressions = {key: word.expression() for key, word in zip(stems, words, strict=True) if key}
         if not expressions:
@@ -53,7 +53,7 @@ class Vocabulary:
 
     def stems(self, texts: list[str]) -> list[frozenset[str]]:
         """Give the set of each text's stems."""
-        return [frozenset(found) for found in self._stemmer.stems([segment.segment(text) for text in texts])]
+        return [frozenset(found) for found in self._stemmer.stems([tokenizer.segment(text) for text in texts])]
 
     def close(self) -> None:
         """Close what splits words."""

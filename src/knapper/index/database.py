@@ -1,26 +1,204 @@
-"""Open the index's SQLite file: one connection a thread to read, one to write."""
+"""Open the index's SQLite file: its schema, a connection a thread, transactions, snapshots, caches of one state."""
 
 import os
+import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Generator
+from collections import OrderedDict
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from knapper.errors import StorageError
-from knapper.index import schema, states
-from knapper.index.states import Connection
+from knapper.index.tokenizer import TOKENIZER
+
+
+class Connection(sqlite3.Connection):
+    """Remember what stands for the state that a snapshot holds."""
+
+    is_snapshot = False
+    state: tuple[str, int] | None = None
+
+    def hold(self) -> None:
+        """Begin a snapshot."""
+        self.execute("BEGIN")
+        self.is_snapshot, self.state = True, None
+
+    def let_go(self) -> None:
+        """End it."""
+        self.is_snapshot, self.state = False, None
+        self.execute("ROLLBACK" if self.in_transaction else "SELECT 1")
+
+
+def state_of(connection: sqlite3.Connection) -> tuple[str, int]:
+    """Give what stands for the state that a connection sees: the index's own id, and the transactions written to it."""
+    snapshot = connection if isinstance(connection, Connection) and connection.is_snapshot else None
+    if snapshot is not None and snapshot.state is not None:
+        return snapshot.state
+    rows = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('uid', 'generation')"))
+    state = str(rows["uid"]), int(rows["generation"])
+    if snapshot is not None:
+        snapshot.state = state
+    return state
+
+
+SCHEMA_VERSION = 6
+"""Part of what an index is built with; another version is dropped and built anew."""
+
+CHUNK_BITS = 20
+"""Bits of a chunk id that count chunks within one file; ids aren't used twice."""
+
+MAX_CHUNKS_PER_FILE = 1 << CHUNK_BITS
+
+TABLES_SQL = f"""
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE files (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  path TEXT NOT NULL UNIQUE,
+  target TEXT NOT NULL,
+  path_key TEXT NOT NULL,
+  name_key TEXT NOT NULL,
+  folder_key TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  title TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  mtime_ns INTEGER NOT NULL,
+  racy INTEGER NOT NULL,
+  failed_ns INTEGER NOT NULL,
+  hash TEXT NOT NULL,
+  created TEXT NOT NULL,
+  modified TEXT NOT NULL,
+  properties TEXT NOT NULL,
+  problems TEXT NOT NULL,
+  title_row TEXT NOT NULL,
+  next_chunk INTEGER NOT NULL
+);
+CREATE INDEX files_path_key ON files (path_key);
+CREATE INDEX files_name_key ON files (name_key);
+CREATE INDEX files_folder ON files (folder_key, kind, path);
+CREATE INDEX files_kind ON files (kind, path);
+CREATE INDEX files_title ON files (kind, name_key, path);
+CREATE INDEX files_saved ON files (kind, mtime_ns);
+CREATE INDEX files_modified ON files (kind, modified, path);
+CREATE INDEX files_created ON files (kind, created, path);
+CREATE INDEX files_problems ON files (path) WHERE problems != '[]';
+
+CREATE TABLE chunks (
+  id INTEGER PRIMARY KEY,
+  position INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  heading TEXT NOT NULL,
+  path TEXT NOT NULL,
+  start INTEGER NOT NULL,
+  stop INTEGER NOT NULL,
+  start_line INTEGER NOT NULL,
+  end_line INTEGER NOT NULL,
+  digest BLOB NOT NULL,
+  text TEXT NOT NULL
+);
+CREATE INDEX chunks_digest ON chunks (digest);
+CREATE INDEX chunks_log ON chunks (id) WHERE kind = 'log';
+
+CREATE TABLE vectors (
+  chunk_id INTEGER PRIMARY KEY, generation INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL
+);
+CREATE INDEX vectors_generation ON vectors (generation);
+CREATE TABLE waiting (chunk_id INTEGER PRIMARY KEY);
+CREATE TABLE removed (generation INTEGER NOT NULL, chunk_id INTEGER NOT NULL);
+CREATE INDEX removed_generation ON removed (generation);
+
+CREATE TABLE links (
+  file_id INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT NOT NULL, target_key TEXT NOT NULL,
+  headings TEXT NOT NULL, block TEXT NOT NULL, alias TEXT, line INTEGER NOT NULL, key TEXT NOT NULL
+);
+CREATE INDEX links_file ON links (file_id);
+CREATE INDEX links_target ON links (target_key);
+
+CREATE TABLE tags (file_id INTEGER NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL, line INTEGER NOT NULL);
+CREATE INDEX tags_file ON tags (file_id);
+CREATE INDEX tags_key ON tags (key, name, file_id);
+
+CREATE TABLE properties (
+  id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL,
+  item TEXT, number REAL
+);
+CREATE INDEX properties_file ON properties (file_id, key);
+CREATE INDEX properties_key ON properties (key, item, shape, file_id, number);
+
+CREATE TABLE aliases (file_id INTEGER NOT NULL, alias TEXT NOT NULL, key TEXT NOT NULL);
+CREATE INDEX aliases_file ON aliases (file_id);
+CREATE INDEX aliases_key ON aliases (key);
+
+CREATE TABLE headings (file_id INTEGER NOT NULL, level INTEGER NOT NULL, title TEXT NOT NULL, line INTEGER NOT NULL);
+CREATE INDEX headings_file ON headings (file_id);
+
+CREATE VIRTUAL TABLE chunk_words USING fts5(title, heading, body, content='', tokenize="{TOKENIZER}");
+CREATE VIRTUAL TABLE title_words USING fts5(title, aliases, headings, content='', tokenize="{TOKENIZER}");
+CREATE VIRTUAL TABLE name_grams USING fts5(names, content='', tokenize='trigram');
+CREATE VIRTUAL TABLE property_grams USING fts5(
+  item, content='properties', content_rowid='id', columnsize=0, tokenize='trigram'
+);
+"""
+
+POSITION_TABLES = {"chunk_words": "temp.chunk_standing"}
+"""Tables that tell where each word of a word index stands, by the index's name; each connection has its own."""
+
+TEMPORARY_TABLES_SQL = tuple(
+    f"CREATE VIRTUAL TABLE {told} USING fts5vocab(main, {words}, instance)" for words, told in POSITION_TABLES.items()
+)
+
+LOG_CHUNKS_SQL = "SELECT id FROM chunks WHERE kind = 'log'"
+"""Gives the ids of what the program logged; answered by an index of its own."""
+
+PER_FILE_TABLES = ("links", "tags", "properties", "aliases", "headings")
+"""Tables that hold rows of one file under ``file_id``, replaced as a whole."""
+
+
+def file_of(chunk_id: int) -> int:
+    """Give the id of the file that a chunk belongs to."""
+    return chunk_id >> CHUNK_BITS
+
+
+def chunk_range(file_id: int) -> tuple[int, int]:
+    """Give the half-open range of a file's chunk ids."""
+    return file_id << CHUNK_BITS, (file_id + 1) << CHUNK_BITS
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make all tables, empty."""
+    for statement in TABLES_SQL.split(";"):
+        if statement.strip():
+            connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES ('generation', '0'), ('uid', ?)", (new_uid(),))
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def drop_tables(connection: sqlite3.Connection) -> None:
+    """Drop all tables, virtual ones first: their shadow tables go with them."""
+    rows = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
+    )
+    for (name,) in rows.fetchall():
+        if not str(name).startswith("sqlite_"):
+            connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+
+
+def new_uid() -> str:
+    """Give an index an id, that of no other."""
+    return secrets.token_hex(8)
+
 
 BUSY_MS = 30_000
 """How long a connection waits for another process's transaction before it gives up."""
-_AGAIN_S = 0.01
-_TRUSTED_S = 0.02
+_RETRY_S = 0.01
+_FILE_CHECK_S = 0.02
 """How long a reader trusts that its file is still the index; a search would ask ten times otherwise."""
-_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_OF_DISK = _DAMAGED | {
+_DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_DISK_CODES = _DAMAGE_CODES | {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_FULL,
@@ -52,7 +230,7 @@ class Database:
         with self._opening():
             self._prepare_or_replace()
 
-    def reader(self, *, trusted_s: float = _TRUSTED_S) -> Connection:
+    def reader(self, *, trusted_s: float = _FILE_CHECK_S) -> Connection:
         """Give this thread's connection; one to the new file where another process has replaced or removed it.
 
         Args:
@@ -66,7 +244,7 @@ class Database:
             return self._connect()
         if connection.in_transaction or self._is_ours(trusted_s):
             return connection
-        uid = _uid(connection)
+        uid = _read_uid(connection)
         self._forget(connection)
         with self._opening():
             self._prepare()
@@ -124,10 +302,10 @@ class Database:
         """
         try:
             with self.transaction() as connection:
-                schema.drop(connection)
-                schema.create(connection)
+                drop_tables(connection)
+                create_tables(connection)
         except StorageError as error:
-            if _code(error.__cause__) in _OF_DISK - _DAMAGED:
+            if _sqlite_code(error.__cause__) in _DISK_CODES - _DAMAGE_CODES:
                 raise
             with self._opening():
                 self._replace()  # damage has many faces: "vtable constructor failed" is one
@@ -172,17 +350,17 @@ class Database:
         if now - self._local.seen < trusted_s:
             return True
         try:
-            ours = os.path.samestat(self.path.stat(), self._local.file)
+            is_same = os.path.samestat(self.path.stat(), self._local.file)
         except OSError:
             return False
         self._local.seen = now
-        return ours
+        return is_same
 
     def _tell_apart(self, uid: str) -> None:
         """Give an older copy that took an index's place an id of its own: what is remembered isn't true of it."""
-        if uid and _uid(self.reader()) == uid:
+        if uid and _read_uid(self.reader()) == uid:
             with suppress(StorageError), self.transaction() as connection:
-                connection.execute("UPDATE meta SET value = ? WHERE (key, value) = ('uid', ?)", (schema.new_uid(), uid))
+                connection.execute("UPDATE meta SET value = ? WHERE (key, value) = ('uid', ?)", (new_uid(), uid))
 
     def _forget(self, connection: sqlite3.Connection) -> None:
         """Close this thread's connection."""
@@ -192,7 +370,9 @@ class Database:
         connection.close()
 
     def _connect(self) -> Connection:
-        before = self.path.stat() if self.path.exists() else None  # who replaces it meanwhile is noticed the next time
+        stat_before = (
+            self.path.stat() if self.path.exists() else None
+        )  # who replaces it meanwhile is noticed the next time
         connection = sqlite3.connect(
             self.path,
             timeout=BUSY_MS / 1000,
@@ -207,18 +387,22 @@ class Database:
         connection.execute("PRAGMA mmap_size = 67108864")  # counts as resident for each connection; more gains nothing
         with self._guard:
             self._open = [*self._without_ended(), (threading.current_thread(), connection)]
-        for statement in schema.TEMPORARY:
+        for statement in TEMPORARY_TABLES_SQL:
             connection.execute(statement)
-        self._local.connection, self._local.file, self._local.seen = connection, before or self.path.stat(), -_TRUSTED_S
+        self._local.connection, self._local.file, self._local.seen = (
+            connection,
+            stat_before or self.path.stat(),
+            -_FILE_CHECK_S,
+        )
         return connection
 
     def _without_ended(self) -> list[tuple[threading.Thread, Connection]]:
         """Close the connections of threads that have ended, and give the others."""
-        kept = [one for one in self._open if one[0].is_alive()]
-        for one in self._open:
-            if one not in kept:
-                one[1].close()
-        return kept
+        alive = [entry for entry in self._open if entry[0].is_alive()]
+        for entry in self._open:
+            if entry not in alive:
+                entry[1].close()
+        return alive
 
     def _prepare_or_replace(self) -> None:
         """Build a damaged file anew: nothing in it is anywhere's only copy."""
@@ -238,30 +422,30 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self.reader()
-        if _version(connection) == schema.VERSION:
+        if _schema_version(connection) == SCHEMA_VERSION:
             return
-        _log_writes(connection)
+        _enable_wal(connection)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if _version(connection) != schema.VERSION:  # another process may have been first
-                schema.drop(connection)
-                schema.create(connection)
+            if _schema_version(connection) != SCHEMA_VERSION:  # another process may have been first
+                drop_tables(connection)
+                create_tables(connection)
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
 
-def _uid(connection: sqlite3.Connection) -> str:
+def _read_uid(connection: sqlite3.Connection) -> str:
     try:
-        return states.state_of(connection)[0]
+        return state_of(connection)[0]
     except (sqlite3.DatabaseError, KeyError):  # a damaged file, from which nothing can be remembered
         return ""
 
 
-def failure(error: Exception) -> StorageError | None:
+def as_storage_error(error: Exception) -> StorageError | None:
     """Say what is wrong with a file of the program's state; None where the error is no file's fault."""
-    if _code(error) not in _OF_DISK:
+    if _sqlite_code(error) not in _DISK_CODES:
         return None
     return StorageError(
         f"a file of the program's state can't be read: {error}",
@@ -269,24 +453,51 @@ def failure(error: Exception) -> StorageError | None:
     )
 
 
-def _code(error: BaseException | None) -> int:
+def _sqlite_code(error: BaseException | None) -> int:
     """Give SQLite's own number of an error, without what it adds to say more; 0 where it has none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def _log_writes(connection: sqlite3.Connection) -> None:
+def _enable_wal(connection: sqlite3.Connection) -> None:
     """Let readers go on while one writes; who begins at the same time is waited for, which SQLite doesn't here."""
-    until = time.monotonic() + BUSY_MS / 1000
+    deadline = time.monotonic() + BUSY_MS / 1000
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            if _sqlite_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
         else:
             return
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _schema_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+_Value = TypeVar("_Value")
+
+
+class StateCache(Generic[_Value]):
+    """Keep the latest few answers, each for one state of the index; any thread may ask."""
+
+    def __init__(self, most: int) -> None:
+        """Keep *most* answers."""
+        self._most = most
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, int, str], _Value] = OrderedDict()
+
+    def get(self, connection: sqlite3.Connection, name: str, make: Callable[[], _Value]) -> _Value:
+        """Give what is remembered under a name for the state that a connection sees, or make it."""
+        key = (*state_of(connection), name)
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+        value = make()
+        with self._lock:
+            self._known[key] = value
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return value

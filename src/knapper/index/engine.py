@@ -11,33 +11,30 @@ from types import TracebackType
 from typing import Self
 
 from knapper.errors import ConflictError, StorageError
-from knapper.index import embedding, refresh, status, turn
+from knapper.index import lock, refresh, status
 from knapper.index.catalog import Catalog
-from knapper.index.embed import Embedder, EmbedderError
+from knapper.index.embedders.base import Embedder, EmbedderError
 from knapper.index.filters import Filter
-from knapper.index.freshness import Freshness
-from knapper.index.fuse import Fusion
 from knapper.index.graph import Graph
-from knapper.index.looks import SqliteLooks
-from knapper.index.refresh import Outcome, Plan, Progress
-from knapper.index.related import Beside
-from knapper.index.search import Answer, Question, Searcher
-from knapper.index.status import Status
-from knapper.index.store import Store
-from knapper.index.turn import Turn
+from knapper.index.lock import WriteLock
+from knapper.index.refresh import Progress, RefreshOutcome, RefreshPlan
+from knapper.index.search import Fusion, OpenNote, Searcher, SearchRequest, SearchResult
+from knapper.index.snapshot import SqliteSnapshotCache
+from knapper.index.status import Freshness, IndexStatus
+from knapper.index.store import IndexStore
 from knapper.vault.access import Policy
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat
 
-_LOOK_S = 0.3
+_SCAN_BUDGET_S = 0.3
 """How long a search may spend on looking for changed files before it answers from what it has."""
-_LOOK_FILES = 200
+_MAX_INLINE_FILES = 200
 """How many changed files a search takes in by itself."""
-_GIVE_WAY_S = 0.5
+_EMBED_LOCK_WAIT_S = 0.5
 """How long an embedding waits for who is just writing, such as a search that embeds a few chunks by itself."""
-_COMPARE_EVERY_S = 3_600.0
+_COMPARE_INTERVAL_S = 3_600.0
 """Where nobody says another time."""
-_RULES = "rules"
+_RULES_META = "rules"
 
 
 class Engine:
@@ -53,7 +50,7 @@ class Engine:
         *,
         open_embedder: Callable[[], Embedder | None],
         fusion: Fusion = "convex",
-        compare_every_s: float = _COMPARE_EVERY_S,
+        compare_every_s: float = _COMPARE_INTERVAL_S,
     ) -> None:
         """Open the index in *folder*, and make it where there is none.
 
@@ -66,18 +63,18 @@ class Engine:
         """
         self.folder = folder
         self.compare_every_s = compare_every_s
-        self.store = Store(folder / "index.db")
+        self.store = IndexStore(folder / "index.db")
         self.graph = Graph(self.store)
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
         self._embedder_asked = False
-        self._looks = SqliteLooks(self.store)
+        self._looks = SqliteSnapshotCache(self.store)
         self.catalog = Catalog(self.store, self.graph, self._looks.allowed, self._by_rules)
         self.view = replace(view, alike=self.catalog.alike)
         self._searcher = Searcher(self._looks, lambda: self.embedder, fusion=fusion)
         self._lock = threading.Lock()
         self._taking_in = threading.Lock()
-        self._turn = Turn(folder)
+        self._turn = WriteLock(folder)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -93,7 +90,7 @@ class Engine:
         """Give the embedder's id; empty where there is none."""
         return self.embedder.model_id if self.embedder else ""
 
-    def refresh(self, *, full: bool = False, progress: Progress | None = None, wait_s: float = 60.0) -> Outcome:
+    def refresh(self, *, full: bool = False, progress: Progress | None = None, wait_s: float = 60.0) -> RefreshOutcome:
         """Bring the words up to what lies on disk; vectors come with ``embed``.
 
         Args:
@@ -105,19 +102,19 @@ class Engine:
             ConflictError: Another process has been writing all that time.
             StorageError: The index can't be written.
         """
-        with self._turn.take(wait_s=wait_s) as mine:
-            if not mine:
+        with self._turn.take(wait_s=wait_s) as is_acquired:
+            if not is_acquired:
                 raise ConflictError(
                     f"another process is writing the index {self.folder}",
                     hint="wait for it to end; `knap status` shows how far it is",
                 )
             if full:
                 self.store.clear()
-            scan = refresh.Scan(self.view)
+            scan = refresh.VaultScan(self.view)
             files = list(scan)
-            plan = refresh.compare(self.store.known(), files, closed=scan.closed, again=True)
+            plan = refresh.compare_files(self.store.known(), files, closed=scan.closed, again=True)
             outcome = self._carry_out(plan, progress, whole=True)
-            outcome.problems += status.remember_skipped(self.store, scan.skipped)
+            outcome.problems += status.store_skipped(self.store, scan.skipped)
             return outcome
 
     def embed(self, *, progress: Progress | None = None, stop: threading.Event | None = None) -> int:
@@ -125,8 +122,8 @@ class Engine:
         embedder = self.embedder
         if embedder is None or not self.store.count_pending(embedder.model_id):
             return 0
-        with self._turn.take(wait_s=_GIVE_WAY_S) as mine:
-            return embedding.embed_pending(self.store, embedder, progress=progress, stop=stop) if mine else 0
+        with self._turn.take(wait_s=_EMBED_LOCK_WAIT_S) as is_acquired:
+            return refresh.embed_pending(self.store, embedder, progress=progress, stop=stop) if is_acquired else 0
 
     def freshen(self, *, meaning: bool = True, policy: Policy | None = None) -> Freshness:
         """Take in what changed since the last look, where that is quick; say what is missing otherwise.
@@ -135,40 +132,47 @@ class Engine:
             meaning: Vectors are wanted too.
             policy: The asker's; files that it hides are taken in, and not counted.
         """
-        watched = turn.is_watched(self.folder)
-        before = self.store.generation()
-        plan, unchecked = (Plan(), False) if watched else self._look()
+        has_watcher = lock.is_watched(self.folder)
+        generation_before = self.store.generation()
+        plan, unchecked = (RefreshPlan(), False) if has_watcher else self._look()
         stale = plan.stale if policy is None else plan.seen_by(policy)
-        due = plan.stale + len(plan.doubtful)
+        changed_count = plan.stale + len(plan.doubtful)
         complete = self.store.meta("complete") == "1"
-        wanted = due or not complete or not self._knows_rules
-        if not (watched or unchecked) and wanted and due <= _LOOK_FILES and self._take_in(plan, before):
+        is_refresh_due = changed_count or not complete or not self._knows_rules
+        if (
+            not (has_watcher or unchecked)
+            and is_refresh_due
+            and changed_count <= _MAX_INLINE_FILES
+            and self._take_in(plan, generation_before)
+        ):
             stale, complete = 0, True
         pending = self._few_pending() if meaning else 0
         if pending and policy is not None and not policy.sees_all:
             pending = self.status(Filter(policy=policy)).pending
-        filling = (bool(stale) or not complete) and self.is_being_filled
-        return Freshness(stale=stale, unchecked=unchecked, incomplete=not complete, filling=filling, pending=pending)
+        is_filling = (bool(stale) or not complete) and self.is_being_filled
+        return Freshness(stale=stale, unchecked=unchecked, incomplete=not complete, filling=is_filling, pending=pending)
 
     @property
     def is_being_filled(self) -> bool:
         """Tell whether somebody, in whichever process, is just taking files in or giving chunks their vectors."""
         return self._turn.is_taken
 
-    def search(self, question: Question) -> Answer:
+    def search(self, question: SearchRequest) -> SearchResult:
         """Answer from the index as it stands; what the vault's rules hide by now isn't there."""
         return self._searcher.search(replace(question, where=self._by_rules(question.where)))
 
-    def related(self, question: Question, beside: Beside | None) -> Answer:
+    def related(self, question: SearchRequest, beside: OpenNote | None) -> SearchResult:
         """Answer as `knapper.index.search.Searcher.related` does, by the vault's rules of now."""
         return self._searcher.related(replace(question, where=self._by_rules(question.where)), beside)
 
-    def status(self, where: Filter | None = None) -> Status:
+    def status(self, where: Filter | None = None) -> IndexStatus:
         """Count what the index holds of the files that pass *where*, or of all."""
         with self.store.database.snapshot() as connection:
-            wanted = self._by_rules(where or Filter())
-            allowed = self._looks.allowed.mask(connection, wanted)
-            return status.of(self.store, connection, model=self.model, allowed=allowed, policy=wanted.policy)
+            effective_filter = self._by_rules(where or Filter())
+            allowed = self._looks.allowed.mask(connection, effective_filter)
+            return status.read_status(
+                self.store, connection, model=self.model, allowed=allowed, policy=effective_filter.policy
+            )
 
     def close(self) -> None:
         """Close the index, and its embedder."""
@@ -194,21 +198,21 @@ class Engine:
         Raises:
             ConflictError: Another process has been writing the index for a minute.
         """
-        if self.store.meta("complete") == "1" and turn.is_watched(self.folder):
+        if self.store.meta("complete") == "1" and lock.is_watched(self.folder):
             return
         _ = self.refresh()
 
-    def refresh_paths(self, touched: Iterable[Path]) -> Outcome:
+    def refresh_paths(self, touched: Iterable[Path]) -> RefreshOutcome:
         """Take in just these files and folders; others stay as they are.
 
         Raises:
             ConflictError: Another process is writing.
         """
-        with self._turn.take(wait_s=1.0) as mine:
-            if not mine:
+        with self._turn.take(wait_s=1.0) as is_acquired:
+            if not is_acquired:
                 raise ConflictError(f"another process is writing the index {self.folder}")
             plan = self._plan(touched)  # now: while it waited, files may have come and gone
-            return self._carry_out(plan, None, whole=False) if plan.is_due else Outcome(unchanged=plan.unchanged)
+            return self._carry_out(plan, None, whole=False) if plan.is_due else RefreshOutcome(unchanged=plan.unchanged)
 
     def is_known(self, touched: Iterable[Path]) -> bool:
         """Tell whether the index has all there is to say of files and folders, and nobody writes by an older look."""
@@ -225,23 +229,23 @@ class Engine:
     @property
     def _knows_rules(self) -> bool:
         """Tell whether all that the index holds was taken in by the rules of today."""
-        return self.store.meta(_RULES) == self.view.ignore.fingerprint
+        return self.store.meta(_RULES_META) == self.view.ignore.fingerprint
 
     def _by_rules(self, where: Filter) -> Filter:
         return where if self._knows_rules else replace(where, ignore=self.view.ignore)
 
-    def _look(self) -> tuple[Plan, bool]:
+    def _look(self) -> tuple[RefreshPlan, bool]:
         """Compare the disk with the index for a short while; tell also whether that wasn't enough."""
-        deadline = time.monotonic() + _LOOK_S
-        seen: list[FileStat] = []
-        scan = refresh.Scan(self.view)
+        deadline = time.monotonic() + _SCAN_BUDGET_S
+        files: list[FileStat] = []
+        scan = refresh.VaultScan(self.view)
         for stat in scan:
-            seen.append(stat)
-            if len(seen) % 256 == 0 and time.monotonic() > deadline:
-                return Plan(), True
-        return refresh.compare(self.store.known(), seen, closed=scan.closed), False
+            files.append(stat)
+            if len(files) % 256 == 0 and time.monotonic() > deadline:
+                return RefreshPlan(), True
+        return refresh.compare_files(self.store.known(), files, closed=scan.closed), False
 
-    def _take_in(self, plan: Plan, before: int) -> bool:
+    def _take_in(self, plan: RefreshPlan, before: int) -> bool:
         """Carry a small plan out; tell whether that was possible, since what is there is searched all the same.
 
         Args:
@@ -249,13 +253,13 @@ class Engine:
             before: The index's generation when that was looked at; who came first may have taken it in since.
         """
         try:
-            with self._taking_in, self._turn.take(wait_s=0) as mine:
-                if mine and self.store.generation() != before:
+            with self._taking_in, self._turn.take(wait_s=0) as is_acquired:
+                if is_acquired and self.store.generation() != before:
                     plan, unchecked = self._look()
-                    mine = not unchecked
-                if mine:
+                    is_acquired = not unchecked
+                if is_acquired:
                     self._carry_out(plan, None, whole=True)
-                return mine
+                return is_acquired
         except StorageError:  # a full disk, a folder that can only be read
             return False
 
@@ -266,30 +270,30 @@ class Engine:
             pending = self.store.count_pending(embedder.model_id) if embedder else 0
         except EmbedderError:  # the search itself says what is wrong with the embedder
             return 0
-        if embedder and embedding.are_few(embedder, pending):
-            with contextlib.suppress(EmbedderError, StorageError), self._turn.take(wait_s=0) as mine:
-                pending -= embedding.embed_pending(self.store, embedder) if mine else 0
+        if embedder and refresh.is_quick_to_embed(embedder, pending):
+            with contextlib.suppress(EmbedderError, StorageError), self._turn.take(wait_s=0) as is_acquired:
+                pending -= refresh.embed_pending(self.store, embedder) if is_acquired else 0
         return pending
 
-    def _plan(self, touched: Iterable[Path]) -> Plan:
+    def _plan(self, touched: Iterable[Path]) -> RefreshPlan:
         """Tell how some files and folders differ from the index."""
-        plan = refresh.compare_some(self.store, self.view, touched)
-        return refresh.settled(self.store, self.view, plan)
+        plan = refresh.compare_paths(self.store, self.view, touched)
+        return refresh.resolve_doubtful(self.store, self.view, plan)
 
-    def _carry_out(self, plan: Plan, progress: Progress | None, *, whole: bool) -> Outcome:
+    def _carry_out(self, plan: RefreshPlan, progress: Progress | None, *, whole: bool) -> RefreshOutcome:
         """Carry a plan out, and note by whose rules; *whole* says that the plan is about all files."""
-        plan = refresh.settled(self.store, self.view, plan)
+        plan = refresh.resolve_doubtful(self.store, self.view, plan)
         if not self._knows_rules:
-            self.store.set_meta(_RULES, "")  # until all is done, and after a part of it: nobody's alone
+            self.store.set_meta(_RULES_META, "")  # until all is done, and after a part of it: nobody's alone
         with self.store.batch() if plan.is_small else contextlib.nullcontext():
-            outcome = refresh.carry_out(self.store, self.view, plan, progress=progress)
-            done = whole and self.store.meta("complete") != "1"
-            if outcome.indexed or outcome.removed or done:
+            outcome = refresh.apply_plan(self.store, self.view, plan, progress=progress)
+            is_first_complete = whole and self.store.meta("complete") != "1"
+            if outcome.indexed or outcome.removed or is_first_complete:
                 with self.store.batch():
-                    if done:
+                    if is_first_complete:
                         self.store.set_meta("complete", "1")
                     self.store.forget()
                     self.store.set_meta("built", dt.datetime.now(dt.UTC).isoformat(timespec="seconds"))
         if whole and not self._knows_rules:
-            self.store.set_meta(_RULES, self.view.ignore.fingerprint)
+            self.store.set_meta(_RULES_META, self.view.ignore.fingerprint)
         return outcome

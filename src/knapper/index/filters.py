@@ -1,12 +1,22 @@
-"""Say which notes a question is about, as data that every engine can push into its query."""
+"""Restrict a question to some notes: filters as data, as SQL conditions, and as masks over file ids."""
 
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from knapper.index import documents
+from knapper.index.database import StateCache
+from knapper.vault import paths
 from knapper.vault.access import Policy
+from knapper.vault.paths import NotePath
 from knapper.vault.walk import IgnoreRules
 
-_NOT_ABOUT_FILES: Final = frozenset({"include_log", "policy", "ignore"})
+_NOT_RESTRICTIONS: Final = frozenset({"include_log", "policy", "ignore"})
 PropertyOp = Literal["contains", "equals", "exists", "is", "missing", "not_contains", "not_equals"]
 
 
@@ -64,8 +74,196 @@ class Filter:
     def cache_key(self) -> str:
         """Name the filter for caches, by what it says."""
         policy = self.policy.fingerprint if self.policy else ""
-        said = map(repr, self._said())
-        return "|".join([*said, policy, self.ignore.fingerprint if self.ignore else ""])
+        restrictions = map(repr, self._said())
+        return "|".join([*restrictions, policy, self.ignore.fingerprint if self.ignore else ""])
 
     def _said(self) -> list[object]:
-        return [getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ABOUT_FILES]
+        return [getattr(self, f.name) for f in fields(self) if f.name not in _NOT_RESTRICTIONS]
+
+
+SqlCondition = tuple[str, list[str]]
+"""SQL about ``files f``, and its parameters."""
+
+_DATE_CONDITIONS = (
+    ("modified_from", "f.modified >= ?"),
+    ("modified_to", "f.modified <= ?"),
+    ("created_from", "f.created >= ?"),
+    ("created_to", "f.created <= ?"),
+)
+_FILES_WITH_PROPERTY = "SELECT p.file_id FROM properties p WHERE p.key = ?"  # uncorrelated: read once, not once a file
+_OTHER_ELEMENTS = "SELECT 1 FROM properties q WHERE q.file_id = p.file_id AND q.key = p.key AND q.id != p.id"
+_NEGATIVE_OPS = frozenset({"missing", "not_equals", "not_contains"})
+_GRAM_CHARS = 3
+"""Characters that a part needs to be looked up, as the trigram index has it."""
+
+
+def build_condition(wanted: Filter) -> SqlCondition:
+    """Give the SQL condition on ``files f`` and its parameters; policy and ignore rules aren't part of it."""
+    tests: list[SqlCondition] = []
+    if wanted.folders:
+        tests.append(_any_of([_below_folder(folder) for folder in wanted.folders]))
+    tests.extend(_negate(_below_folder(folder)) for folder in wanted.exclude_folders)
+    if wanted.directly_in:
+        tests.append(_in_values("f.folder_key", [folder_key(folder) for folder in wanted.directly_in]))
+    if wanted.paths:
+        tests.append(_in_values("f.path_key", [paths.name_key(path) for path in wanted.paths]))
+    if wanted.exclude_paths:
+        tests.append(_negate(_in_values("f.path_key", [paths.name_key(path) for path in wanted.exclude_paths])))
+    if wanted.kinds:
+        column = "+f.kind" if is_selective(wanted) else "f.kind"  # a plus keeps SQLite from going through all of a kind
+        tests.append((f"{column} IN ({', '.join('?' * len(wanted.kinds))})", list(wanted.kinds)))
+    tests.extend(_has_tag(tag) for tag in wanted.tags)
+    tests.extend(_negate(_has_tag(tag)) for tag in wanted.exclude_tags)
+    tests.extend(_matches_property(test) for test in wanted.properties)
+    tests.extend((sql, [str(getattr(wanted, name))]) for name, sql in _DATE_CONDITIONS if getattr(wanted, name))
+    condition = " AND ".join(sql for sql, _ in tests) or "1"
+    return condition, [parameter for _, parameters in tests for parameter in parameters]
+
+
+def is_selective(wanted: Filter) -> bool:
+    """Tell whether a test that has an index of its own leaves few files, so that it is asked first."""
+    positive = any(test.op not in _NEGATIVE_OPS for test in wanted.properties)
+    return positive or bool(wanted.folders or wanted.directly_in or wanted.tags or wanted.paths)
+
+
+def folder_key(folder: str) -> str:
+    """Give the form that folders are compared by."""
+    return paths.name_key(folder).strip("/")
+
+
+def tag_key(tag: str) -> str:
+    """Give the form that tags are compared by."""
+    return paths.name_key(tag).strip().removeprefix("#").rstrip("/")
+
+
+def _below_folder(folder: str) -> SqlCondition:
+    key = folder_key(folder)
+    if not key:
+        return "1", []
+    sql = "(f.folder_key = ? OR (f.folder_key >= ? AND f.folder_key < ?))"
+    return sql, [key, f"{key}/", f"{key}0"]  # "0" comes right after "/"
+
+
+def _has_tag(tag: str) -> SqlCondition:
+    key = tag_key(tag)
+    sql = "f.id IN (SELECT t.file_id FROM tags t WHERE t.key = ? OR (t.key >= ? AND t.key < ?))"
+    return sql, [key, f"{key}/", f"{key}0"]
+
+
+def _matches_property(test: PropertyTest) -> SqlCondition:
+    name, value = paths.name_key(test.name), documents.fold_value(test.value)
+    not_in = "NOT IN" if test.op in _NEGATIVE_OPS else "IN"
+    match test.op:
+        case "exists" | "missing":
+            sql, parameters = _FILES_WITH_PROPERTY, [name]
+        case "equals" | "not_equals":
+            sql, parameters = f"{_FILES_WITH_PROPERTY} AND p.item = ?", [name, value]
+        case "is":
+            sql, parameters = f"{_FILES_WITH_PROPERTY} AND p.item = ? AND NOT EXISTS ({_OTHER_ELEMENTS})", [name, value]
+        case "contains" | "not_contains":
+            sql, parameters = _files_containing(name, value)
+    return f"f.id {not_in} ({sql})", parameters
+
+
+def _files_containing(name: str, value: str) -> SqlCondition:
+    """Select the files whose property has *value* as an element, or as a part of its text."""
+    by_element = f"{_FILES_WITH_PROPERTY} AND p.item IN (?, ?)"
+    parameters = [name, value, f"[[{value}]]"]
+    if len(value) < _GRAM_CHARS or "\0" in value:
+        by_part = f"{_FILES_WITH_PROPERTY} AND p.shape != 'list' AND instr(p.item, ?)"
+        return f"{by_element} UNION ALL {by_part}", [*parameters, name, value]
+    quoted = value.replace('"', '""')
+    grams = "SELECT rowid FROM property_grams WHERE property_grams MATCH ?"
+    by_part = f"SELECT p.file_id FROM properties p WHERE p.id IN ({grams}) AND +p.key = ? AND instr(p.item, ?)"
+    return f"{by_element} UNION ALL {by_part}", [*parameters, f'"{quoted}"', name, value]
+
+
+def _in_values(column: str, values: Sequence[str]) -> SqlCondition:
+    return f"{column} IN (SELECT value FROM json_each(?))", [json.dumps(values, ensure_ascii=False)]
+
+
+def _any_of(tests: Sequence[SqlCondition]) -> SqlCondition:
+    return f"({' OR '.join(sql for sql, _ in tests)})", [p for _, parameters in tests for p in parameters]
+
+
+def _negate(test: SqlCondition) -> SqlCondition:
+    return f"NOT ({test[0]})", test[1]
+
+
+VISIBLE_SQL: Final = "knap_shows(f.path, f.target)"
+"""The condition on ``files f``; `Sight.teach` says what it means."""
+_MAX_CACHED_PATHS: Final = 300_000
+"""Answers that are remembered; whether a path is visible doesn't change while the rules stay the same."""
+
+
+class VisibilityCache:
+    """Remember by rules which paths they show; any thread may ask."""
+
+    def __init__(self) -> None:
+        """Start with nothing remembered."""
+        self._known: dict[str, dict[str, bool]] = {}
+
+    def teach(self, connection: sqlite3.Connection, wanted: Filter) -> str:
+        """Teach a connection what the asker may see; gives the condition for it, empty where that is everything."""
+        if sees_all(wanted):
+            return ""
+        connection.create_function("knap_shows", 2, self.of(wanted))
+        return VISIBLE_SQL
+
+    def of(self, wanted: Filter) -> Callable[[str, str], bool]:
+        """Give what tells of a file, by its path and what it leads to if it is a link, whether the asker may see it."""
+        if sees_all(wanted):
+            return lambda _path, _target: True
+        rules = [rule.fingerprint for rule in (wanted.policy, wanted.ignore) if rule is not None]
+        visible_paths = self._known.setdefault("|".join(rules), {})
+        if len(visible_paths) > _MAX_CACHED_PATHS:
+            visible_paths.clear()
+
+        def shows(path: str, target: str) -> bool:
+            return _is_visible(visible_paths, wanted, path) and (
+                not target or _is_visible(visible_paths, wanted, target)
+            )
+
+        return shows
+
+
+def sees_all(wanted: Filter) -> bool:
+    """Tell whether the asker sees every file of the index."""
+    return (wanted.policy is None or wanted.policy.sees_all) and wanted.ignore is None
+
+
+def _is_visible(known: dict[str, bool], wanted: Filter, path: str) -> bool:
+    is_shown = known.get(path)
+    if is_shown is None:
+        hidden = wanted.ignore is not None and wanted.ignore.hides(path)
+        is_shown = not hidden and (wanted.policy is None or wanted.policy.visible(NotePath(path)))
+        known[path] = is_shown
+    return is_shown
+
+
+_MAX_CACHED_MASKS = 32
+
+
+class FilterMasks:
+    """Answer filters with masks over file ids, and remember the answers while the index stays the same."""
+
+    def __init__(self) -> None:
+        """Start with nothing remembered."""
+        self.sight = VisibilityCache()
+        self._masks: StateCache[NDArray[np.bool_]] = StateCache(_MAX_CACHED_MASKS)
+
+    def mask(self, connection: sqlite3.Connection, wanted: Filter) -> NDArray[np.bool_] | None:
+        """Tell by file id which files pass; None where all do."""
+        if wanted.trivial:
+            return None
+        return self._masks.get(connection, wanted.cache_key, lambda: _compute_mask(connection, self.sight, wanted))
+
+
+def _compute_mask(connection: sqlite3.Connection, sight: VisibilityCache, wanted: Filter) -> NDArray[np.bool_]:
+    condition, parameters = build_condition(wanted)
+    size = connection.execute("SELECT COALESCE(MAX(id), 0) + 1 FROM files").fetchone()[0]
+    mask = np.zeros(size, np.bool_)
+    rows = connection.execute(f"SELECT f.id, f.path, f.target FROM files f WHERE {condition}", parameters)
+    shows = sight.of(wanted)
+    mask[[i for i, path, target in rows if shows(path, target)]] = True
+    return mask

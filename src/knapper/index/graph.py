@@ -1,24 +1,141 @@
-"""Resolve links between files: who links where, who links here, what is broken, what stands alone."""
+"""Resolve links between files: outgoing, incoming, broken, and notes without any."""
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from knapper.index import file_rows
-from knapper.index.connections import Connections
-from knapper.index.records import Known
-from knapper.index.store import Store
+import numpy as np
+from numpy.typing import NDArray
+
+from knapper.index import database, store
+from knapper.index.documents import FileState
+from knapper.index.store import IndexStore
 from knapper.vault import links, paths
 from knapper.vault.paths import NotePath
 
-_COLUMNS = "f.path, l.kind, l.target, l.headings, l.block, l.alias, l.line, l.key"
-_SAID = (
+FileIds = NDArray[np.int64]
+FileMask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEnds:
+    """Hold the two ends of every link that isn't to an address nor within its own note, by source and place."""
+
+    rows: FileIds
+    """The links' own."""
+    sources: FileIds
+    targets: FileIds
+    """0 where nothing is there."""
+    notes: tuple[tuple[int, NotePath], ...]
+    """Id and path of every note, by path."""
+
+    def broken(self, shown: FileMask | None = None, within: FileMask | None = None) -> list[int]:
+        """Give the rows of the links that lead nowhere.
+
+        Args:
+            shown: By file id; what isn't shown isn't there. None shows all.
+            within: By file id; only links in these. None takes all.
+        """
+        is_broken = self.targets == 0
+        if shown is not None:
+            is_broken = shown[self.sources] & (is_broken | ~shown[self.targets])
+        if within is not None:
+            is_broken &= within[self.sources]
+        return self.rows[is_broken].tolist()
+
+    def alone(self, shown: FileMask | None = None) -> list[NotePath]:
+        """Give the notes that link to no other file and that none links to, by path; what isn't *shown* isn't there."""
+        is_link = (self.targets != 0) & (self.targets != self.sources)
+        if shown is not None:
+            is_link &= shown[self.sources] & shown[self.targets]
+        linked = {*self.sources[is_link].tolist(), *self.targets[is_link].tolist()}
+        return [path for i, path in self.notes if i not in linked and (shown is None or shown[i])]
+
+
+class LinkEndsCache:
+    """Remember the ends of all links while the index stays the same; any thread may ask."""
+
+    def __init__(self, store: IndexStore) -> None:
+        """Ask *store*."""
+        self._store = store
+        self._lock = threading.Lock()
+        self._known: tuple[tuple[str, int], LinkEnds] | None = None
+
+    def get(self) -> LinkEnds:
+        """Give the ends as the index has them now."""
+        with self._store.database.snapshot() as connection:
+            key = database.state_of(connection)
+            with self._lock:  # so that several who ask at once wait for one answer
+                if self._known is None or self._known[0] != key:
+                    self._known = key, _resolve_all(connection)
+                return self._known[1]
+
+
+class _LinkResolver:
+    """Resolve links from memory; most targets mean the same file wherever they stand."""
+
+    def __init__(self, files: Sequence[tuple[int, NotePath, str]]) -> None:
+        self._ids = {path: i for i, path, _ in files}
+        self._named: dict[str, list[NotePath]] = {}
+        for _, path, key in files:
+            self._named.setdefault(key, []).append(path)
+        self._paths = {i: path for i, path, _ in files}
+        self._anywhere: dict[str, int] = {}
+        self._here: dict[tuple[str, str], int] = {}
+
+    def lookup(self, key: str) -> Sequence[NotePath]:
+        return self._named.get(key, ())
+
+    def end(self, source: int, target: str) -> int:
+        """Give the id of the file that a link leads to; 0 where nothing is there."""
+        known_end = self._anywhere.get(target)
+        if known_end is not None:
+            return known_end
+        path = self._paths[source]
+        target_and_folder = (target, paths.parent_folder(path))
+        if target_and_folder not in self._here:
+            resolution = links.resolve(target, path, self.lookup)
+            end = self._ids[resolution.path] if resolution.path is not None else 0
+            self._here[target_and_folder] = end
+            if not resolution.ambiguous and not target.strip().startswith("."):
+                self._anywhere[target] = end
+        return self._here[target_and_folder]
+
+
+def _resolve_all(connection: sqlite3.Connection) -> LinkEnds:
+    files = [
+        (int(i), NotePath(path), str(key), str(kind))
+        for i, path, key, kind in connection.execute("SELECT id, path, name_key, kind FROM files ORDER BY path")
+    ]
+    resolver = _LinkResolver([file[:3] for file in files])
+    position_of = {i: number for number, (i, *_) in enumerate(files)}
+    ends = np.array(
+        [
+            (position_of[source], row, source, resolver.end(source, target))
+            for row, source, target in connection.execute(
+                "SELECT rowid, file_id, target FROM links WHERE kind != 'external' AND target != ''"
+            )
+        ],
+        np.int64,
+    ).reshape(-1, 4)
+    ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
+    return LinkEnds(
+        rows=ends[:, 1].copy(),
+        sources=ends[:, 2].copy(),
+        targets=ends[:, 3].copy(),
+        notes=tuple((i, path) for i, path, _, kind in files if kind == "note"),
+    )
+
+
+_EDGE_COLUMNS = "f.path, l.kind, l.target, l.headings, l.block, l.alias, l.line, l.key"
+_TARGETS_SQL = (
     "SELECT f.path, l.rowid, l.kind, l.target, f.size, f.mtime_ns, f.racy FROM links l JOIN files f ON f.id = l.file_id"
     " WHERE l.kind != 'external' AND l.target != ''"
 )
-_ENDS = "SELECT rowid FROM links WHERE target_key IN (?, ?)"
-Lookup = Callable[[str], Sequence[NotePath]]
-_Row = tuple[str, str, str, str, str, str | None, int, str]
+_LINKS_BY_KEY_SQL = "SELECT rowid FROM links WHERE target_key IN (?, ?)"
+NameLookup = Callable[[str], Sequence[NotePath]]
+_EdgeRow = tuple[str, str, str, str, str, str | None, int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +158,11 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class UnresolvedLinks:
     """Hold what links of a file say, before it is known where they lead."""
 
     source: NotePath
-    known: Known
+    known: FileState
     """The file as it was when it was read."""
     links: tuple[tuple[str, str], ...]
     """Kind and target of each, in order of place; addresses aren't among them."""
@@ -54,20 +171,20 @@ class Written:
 class Graph:
     """Answer questions about links from the index; nothing is read from the vault."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: IndexStore) -> None:
         """Ask *store*."""
         self._store = store
-        self.connections = Connections(store)
+        self.connections = LinkEndsCache(store)
         """Where all links lead, worked out once for each state of the index."""
 
-    def remembering(self) -> Lookup:
+    def remembering(self) -> NameLookup:
         """Give `lookup` with a memory, for a question that asks for the same names again and again."""
-        known: dict[str, Sequence[NotePath]] = {}
+        paths_by_key: dict[str, Sequence[NotePath]] = {}
 
         def look(key: str) -> Sequence[NotePath]:
-            if key not in known:
-                known[key] = self.lookup(key)
-            return known[key]
+            if key not in paths_by_key:
+                paths_by_key[key] = self.lookup(key)
+            return paths_by_key[key]
 
         return look
 
@@ -80,54 +197,61 @@ class Graph:
         """Find the file that a link's target means, as seen from *source*."""
         return links.resolve(target, source, self.lookup)
 
-    def outgoing(self, source: NotePath, lookup: Lookup | None = None) -> list[Edge]:
+    def outgoing(self, source: NotePath, lookup: NameLookup | None = None) -> list[Edge]:
         """Give a file's links in order of their place; *lookup* may remember names over several questions."""
         with self._store.database.snapshot() as connection:
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM files f JOIN links l ON l.file_id = f.id WHERE f.path = ? ORDER BY l.rowid",
+                f"SELECT {_EDGE_COLUMNS} FROM files f JOIN links l ON l.file_id = f.id"
+                " WHERE f.path = ? ORDER BY l.rowid",
                 (source,),
             ).fetchall()
             return self._edges(rows, lookup)
 
-    def incoming(self, target: NotePath, lookup: Lookup | None = None) -> list[Edge]:
+    def incoming(self, target: NotePath, lookup: NameLookup | None = None) -> list[Edge]:
         """Give the links that lead to *target*, by source and place; links from the file to itself are among them."""
-        keys = _link_keys(file_rows.link_key(paths.base_name(target)))
-        own = "SELECT l.rowid FROM files f JOIN links l ON l.file_id = f.id WHERE f.path = ? AND l.target = ''"
+        keys = _link_keys(store.link_key(paths.base_name(target)))
+        own_links_sql = (
+            "SELECT l.rowid FROM files f JOIN links l ON l.file_id = f.id WHERE f.path = ? AND l.target = ''"
+        )
         with self._store.database.snapshot() as connection:
-            rows = _rows(connection, f"l.rowid IN ({_ENDS} UNION {own})", (*keys, target))
+            rows = _select_links(connection, f"l.rowid IN ({_LINKS_BY_KEY_SQL} UNION {own_links_sql})", (*keys, target))
             return [edge for edge in self._edges(rows, lookup) if edge.path == target]
 
     def wanting(self, key: str, sees: Callable[[NotePath], bool]) -> list[Edge]:
         """Give the links that want a file of a folded name, and lead to none that is seen; by source and place."""
         with self._store.database.snapshot() as connection:
-            rows = _rows(connection, "l.target_key = ? AND l.kind != 'external'", (key,))
+            rows = _select_links(connection, "l.target_key = ? AND l.kind != 'external'", (key,))
             return [edge for edge in self._edges(rows) if edge.path is None or not sees(edge.path)]
 
     def edges(self, rowids: Sequence[int]) -> list[Edge]:
         """Give links by their row, in the order asked; those that are gone are left out."""
         with self._store.database.snapshot() as connection:
-            wanted = f"SELECT l.rowid, {_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id WHERE l.rowid = ?"
-            found = [row for rowid in rowids for row in connection.execute(wanted, (rowid,))]
-            return self._edges([row[1:] for row in found])
+            edge_sql = (
+                f"SELECT l.rowid, {_EDGE_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id WHERE l.rowid = ?"
+            )
+            edge_rows = [row for rowid in rowids for row in connection.execute(edge_sql, (rowid,))]
+            return self._edges([row[1:] for row in edge_rows])
 
-    def naming(self, keys: Iterable[str]) -> list[Written]:
+    def naming(self, keys: Iterable[str]) -> list[UnresolvedLinks]:
         """Give the links whose target may be a file with one of these name keys, by source.
 
         Args:
             keys: Folded names, as `lookup` takes them.
         """
-        wanted = sorted({spelling for key in keys for spelling in _link_keys(key)})
+        target_keys = sorted({spelling for key in keys for spelling in _link_keys(key)})
         with self._store.database.snapshot() as connection:
-            rows = [row for key in wanted for row in connection.execute(f"{_SAID} AND l.target_key = ?", (key,))]
-        return _by_source(rows)
+            rows = [
+                row for key in target_keys for row in connection.execute(f"{_TARGETS_SQL} AND l.target_key = ?", (key,))
+            ]
+        return _group_by_source(rows)
 
-    def written(self, source: NotePath) -> Written | None:
+    def written(self, source: NotePath) -> UnresolvedLinks | None:
         """Give what all links of a file say; None where the index doesn't know the file."""
-        found = _by_source(self._store.database.reader().execute(f"{_SAID} AND f.path = ?", (source,)))
-        if found:
-            return found[0]
-        known = self._store.known(below=source).get(source)
-        return Written(source=source, known=known, links=()) if known else None
+        by_source = _group_by_source(self._store.database.reader().execute(f"{_TARGETS_SQL} AND f.path = ?", (source,)))
+        if by_source:
+            return by_source[0]
+        file_state = self._store.known(below=source).get(source)
+        return UnresolvedLinks(source=source, known=file_state, links=()) if file_state else None
 
     @property
     def is_complete(self) -> bool:
@@ -148,19 +272,19 @@ class Graph:
         """Give the links that lead to no file, by source and place."""
         return self.edges(self.connections.get().broken())
 
-    def _edges(self, rows: Iterable[_Row], lookup: Lookup | None = None) -> list[Edge]:
-        look = lookup or self.remembering()
-        return [self._edge(row, look) for row in rows]
+    def _edges(self, rows: Iterable[_EdgeRow], lookup: NameLookup | None = None) -> list[Edge]:
+        lookup_name = lookup or self.remembering()
+        return [self._edge(row, lookup_name) for row in rows]
 
-    def _edge(self, row: _Row, lookup: Lookup) -> Edge:
+    def _edge(self, row: _EdgeRow, lookup: NameLookup) -> Edge:
         source, kind, target, headings, block, alias, line, key = row
         path = NotePath(source)
         if kind == "external":
-            found = links.Resolution(path=None, ambiguous=())
+            resolution = links.Resolution(path=None, ambiguous=())
         elif target:
-            found = links.resolve(target, path, lookup)
+            resolution = links.resolve(target, path, lookup)
         else:
-            found = links.Resolution(path=path, ambiguous=())
+            resolution = links.Resolution(path=path, ambiguous=())
         return Edge(
             source=path,
             kind=kind,
@@ -170,14 +294,15 @@ class Graph:
             alias=alias,
             line=line,
             key=key,
-            path=found.path,
-            ambiguous=found.ambiguous,
+            path=resolution.path,
+            ambiguous=resolution.ambiguous,
         )
 
 
-def _rows(connection: sqlite3.Connection, condition: str, parameters: Sequence[str]) -> list[_Row]:
+def _select_links(connection: sqlite3.Connection, condition: str, parameters: Sequence[str]) -> list[_EdgeRow]:
     """Give the links for which a condition on ``links l`` holds, by source and place."""
-    sql = f"SELECT {_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id WHERE {condition} ORDER BY f.path, l.rowid"
+    joined = f"SELECT {_EDGE_COLUMNS} FROM links l JOIN files f ON f.id = l.file_id"
+    sql = f"{joined} WHERE {condition} ORDER BY f.path, l.rowid"
     return connection.execute(sql, parameters).fetchall()
 
 
@@ -186,12 +311,15 @@ def _link_keys(name_key: str) -> tuple[str, str]:
     return name_key, name_key.removesuffix(".md")
 
 
-def _by_source(rows: Iterable[tuple[str, int, str, str, int, int, int]]) -> list[Written]:
-    found: dict[str, list[tuple[str, str]]] = {}
-    known: dict[str, Known] = {}
+def _group_by_source(rows: Iterable[tuple[str, int, str, str, int, int, int]]) -> list[UnresolvedLinks]:
+    targets_by_source: dict[str, list[tuple[str, str]]] = {}
+    states_by_source: dict[str, FileState] = {}
     for path, _, kind, target, size, mtime_ns, racy in sorted(rows):
-        if path not in found:
-            found[path] = []
-            known[path] = Known(size=size, mtime_ns=mtime_ns, racy=bool(racy))
-        found[path].append((kind, target))
-    return [Written(source=NotePath(path), known=known[path], links=tuple(said)) for path, said in found.items()]
+        if path not in targets_by_source:
+            targets_by_source[path] = []
+            states_by_source[path] = FileState(size=size, mtime_ns=mtime_ns, racy=bool(racy))
+        targets_by_source[path].append((kind, target))
+    return [
+        UnresolvedLinks(source=NotePath(path), known=states_by_source[path], links=tuple(targets))
+        for path, targets in targets_by_source.items()
+    ]

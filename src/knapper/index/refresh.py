@@ -1,24 +1,26 @@
-"""Bring the index up to what lies on disk."""
+"""Bring the index up to what lies on disk: compare, read what changed, and embed new chunks."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from knapper.index.records import Known, Record
-from knapper.index.store import Store
+from knapper.index.documents import FileRecord, FileState
+from knapper.index.embedders.base import Embedder, EmbedderStopped
+from knapper.index.store import IndexStore
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 from knapper.vault.walk import FileStat, Skipped
 
 if TYPE_CHECKING:
-    from knapper.index.chunks import Chunk
+    from knapper.index.chunker import Chunk
 
 
-Phase = Literal["scan", "read", "embed"]
+RefreshPhase = Literal["scan", "read", "embed"]
 _BATCH_FILES = 256
 _BATCH_BYTES = 4_000_000
 """Files that go into one transaction, so that other writers get their turn."""
@@ -27,12 +29,12 @@ _BATCH_BYTES = 4_000_000
 class Progress(Protocol):
     """Hear how far a long piece of work has come."""
 
-    def __call__(self, phase: Phase, done: int, total: int) -> None:
+    def __call__(self, phase: RefreshPhase, done: int, total: int) -> None:
         """Take a step; *total* may be 0 where it isn't known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class RefreshPlan:
     """Hold how the disk differs from the index."""
 
     changed: tuple[FileStat, ...] = ()
@@ -63,12 +65,14 @@ class Plan:
 
     def seen_by(self, policy: Policy) -> int:
         """Count those of them that a client may know of."""
-        ends = [(file.path, file.target or file.path) for file in self.changed] + [(path, path) for path in self.gone]
-        return sum(policy.visible(path) and policy.visible(target) for path, target in ends)
+        path_pairs = [(file.path, file.target or file.path) for file in self.changed] + [
+            (path, path) for path in self.gone
+        ]
+        return sum(policy.visible(path) and policy.visible(target) for path, target in path_pairs)
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class RefreshOutcome:
     """Count what a refresh did."""
 
     indexed: int = 0
@@ -77,7 +81,7 @@ class Outcome:
     problems: list[str] = field(default_factory=list[str])
 
 
-class Scan:
+class VaultScan:
     """Look through the vault's files, and remember what couldn't be looked at."""
 
     def __init__(self, view: View) -> None:
@@ -96,9 +100,9 @@ class Scan:
         return self._view.files(on_problem=self.skipped.append)
 
 
-def compare(
-    known: dict[NotePath, Known], files: Iterable[FileStat], *, closed: Sequence[str] = (), again: bool = False
-) -> Plan:
+def compare_files(
+    known: dict[NotePath, FileState], files: Iterable[FileStat], *, closed: Sequence[str] = (), again: bool = False
+) -> RefreshPlan:
     """Compare the disk with what the index knows, by size and time.
 
     Args:
@@ -111,72 +115,76 @@ def compare(
     doubtful: list[FileStat] = []
     unchanged = 0
     for stat in files:
-        old = known.pop(stat.path, None)
-        if old is None or (old.size, old.mtime_ns) != (stat.size, stat.mtime_ns):
+        known_state = known.pop(stat.path, None)
+        if known_state is None or (known_state.size, known_state.mtime_ns) != (stat.size, stat.mtime_ns):
             changed.append(stat)
-        elif old.racy or (old.failed_ns and (again or old.failed_ns != stat.ctime_ns)):
+        elif known_state.racy or (known_state.failed_ns and (again or known_state.failed_ns != stat.ctime_ns)):
             doubtful.append(stat)
         else:
             unchanged += 1
-    return Plan(changed=tuple(changed), doubtful=tuple(doubtful), gone=_gone(known, closed), unchanged=unchanged)
+    return RefreshPlan(
+        changed=tuple(changed), doubtful=tuple(doubtful), gone=_removed_paths(known, closed), unchanged=unchanged
+    )
 
 
-def _gone(missing: Iterable[NotePath], closed: Sequence[str]) -> tuple[NotePath, ...]:
+def _removed_paths(missing: Iterable[NotePath], closed: Sequence[str]) -> tuple[NotePath, ...]:
     return tuple(path for path in missing if not any(path == c or path.startswith(f"{c}/") for c in closed))
 
 
-def compare_some(store: Store, view: View, touched: Iterable[Path]) -> Plan:
+def compare_paths(store: IndexStore, view: View, touched: Iterable[Path]) -> RefreshPlan:
     """Compare just these files, and what lies below these folders, with the index."""
-    found: dict[NotePath, FileStat] = {}
-    known: dict[NotePath, Known] = {}
+    files_by_path: dict[NotePath, FileStat] = {}
+    known: dict[NotePath, FileState] = {}
     for path in touched:
-        inside, files = view.files_at(path)
-        if inside is not None:
-            found.update((stat.path, stat) for stat in files)
-            known.update(store.known(below=inside))
-    return compare(known, found.values())
+        vault_path, files = view.files_at(path)
+        if vault_path is not None:
+            files_by_path.update((stat.path, stat) for stat in files)
+            known.update(store.known(below=vault_path))
+    return compare_files(known, files_by_path.values())
 
 
-def settled(store: Store, view: View, plan: Plan) -> Plan:
+def resolve_doubtful(store: IndexStore, view: View, plan: RefreshPlan) -> RefreshPlan:
     """Look into the doubtful files: only those that don't say what the index holds are read again."""
     if not plan.doubtful:
         return plan
-    from knapper.index import reading  # noqa: PLC0415 - as in `carry_out`
+    from knapper.index import reader  # noqa: PLC0415 - as in `carry_out`
 
     changed: list[FileStat] = []
-    same: list[NotePath] = []
+    settled_paths: list[NotePath] = []
     for stat in plan.doubtful:
-        racy = reading.is_racy(stat)  # before it is read: only of a save before this moment the bytes tell
-        if not reading.says(view, stat, store.hash_of(stat.path)):
+        racy = reader.is_racy(stat)  # before it is read: only of a save before this moment the bytes tell
+        if not reader.has_hash(view, stat, store.hash_of(stat.path)):
             changed.append(stat)
         elif not racy:
-            same.append(stat.path)
+            settled_paths.append(stat.path)
     unchanged = plan.unchanged + len(plan.doubtful) - len(changed)
-    return replace(plan, changed=(*plan.changed, *changed), doubtful=(), settled=tuple(same), unchanged=unchanged)
+    return replace(
+        plan, changed=(*plan.changed, *changed), doubtful=(), settled=tuple(settled_paths), unchanged=unchanged
+    )
 
 
-def carry_out(store: Store, view: View, plan: Plan, *, progress: Progress | None = None) -> Outcome:
+def apply_plan(store: IndexStore, view: View, plan: RefreshPlan, *, progress: Progress | None = None) -> RefreshOutcome:
     """Read what changed and forget what went, in transactions of whole files; the plan is a `settled` one.
 
     New files are stored before old ones are forgotten, so that a moved note takes its vectors along.
     """
     from knapper.index import reader  # noqa: PLC0415 - the parser's 60 ms, which only a changed file should cost
 
-    outcome = Outcome(unchanged=plan.unchanged)
-    work = plan.changed
+    outcome = RefreshOutcome(unchanged=plan.unchanged)
+    changed_files = plan.changed
     store.settle(plan.settled)
-    for read in reader.read(view, list(_batches(work))) if work else ():
+    for read_batch in reader.read_batches(view, list(_split_batches(changed_files))) if changed_files else ():
         with store.batch():
-            for record, found in read:
-                _store(store, record, found, outcome)
+            for record, file_chunks in read_batch:
+                _store_file(store, record, file_chunks, outcome)
         if progress:
-            progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(work))
+            progress("read", outcome.indexed + outcome.unchanged - plan.unchanged, len(changed_files))
     store.remove(plan.gone)
     outcome.removed = len(plan.gone)
     return outcome
 
 
-def _store(store: Store, record: Record, found: Sequence[Chunk], outcome: Outcome) -> None:
+def _store_file(store: IndexStore, record: FileRecord, found: Sequence[Chunk], outcome: RefreshOutcome) -> None:
     if record.hash and record.hash == store.hash_of(record.path):
         store.touch(record)
         outcome.unchanged += 1
@@ -186,7 +194,7 @@ def _store(store: Store, record: Record, found: Sequence[Chunk], outcome: Outcom
     outcome.problems.extend(f"{record.path}: {problem.message}" for problem in record.problems)
 
 
-def _batches(work: Sequence[FileStat]) -> Iterator[list[FileStat]]:
+def _split_batches(work: Sequence[FileStat]) -> Iterator[list[FileStat]]:
     batch: list[FileStat] = []
     size = 0
     for stat in work:
@@ -197,3 +205,54 @@ def _batches(work: Sequence[FileStat]) -> Iterator[list[FileStat]]:
             batch, size = [], 0
     if batch:
         yield batch
+
+
+_EMBED_BATCH_CHUNKS = 512
+_MAX_INLINE_CHUNKS = 500
+"""How many chunks are embedded by whoever only wants to search, where that needs no network."""
+
+
+def embed_pending(
+    store: IndexStore,
+    embedder: Embedder,
+    *,
+    progress: Progress | None = None,
+    stop: threading.Event | None = None,
+) -> int:
+    """Embed what has no vector of this model yet, a batch a transaction; a batch that is cut short is made again.
+
+    Args:
+        store: The index.
+        embedder: Makes the vectors.
+        progress: Hears of each batch.
+        stop: Ends the work after the running batch, or with it where a server is waited for.
+
+    Returns:
+        How many chunks got a vector.
+
+    Raises:
+        KnapError: The embedder failed; what was stored before stays.
+    """
+    from knapper.index.chunker import embedding_text  # noqa: PLC0415 - the parser's 60 ms, which only new text should cost
+
+    total = store.count_pending(embedder.model_id)
+    embedded, last_id = 0, 0
+    while not (stop and stop.is_set()):
+        batch = store.pending(embedder.model_id, after=last_id, limit=_EMBED_BATCH_CHUNKS)
+        if not batch:
+            break
+        try:
+            vectors = embedder.passages([embedding_text(row.title, row.path, row.text) for row in batch], stop=stop)
+        except EmbedderStopped:
+            break
+        store.add_vectors(embedder.model_id, [row.id for row in batch], vectors)
+        last_id = batch[-1].id
+        embedded += len(batch)
+        if progress:
+            progress("embed", embedded, max(total, embedded))
+    return embedded
+
+
+def is_quick_to_embed(embedder: Embedder, pending: int) -> bool:
+    """Tell whether to embed so many chunks takes but a moment."""
+    return embedder.instant and 0 < pending <= _MAX_INLINE_CHUNKS

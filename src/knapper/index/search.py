@@ -1,37 +1,343 @@
-"""Answer a question with hits: rank by words, by names and by meaning, and join the rankings."""
+"""Answer a search request with hits: rank by words, names and meaning, fuse the rankings, and read the best chunks."""
 
 import heapq
 import re
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import fuse, ranking, related, segment
-from knapper.index.embed import Embedder, EmbedderError
+from knapper.index import tokenizer
+from knapper.index.embedders.base import Embedder, EmbedderError
 from knapper.index.filters import Filter
-from knapper.index.fuse import Fusion, Joined, Weights
-from knapper.index.ports import Look, Looks
-from knapper.index.ranking import Hit, Ranking
-from knapper.index.related import Beside, Related, Why
-from knapper.index.segment import Query
+from knapper.index.snapshot import IndexSnapshot, SnapshotCache
+from knapper.index.store import ChunkRow
+from knapper.index.tokenizer import Query
+from knapper.vault.paths import NotePath
 
-Mode = Literal["hybrid", "semantic", "keyword"]
-_Nearest = Callable[[], Mapping[int, float]]
+Fusion = Literal["convex", "rrf"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingWeights:
+    """Hold the constants of the ranking; ``docs/benchmarks.md`` tells how they were chosen."""
+
+    dense: float = 0.5
+    """Share of meaning in a chunk's score; words have the rest."""
+    name: float = 0.9
+    """What a note's name adds at most."""
+    ranks: tuple[float, ...] = (1.0, 0.5, 0.25)
+    """Weights of a note's best chunks in its score."""
+    rrf_k: int = 60
+    teachers: int = 5
+    """Best chunks whose meaning the question is moved towards before meaning is asked again."""
+    feedback: float = 0.3
+    """How far it is moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedScores:
+    """Hold the scores of chunks by id, and where they come from, each in 0..1."""
+
+    scores: Mapping[int, float]
+    keyword: Mapping[int, float]
+    """What a ranking lacks isn't in it."""
+    dense: Mapping[int, float]
+
+
+def normalize_scores(scores: Mapping[int, float]) -> dict[int, float]:
+    """Stretch scores to 0..1; equal ones all become 1."""
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    width = high - low
+    return {i: (score - low) / width if width > 0 else 1.0 for i, score in scores.items()}
+
+
+def fuse_scores(keyword: Mapping[int, float], dense: Mapping[int, float], *, share: float) -> FusedScores:
+    """Add the spread scores of both rankings, the second with the weight *share*; what a ranking lacks counts 0 there.
+
+    Source: Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023.
+    """
+    keyword_scores, dense_scores = normalize_scores(keyword), normalize_scores(dense)
+    if not keyword or not dense:
+        share = 0.0 if keyword else 1.0
+    keyword_share = 1 - share
+    scores = {i: keyword_share * score for i, score in keyword_scores.items()}
+    for i, score in dense_scores.items():
+        scores[i] = scores.get(i, 0.0) + share * score
+    return FusedScores(scores=scores, keyword=keyword_scores, dense=dense_scores)
+
+
+def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], *, k: int = 60) -> dict[int, float]:
+    """Merge rankings by reciprocal rank.
+
+    Two rankings of 3 ids that share 1 give 5 ids.
+
+    Args:
+        rankings: Ids of each ranking, best first.
+        k: Damping, in ranks; a larger one flattens the head.
+
+    Returns:
+        Scores by id, highest at 1.
+
+    Raises:
+        ValueError: *k* is below 1.
+
+    Source: Cormack, Clarke and Buettcher, SIGIR 2009, equation 1.
+    """
+    if k < 1:
+        raise ValueError(f"k is {k}, and has to be 1 or more")
+    scores: defaultdict[int, float] = defaultdict(float)
+    for ranking in rankings:
+        for rank, i in enumerate(ranking, start=1):
+            scores[i] += 1 / (k + rank)
+    best = max(scores.values(), default=1.0)
+    return {i: score / best for i, score in scores.items()}
+
+
+def fuse_ranks(keyword: Mapping[int, float], dense: Mapping[int, float], *, k: int) -> FusedScores:
+    """Join the same two rankings by reciprocal rank instead."""
+    by_words = sorted(keyword, key=lambda i: -keyword[i])
+    by_meaning = sorted(dense, key=lambda i: -dense[i])
+    return FusedScores(
+        scores=reciprocal_rank_fusion([by_words, by_meaning], k=k),
+        keyword=normalize_scores(keyword),
+        dense=normalize_scores(dense),
+    )
+
+
+def apply_feedback(
+    query: NDArray[np.float32], vectors: NDArray[np.float32], scores: Sequence[float], *, by: float
+) -> NDArray[np.float32]:
+    """Move a question towards what the best chunks say, each with its weight.
+
+    Source: Rocchio, "Relevance feedback in information retrieval", 1971, with the best hits taken for relevant.
+    """
+    if not len(vectors):
+        return query
+    centre = np.array(scores, np.float32) @ vectors
+    length = float(np.linalg.norm(centre))
+    return (query + by / length * centre).astype(np.float32) if length > 0 else query
+
+
+def mean_direction(vectors: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    """Give the direction that vectors have in common; None where they have none."""
+    summed = vectors.sum(axis=0, dtype=np.float32)
+    length = float(np.linalg.norm(summed))
+    return summed / np.float32(length) if length > 0 else None
+
+
+def score_notes(
+    chunks: Mapping[int, Sequence[float]], names: Mapping[int, float], weights: RankingWeights
+) -> dict[int, float]:
+    """Score notes by id: the weighted sum of the scores of their best chunks, and what their names add."""
+    ranks = weights.ranks
+    scores: dict[int, float] = {}
+    for note, chunk_scores in chunks.items():
+        if len(chunk_scores) == 1:
+            scores[note] = ranks[0] * chunk_scores[0]
+        else:
+            scores[note] = sum(w * s for w, s in zip(ranks, sorted(chunk_scores, reverse=True), strict=False))
+    for note, score in names.items():
+        scores[note] = scores.get(note, 0.0) + weights.name * score
+    return scores
+
+
+_FURTHER_CHUNK_SHARE = 0.5
+"""What further chunks of a note keep of its score, so that other notes get their turn."""
+_PROPERTIES_SHARE = 0.6
+"""What a chunk of properties keeps of its score when a note's chunks are put in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """Hold a chunk that matched, its score, and where that comes from."""
+
+    row: ChunkRow
+    score: float
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteRanking:
+    """Hold the scores of what answers one question; nothing of it was read yet."""
+
+    chunks: FusedScores
+    names: Mapping[int, float]
+    """Of notes by id: what their names add."""
+    held: Mapping[int, Sequence[int]]
+    """The chunks among those found that each note holds; none where only its name was."""
+    notes: Mapping[int, float]
+
+    def best(self, limit: int) -> list[int]:
+        """Give the notes with the highest scores, best first."""
+        return heapq.nsmallest(limit, self.notes, key=lambda note: (-self.notes[note], note))
+
+
+def rank_notes(
+    look: IndexSnapshot, chunks: FusedScores, names: Mapping[int, float], weights: RankingWeights
+) -> NoteRanking:
+    """Score the notes that chunks and names were found of."""
+    chunks_by_note: defaultdict[int, list[int]] = defaultdict(list)
+    scores_by_note: defaultdict[int, list[float]] = defaultdict(list)
+    note_of = look.note
+    for chunk, score in chunks.scores.items():
+        note = note_of(chunk)
+        chunks_by_note[note].append(chunk)
+        scores_by_note[note].append(score)
+    return NoteRanking(
+        chunks=chunks, names=names, held=chunks_by_note, notes=score_notes(scores_by_note, names, weights)
+    )
+
+
+def order_chunks(look: IndexSnapshot, ranking: NoteRanking, notes: Iterable[int]) -> dict[int, list[int]]:
+    """Order notes' chunks for showing: properties say less than text, and a first text stands for a name alone."""
+    chunks_by_note = {note: ranking.held.get(note, ()) for note in notes}
+    scores = ranking.chunks.scores
+    property_chunks = look.properties([chunk for note_chunks in chunks_by_note.values() for chunk in note_chunks])
+    ordered: dict[int, list[int]] = {}
+    for note, note_chunks in chunks_by_note.items():
+        if note_chunks:
+            sorted_chunks = [
+                (-scores[chunk] * (_PROPERTIES_SHARE if chunk in property_chunks else 1.0), chunk)
+                for chunk in note_chunks
+            ]
+            ordered[note] = [chunk for _, chunk in sorted(sorted_chunks)]
+        else:
+            first_chunk = look.first(note)
+            ordered[note] = [] if first_chunk is None else [first_chunk]
+    return ordered
+
+
+def read_hits(
+    look: IndexSnapshot, ranking: NoteRanking, shown: Mapping[int, Sequence[int]], *, limit: int, per_note: int
+) -> list[Hit]:
+    """Read the best of the chunks that are *shown* of each note, best first."""
+    chunks, notes, names = ranking.chunks, ranking.notes, ranking.names
+    candidates: list[tuple[float, int, int]] = []
+    for note, note_chunks in shown.items():
+        top = chunks.scores.get(note_chunks[0], 0.0) if note_chunks else 0.0
+        for place, chunk in enumerate(note_chunks[:per_note]):
+            share = _FURTHER_CHUNK_SHARE * min(chunks.scores[chunk] / top, 1.0) if place and top > 0 else 1.0
+            candidates.append((notes[note] * share, chunk, note))
+    candidates.sort(key=lambda one: (-one[0], one[1]))
+    rows = {row.id: row for row in look.rows([chunk for _, chunk, _ in candidates[:limit]])}
+    return [
+        Hit(row=rows[chunk], score=score, parts=_score_parts(chunks, chunk, notes[note], names.get(note, 0.0)))
+        for score, chunk, note in candidates[:limit]
+        if chunk in rows
+    ]
+
+
+def _score_parts(chunks: FusedScores, chunk: int, note: float, name: float) -> dict[str, float]:
+    keyword, dense = chunks.keyword.get(chunk, 0.0), chunks.dense.get(chunk, 0.0)
+    return {"keyword": keyword, "dense": dense, "chunk": chunks.scores.get(chunk, 0.0), "name": name, "note": note}
+
+
+RelatedReason = Literal["task", "current_note", "linked"]
+_REASON_WEIGHTS: Final[Mapping[RelatedReason, float]] = {"task": 1.0, "current_note": 0.35, "linked": 0.1}
+"""What a note's place in each ranking counts; the task leads."""
+RELATED_POOL_FACTOR: Final = 3
+"""How many times the notes that are wanted each ranking hands on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenNote:
+    """Hold the note that is open while something is asked; what takes time is asked for when it is needed."""
+
+    path: NotePath
+    linked: Callable[[], Collection[NotePath]]
+    """The notes that it leads to, or that lead to it."""
+    words: Callable[[], str]
+    """What it says, where no vectors tell that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelatedHit:
+    """Hold a chunk of a note that matters, and why it does."""
+
+    hit: Hit
+    score: float
+    why: tuple[RelatedReason, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _RelatedScore:
+    """Hold what the rankings say of a note."""
+
+    best: NoteRanking
+    """The first that has it, whose chunk of it is shown."""
+    score: float = 0.0
+    why: list[RelatedReason] = field(default_factory=list[RelatedReason])
+
+
+def join_rankings(
+    look: IndexSnapshot,
+    rankings: Mapping[RelatedReason, NoteRanking],
+    current: NotePath | None,
+    linked: Collection[NotePath],
+    *,
+    limit: int,
+) -> tuple[RelatedHit, ...]:
+    """Join rankings by their scores, each as a share of its best; what is linked with the current note comes before."""
+    notes: dict[int, _RelatedScore] = {}
+    for why, ranking_of_reason in rankings.items():
+        candidates = [
+            note
+            for note in ranking_of_reason.best(RELATED_POOL_FACTOR * limit)
+            if ranking_of_reason.held.get(note) or look.first(note) is not None
+        ]
+        best_score = max((ranking_of_reason.notes[note] for note in candidates), default=0.0)
+        for note in candidates if best_score > 0 else ():
+            related_score = notes.setdefault(note, _RelatedScore(best=ranking_of_reason))
+            related_score.score += _REASON_WEIGHTS[why] * ranking_of_reason.notes[note] / best_score
+            related_score.why.append(why)
+    paths = look.paths(notes)
+    for note, path in paths.items():
+        if path in linked:
+            notes[note].score += _REASON_WEIGHTS["linked"]
+            notes[note].why.append("linked")
+    ranked = sorted((note for note in paths if paths[note] != current), key=lambda i: (-notes[i].score, paths[i]))
+    hits_by_note = _read_best_hits(look, {note: notes[note].best for note in ranked[:limit]})
+    return tuple(
+        RelatedHit(hit=hits_by_note[note], score=notes[note].score, why=tuple(notes[note].why))
+        for note in ranked[:limit]
+        if note in hits_by_note
+    )
+
+
+def _read_best_hits(look: IndexSnapshot, wanted: Mapping[int, NoteRanking]) -> dict[int, Hit]:
+    """Read the best chunk of each note, by the ranking that it is wanted from."""
+    by_ranking: defaultdict[int, list[int]] = defaultdict(list)
+    for note, note_ranking in wanted.items():
+        by_ranking[id(note_ranking)].append(note)
+    hits_by_note: dict[int, Hit] = {}
+    for notes in by_ranking.values():
+        note_ranking = wanted[notes[0]]
+        ordered_chunks = order_chunks(look, note_ranking, notes)
+        for hit in read_hits(look, note_ranking, ordered_chunks, limit=len(notes), per_note=1):
+            hits_by_note[look.note(hit.row.id)] = hit
+    return hits_by_note
+
+
+SearchMode = Literal["hybrid", "semantic", "keyword"]
+_PendingScores = Callable[[], Mapping[int, float]]
 """Waits for the chunks nearest to a vector."""
-_POOL = 200
+_RANKING_POOL = 200
 """Chunks that each ranking hands on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class SearchRequest:
     """Hold what is asked, and of which notes."""
 
     text: str
-    mode: Mode = "hybrid"
+    mode: SearchMode = "hybrid"
     limit: int = 5
     per_note: int = 2
     where: Filter = field(default_factory=Filter)
@@ -40,18 +346,18 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SearchResult:
     """Hold what was found, and what went wrong meanwhile."""
 
     hits: tuple[Hit, ...] = ()
     remarks: tuple[str, ...] = ()
     """What was corrected in the query, and why meaning wasn't asked where it should have been."""
-    related: tuple[Related, ...] = ()
+    related: tuple[RelatedHit, ...] = ()
     """Instead of hits, where it was asked for what matters beside a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rankings:
+class _ChunkScores:
     """Hold the three rankings of one question."""
 
     keyword: Mapping[int, float]
@@ -60,10 +366,10 @@ class _Rankings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _PreparedSearch:
     """Hold a question as it was read."""
 
-    question: Question
+    question: SearchRequest
     query: Query
     vector: NDArray[np.float32] | None = None
     model: str = ""
@@ -74,85 +380,89 @@ class _Asked:
 class Searcher:
     """Search one index; any thread may."""
 
-    def __init__(self, looks: Looks, embedder: Callable[[], Embedder | None], *, fusion: Fusion = "convex") -> None:
+    def __init__(
+        self, looks: SnapshotCache, embedder: Callable[[], Embedder | None], *, fusion: Fusion = "convex"
+    ) -> None:
         """Search by *looks*, and ask for the embedder only where meaning is wanted."""
         self._looks = looks
         self._embedder = embedder
         self._fusion: Fusion = fusion
-        self._weights = Weights()
+        self._weights = RankingWeights()
 
-    def search(self, question: Question) -> Answer:
+    def search(self, question: SearchRequest) -> SearchResult:
         """Give the best chunks, best first, at most ``per_note`` of one note.
 
         Raises:
             EmbedderError: Only meaning was asked for, and the embedder doesn't answer.
         """
-        asked = self._asked(question)
-        with self._looks.look(asked.model) as look:
-            asked = _fitting(look, asked)
-            found = self._ranked(look, asked, _begin(look, asked.vector, asked.question.where))
-            shown = ranking.texts(look, found, found.best(question.limit))
-            hits = ranking.hits(look, found, shown, limit=question.limit, per_note=question.per_note)
-        return Answer(hits=tuple(hits), remarks=tuple(asked.remarks))
+        prepared = self._asked(question)
+        with self._looks.look(prepared.model) as snapshot:
+            prepared = _without_unfit_vector(snapshot, prepared)
+            note_ranking = self._ranked(
+                snapshot, prepared, _start_nearest(snapshot, prepared.vector, prepared.question.where)
+            )
+            chunks_by_note = order_chunks(snapshot, note_ranking, note_ranking.best(question.limit))
+            hits = read_hits(snapshot, note_ranking, chunks_by_note, limit=question.limit, per_note=question.per_note)
+        return SearchResult(hits=tuple(hits), remarks=tuple(prepared.remarks))
 
-    def related(self, question: Question, beside: Beside | None) -> Answer:
+    def related(self, question: SearchRequest, beside: OpenNote | None) -> SearchResult:
         """Give the notes that matter for a question while a note is open, which isn't among them, best first."""
-        asked = self._asked(question)
-        with self._looks.look(asked.model or self._model()) as look:
-            asked = _fitting(look, asked)
-            centre = fuse.centre(look.vectors(look.chunks(beside.path))[1]) if beside else None
-            nearest = _begin(look, asked.vector, question.where)
-            alike = _begin(look, centre, question.where)
-            linked = beside.linked() if beside else ()
-            rankings: dict[Why, Ranking] = {"task": self._ranked(look, asked, nearest)}
+        prepared = self._asked(question)
+        with self._looks.look(prepared.model or self._model()) as snapshot:
+            prepared = _without_unfit_vector(snapshot, prepared)
+            note_direction = mean_direction(snapshot.vectors(snapshot.chunks(beside.path))[1]) if beside else None
+            query_scores = _start_nearest(snapshot, prepared.vector, question.where)
+            similar_scores = _start_nearest(snapshot, note_direction, question.where)
+            linked_paths = beside.linked() if beside else ()
+            rankings: dict[RelatedReason, NoteRanking] = {"task": self._ranked(snapshot, prepared, query_scores)}
             if beside:
-                rankings["current_note"] = self._alike(look, alike(), beside, question.where)
-            current = beside.path if beside else None
-            found = related.joined(look, rankings, current, linked, limit=question.limit)
-        return Answer(related=found, remarks=tuple(asked.remarks))
+                rankings["current_note"] = self._alike(snapshot, similar_scores(), beside, question.where)
+            open_path = beside.path if beside else None
+            related_hits = join_rankings(snapshot, rankings, open_path, linked_paths, limit=question.limit)
+        return SearchResult(related=related_hits, remarks=tuple(prepared.remarks))
 
-    def _asked(self, question: Question) -> _Asked:
+    def _asked(self, question: SearchRequest) -> _PreparedSearch:
         """Read what is asked, and embed it."""
-        query, corrected = self._read(question)
+        query, correction_remark = self._read(question)
         if not query.plain:
-            return _Asked(question=question, query=query, remarks=["the query holds no word to look for"])
+            return _PreparedSearch(question=question, query=query, remarks=["the query holds no word to look for"])
         vector, model, remark = self._vector(query, question.mode)
-        remarks = [*filter(None, (corrected, remark))]
-        return _Asked(question=question, query=query, vector=vector, model=model, remarks=remarks)
+        remarks = [*filter(None, (correction_remark, remark))]
+        return _PreparedSearch(question=question, query=query, vector=vector, model=model, remarks=remarks)
 
-    def _ranked(self, look: Look, asked: _Asked, nearest: _Nearest) -> Ranking:
+    def _ranked(self, look: IndexSnapshot, asked: _PreparedSearch, nearest: _PendingScores) -> NoteRanking:
         """Rank notes and their chunks; what has to be known of it is among the remarks then."""
         question, vector = asked.question, asked.vector
-        rankings = _rank(look, asked, nearest)
+        rankings = _score_chunks(look, asked, nearest)
         fusion = question.fusion or self._fusion
         chunks = self._join(rankings, fusion)
         if vector is not None and rankings.dense and fusion == "convex":
             chunks = self._learn(look, rankings, chunks, vector)
         if rankings.dense and question.mode == "hybrid" and not (rankings.keyword or rankings.names):
             asked.remarks.append("no note holds any of these words: these are the nearest in meaning")
-        return ranking.of(look, chunks, rankings.names, self._weights)
+        return rank_notes(look, chunks, rankings.names, self._weights)
 
-    def _alike(self, look: Look, nearest: Mapping[int, float], beside: Beside, where: Filter) -> Ranking:
+    def _alike(self, look: IndexSnapshot, nearest: Mapping[int, float], beside: OpenNote, where: Filter) -> NoteRanking:
         """Rank notes by how near they are to one, or by its words where no vectors tell that."""
         if nearest:
-            return ranking.of(look, fuse.convex({}, nearest, share=1.0), {}, self._weights)
-        asked = self._asked(Question(text=beside.words(), mode="keyword", where=where))
-        return self._ranked(look, asked, _begin(look, asked.vector, where))
+            return rank_notes(look, fuse_scores({}, nearest, share=1.0), {}, self._weights)
+        prepared = self._asked(SearchRequest(text=beside.words(), mode="keyword", where=where))
+        return self._ranked(look, prepared, _start_nearest(look, prepared.vector, where))
 
-    def _read(self, question: Question) -> tuple[Query, str]:
+    def _read(self, question: SearchRequest) -> tuple[Query, str]:
         """Read the query; a word that nothing holds is taken for the likest one of a name, and that is said."""
-        query = segment.terms(question.text)
-        with self._looks.look("") as look:
-            meant = look.corrections(query, question.where)
-        if not meant:
+        query = tokenizer.parse_query(question.text)
+        with self._looks.look("") as snapshot:
+            replacements = snapshot.corrections(query, question.where)
+        if not replacements:
             return query, ""
-        text = segment.folded(question.text)  # as the words are that were taken from it
-        for word, other in meant.items():
+        text = tokenizer.fold_forms(question.text)  # as the words are that were taken from it
+        for word, other in replacements.items():
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)
-        said = ", ".join(f"'{other}' for '{word}'" for word, other in meant.items())
-        return segment.terms(text), f"no note holds it as typed: searched for {said}"
+        shown_replacements = ", ".join(f"'{other}' for '{word}'" for word, other in replacements.items())
+        return tokenizer.parse_query(text), f"no note holds it as typed: searched for {shown_replacements}"
 
-    def _vector(self, query: Query, mode: Mode) -> tuple[NDArray[np.float32] | None, str, str]:
+    def _vector(self, query: Query, mode: SearchMode) -> tuple[NDArray[np.float32] | None, str, str]:
         """Embed the question; where that fails, words alone must do, and it is said why."""
         if mode == "keyword":
             return None, "", ""
@@ -160,8 +470,8 @@ class Searcher:
         try:
             embedder = self._embedder()
             if embedder is None:
-                off = "search by meaning is switched off (embeddings.kind is none)"
-                return None, "", off if mode == "semantic" else ""
+                disabled_remark = "search by meaning is switched off (embeddings.kind is none)"
+                return None, "", disabled_remark if mode == "semantic" else ""
             model = embedder.model_id  # by which notes can be compared even where it doesn't answer now
             return embedder.query(query.plain), model, ""
         except EmbedderError as error:
@@ -176,23 +486,27 @@ class Searcher:
             return embedder.model_id if embedder else ""
         return ""
 
-    def _join(self, rankings: _Rankings, fusion: Fusion) -> Joined:
+    def _join(self, rankings: _ChunkScores, fusion: Fusion) -> FusedScores:
         if fusion == "rrf":
-            return fuse.reciprocal(rankings.keyword, rankings.dense, k=self._weights.rrf_k)
-        return fuse.convex(rankings.keyword, rankings.dense, share=self._weights.dense)
+            return fuse_ranks(rankings.keyword, rankings.dense, k=self._weights.rrf_k)
+        return fuse_scores(rankings.keyword, rankings.dense, share=self._weights.dense)
 
-    def _learn(self, look: Look, rankings: _Rankings, chunks: Joined, vector: NDArray[np.float32]) -> Joined:
+    def _learn(
+        self, look: IndexSnapshot, rankings: _ChunkScores, chunks: FusedScores, vector: NDArray[np.float32]
+    ) -> FusedScores:
         """Ask for meaning again, moved towards what the best chunks say."""
         scores = chunks.scores
-        best = heapq.nsmallest(self._weights.teachers, scores, key=lambda i: (-scores[i], i))
-        teachers, known = look.vectors(best)
-        moved = fuse.towards(vector, known, [scores[i] for i in teachers], by=self._weights.feedback)
+        best_chunks = heapq.nsmallest(self._weights.teachers, scores, key=lambda i: (-scores[i], i))
+        feedback_ids, feedback_vectors = look.vectors(best_chunks)
+        moved_vector = apply_feedback(
+            vector, feedback_vectors, [scores[i] for i in feedback_ids], by=self._weights.feedback
+        )
         ids, rows = look.vectors(rankings.dense)
-        dense = dict(zip(ids, (rows @ moved).tolist(), strict=True))
-        return fuse.convex(rankings.keyword, dense, share=self._weights.dense)
+        dense = dict(zip(ids, (rows @ moved_vector).tolist(), strict=True))
+        return fuse_scores(rankings.keyword, dense, share=self._weights.dense)
 
 
-def _changed() -> EmbedderError:
+def _model_changed_error() -> EmbedderError:
     return EmbedderError(
         "the embedder gives other vectors than it gave to the index: the model behind its name was changed",
         hint="run `knap index --full`",
@@ -200,7 +514,7 @@ def _changed() -> EmbedderError:
     )
 
 
-def _fitting(look: Look, asked: _Asked) -> _Asked:
+def _without_unfit_vector(look: IndexSnapshot, asked: _PreparedSearch) -> _PreparedSearch:
     """Leave the question's vector out where it can't be compared with those of the index.
 
     Raises:
@@ -209,27 +523,29 @@ def _fitting(look: Look, asked: _Asked) -> _Asked:
     if asked.vector is None or look.fits(asked.vector):
         return asked
     if asked.question.mode == "semantic":
-        raise _changed()
-    remark = f"searched by words only: {_changed().message}; {_changed().hint}"
+        raise _model_changed_error()
+    remark = f"searched by words only: {_model_changed_error().message}; {_model_changed_error().hint}"
     return replace(asked, vector=None, remarks=[*asked.remarks, remark])
 
 
-def _begin(look: Look, vector: NDArray[np.float32] | None, where: Filter) -> _Nearest:
+def _start_nearest(look: IndexSnapshot, vector: NDArray[np.float32] | None, where: Filter) -> _PendingScores:
     """Begin to look for what is near to a question, or to the middle of a note."""
-    return dict if vector is None else look.nearest(vector, where, limit=_POOL)
+    return dict if vector is None else look.nearest(vector, where, limit=_RANKING_POOL)
 
 
-def _rank(look: Look, asked: _Asked, nearest: _Nearest) -> _Rankings:
+def _score_chunks(look: IndexSnapshot, asked: _PreparedSearch, nearest: _PendingScores) -> _ChunkScores:
     question, query = asked.question, asked.query
     keyword: dict[int, float] = {}
     names: dict[int, float] = {}
     if question.mode != "semantic" or asked.vector is None:
-        keyword = look.keyword(query, question.where, limit=_POOL)
+        keyword = look.keyword(query, question.where, limit=_RANKING_POOL)
         names = look.names(query, question.where)
     dense = nearest()
     if query.phrases or query.excluded:
-        kept = look.passing(query, dense)
-        dense = {i: score for i, score in dense.items() if i in kept}
-        held = {look.note(i) for i in (*keyword, *dense)}  # a name can't tell whether the text keeps to them
-        names = {note: score for note, score in names.items() if note in held}
-    return _Rankings(keyword=keyword, dense=dense, names=names)
+        matching = look.passing(query, dense)
+        dense = {i: score for i, score in dense.items() if i in matching}
+        notes_with_chunks = {
+            look.note(i) for i in (*keyword, *dense)
+        }  # a name can't tell whether the text keeps to them
+        names = {note: score for note, score in names.items() if note in notes_with_chunks}
+    return _ChunkScores(keyword=keyword, dense=dense, names=names)

@@ -1,4 +1,4 @@
-"""Say what the index holds, what it lacks, and why."""
+"""Count what the index holds, what it lacks and why, and whether an answer may miss something."""
 
 import json
 import sqlite3
@@ -8,18 +8,35 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import schema, waiting
-from knapper.index.store import Store
+from knapper.index import database, store
+from knapper.index.store import IndexStore
 from knapper.vault import walk
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
 
-_SHOWN = 50
-_META = "skipped"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """Say whether answers may miss something."""
+
+    stale: int = 0
+    """Files that are known to differ from the index."""
+    unchecked: bool = False
+    """The vault is too large to be looked through before each search, and nobody watches it."""
+    incomplete: bool = False
+    """The vault hasn't been read from end to end yet."""
+    filling: bool = False
+    """Somebody is just taking in what is missing."""
+    pending: int = 0
+    """Chunks that search by meaning doesn't know yet."""
+
+
+_MAX_LISTED = 50
+_SKIPPED_META = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class SkippedFile:
     """Name a file or folder that the index holds only in part, or not at all, and the reason."""
 
     path: NotePath
@@ -30,7 +47,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class IndexStatus:
     """Count what the index holds of the files that the asker may see."""
 
     notes: int
@@ -42,7 +59,7 @@ class Status:
     """Chunks that have no vector of the model yet; 0 where no model is set."""
     problems: int
     """Files that could be read only in part, or not at all."""
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedFile, ...]
     """The first problems, by path."""
     model: str
     """Empty where search goes by words only."""
@@ -54,23 +71,23 @@ class Status:
     generation: int
 
 
-def remember_skipped(store: Store, skipped: Iterable[walk.Skipped]) -> list[str]:
+def store_skipped(store: IndexStore, skipped: Iterable[walk.Skipped]) -> list[str]:
     """Keep what a look through the whole vault left out though no rule says so; give the messages that are new."""
-    found = [[each.path, each.code, each.message] for each in skipped]
-    known = _remembered(store)
-    if found != known:
-        store.set_meta(_META, json.dumps(found, ensure_ascii=False))
-    return [each[2] for each in found if each not in known]
+    rows = [[entry.path, entry.code, entry.message] for entry in skipped]
+    stored_rows = _read_skipped(store)
+    if rows != stored_rows:
+        store.set_meta(_SKIPPED_META, json.dumps(rows, ensure_ascii=False))
+    return [entry[2] for entry in rows if entry not in stored_rows]
 
 
-def of(
-    store: Store,
+def read_status(
+    store: IndexStore,
     connection: sqlite3.Connection,
     *,
     model: str,
     allowed: NDArray[np.bool_] | None,
     policy: Policy | None = None,
-) -> Status:
+) -> IndexStatus:
     """Count what the index holds.
 
     Args:
@@ -80,34 +97,34 @@ def of(
         allowed: By file id: whether it counts; None counts all.
         policy: Says the same of what has no id, since it couldn't even be listed.
     """
-    kinds = _kinds(connection, allowed)
-    broken = [
+    kinds = _count_kinds(connection, allowed)
+    problem_files = [
         (path, problems)
         for i, path, problems in connection.execute(
             "SELECT id, path, problems FROM files WHERE problems != '[]' ORDER BY path"
         )
         if allowed is None or allowed[i]
     ]
-    skipped = [
-        Skipped(path=NotePath(path), **problem)
-        for path, problems in broken[:_SHOWN]
+    skipped_files = [
+        SkippedFile(path=NotePath(path), **problem)
+        for path, problems in problem_files[:_MAX_LISTED]
         for problem in json.loads(problems)
     ]
     unlisted = [
-        Skipped(path=NotePath(path), code=code, message=message, line=0)
-        for path, code, message in _remembered(store)
+        SkippedFile(path=NotePath(path), code=code, message=message, line=0)
+        for path, code, message in _read_skipped(store)
         if policy is None or policy.visible(NotePath(path))
     ]
-    chunks = _count(connection, "SELECT id FROM chunks", (), allowed)
-    embedded = _embedded(connection, model, chunks, allowed) if model else 0
-    return Status(
+    chunks = _count_chunks(connection, "SELECT id FROM chunks", (), allowed)
+    embedded = _count_embedded(connection, model, chunks, allowed) if model else 0
+    return IndexStatus(
         notes=kinds.get("note", 0),
         files=sum(kinds.values()),
         chunks=chunks,
         embedded=embedded,
         pending=chunks - embedded if model else 0,
-        problems=len(broken) + len(unlisted),
-        skipped=(*skipped, *unlisted[:_SHOWN]),
+        problems=len(problem_files) + len(unlisted),
+        skipped=(*skipped_files, *unlisted[:_MAX_LISTED]),
         model=model,
         size_bytes=store.database.size_bytes(),
         complete=store.meta("complete") == "1",
@@ -116,39 +133,39 @@ def of(
     )
 
 
-def _remembered(store: Store) -> list[list[str]]:
+def _read_skipped(store: IndexStore) -> list[list[str]]:
     """Give path, code and message of what the last look through the whole vault left out."""
-    found: list[list[str]] = json.loads(store.meta(_META) or "[]")
-    return found
+    rows: list[list[str]] = json.loads(store.meta(_SKIPPED_META) or "[]")
+    return rows
 
 
-def _kinds(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None) -> dict[str, int]:
+def _count_kinds(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None) -> dict[str, int]:
     """Count files by kind."""
     if allowed is None:
         return {str(kind): int(n) for kind, n in connection.execute("SELECT kind, COUNT(*) FROM files GROUP BY kind")}
     rows = connection.execute("SELECT kind, group_concat(id, ' ') FROM files GROUP BY kind")
-    return {str(kind): _passing(ids, allowed) for kind, ids in rows}
+    return {str(kind): _count_allowed(ids, allowed) for kind, ids in rows}
 
 
-def _embedded(connection: sqlite3.Connection, model: str, chunks: int, allowed: NDArray[np.bool_] | None) -> int:
+def _count_embedded(connection: sqlite3.Connection, model: str, chunks: int, allowed: NDArray[np.bool_] | None) -> int:
     """Count chunks that have a vector of *model*."""
     if allowed is None:
-        return chunks - waiting.count(connection, model)
-    if waiting.is_about(connection, model):
-        return chunks - _count(connection, "SELECT chunk_id AS id FROM waiting", (), allowed)
-    return _count(connection, "SELECT chunk_id AS id FROM vectors WHERE model = ?", (model,), allowed)
+        return chunks - store.count_unembedded(connection, model)
+    if store.is_queue_for(connection, model):
+        return chunks - _count_chunks(connection, "SELECT chunk_id AS id FROM waiting", (), allowed)
+    return _count_chunks(connection, "SELECT chunk_id AS id FROM vectors WHERE model = ?", (model,), allowed)
 
 
-def _count(
+def _count_chunks(
     connection: sqlite3.Connection, sql: str, parameters: tuple[str, ...], allowed: NDArray[np.bool_] | None
 ) -> int:
     """Count chunk ids whose file counts."""
     if allowed is None:
         return int(connection.execute(f"SELECT COUNT(*) FROM ({sql})", parameters).fetchone()[0])
-    files = connection.execute(f"SELECT group_concat(id >> {schema.CHUNK_BITS}, ' ') FROM ({sql})", parameters)
-    return _passing(files.fetchone()[0], allowed)
+    files = connection.execute(f"SELECT group_concat(id >> {database.CHUNK_BITS}, ' ') FROM ({sql})", parameters)
+    return _count_allowed(files.fetchone()[0], allowed)
 
 
-def _passing(files: str | None, allowed: NDArray[np.bool_]) -> int:
+def _count_allowed(files: str | None, allowed: NDArray[np.bool_]) -> int:
     """Count the ids in a text that pass; as one text they are read quicker than row after row."""
     return int(np.count_nonzero(allowed[np.fromstring(files or "", np.int64, sep=" ")]))

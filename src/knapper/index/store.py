@@ -1,34 +1,354 @@
-"""Keep notes and chunks in SQLite; a file's chunks are replaced in one transaction."""
+"""Write and read the rows of files and chunks; a file's chunks are replaced in one transaction."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import chunk_rows, file_rows, schema, waiting
+from knapper.index import database, documents
 from knapper.index.database import Database
-from knapper.index.records import Known, Record
+from knapper.index.documents import FileRecord, FileState
+from knapper.index.tokenizer import segment
 from knapper.jsontypes import JSONValue
+from knapper.vault import links, paths
 from knapper.vault.paths import NotePath
 
 if TYPE_CHECKING:
-    from knapper.index.chunks import Chunk
+    from knapper.index.chunker import Chunk
 
 
-REMEMBERED_GENERATIONS = 1_000
+def enqueue_chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
+    """Put new chunks on the list."""
+    connection.executemany("INSERT INTO waiting VALUES (?)", [(i,) for i in ids])
+
+
+def dequeue_chunks(connection: sqlite3.Connection, ids: Iterable[int]) -> None:
+    """Take chunks off the list that have got their vector, or are gone."""
+    connection.executemany("DELETE FROM waiting WHERE chunk_id = ?", [(i,) for i in ids])
+
+
+def is_queue_for(connection: sqlite3.Connection, model: str) -> bool:
+    """Tell whether the list is about vectors of *model*."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'model'").fetchone()
+    return row is not None and bool(row[0] == model)
+
+
+def rebuild_queue(connection: sqlite3.Connection, model: str) -> None:
+    """Make the list anew for *model*."""
+    connection.execute("DELETE FROM waiting")
+    connection.execute(
+        "INSERT INTO waiting SELECT c.id FROM chunks c LEFT JOIN vectors v ON v.chunk_id = c.id AND v.model = ?"
+        " WHERE v.chunk_id IS NULL",
+        (model,),
+    )
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('model', ?)", (model,))
+
+
+def count_unembedded(connection: sqlite3.Connection, model: str) -> int:
+    """Count the chunks that have no vector of *model* yet."""
+    if is_queue_for(connection, model):
+        return int(connection.execute("SELECT COUNT(*) FROM waiting").fetchone()[0])
+    sql = "SELECT (SELECT COUNT(*) FROM chunks) - (SELECT COUNT(*) FROM vectors WHERE model = ?)"
+    return int(connection.execute(sql, (model,)).fetchone()[0])
+
+
+HEADING_SEPARATOR = "\x1f"
+"""Stands between the headings of a stored heading path; no heading holds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChunk:
+    """Hold what is needed to recognise a stored chunk, and to take its words out of the index again."""
+
+    id: int
+    digest: bytes
+    text: str
+    path: str
+
+
+def read_chunks(connection: sqlite3.Connection, file_id: int) -> list[StoredChunk]:
+    """Read a file's stored chunks, by id."""
+    rows = connection.execute(
+        "SELECT id, digest, text, path FROM chunks WHERE id >= ? AND id < ? ORDER BY id", database.chunk_range(file_id)
+    )
+    return [StoredChunk(id=i, digest=d, text=t, path=p) for i, d, t, p in rows]
+
+
+def replace_chunks(
+    connection: sqlite3.Connection,
+    file_id: int,
+    title: str,
+    chunks: Sequence[Chunk],
+    *,
+    first_free: int,
+    generation: int,
+) -> int:
+    """Make *chunks* the file's chunks.
+
+    Args:
+        connection: Inside a transaction.
+        file_id: The file that owns them.
+        title: The file's title, part of what is searched with each chunk.
+        chunks: In order of position.
+        first_free: The first chunk number that the file never used.
+        generation: The running transaction's.
+
+    Returns:
+        The first free chunk number afterwards.
+    """
+    kept, added, removed = _match_digests(read_chunks(connection, file_id), chunks)
+    remove_chunks(connection, title, removed, generation=generation)
+    connection.executemany(
+        "UPDATE chunks SET position = ?, start = ?, stop = ?, start_line = ?, end_line = ? WHERE id = ?",
+        [(n, c.start, c.stop, c.start_line, c.end_line, i) for i, n, c in kept],
+    )
+    first_id, _ = database.chunk_range(file_id)
+    numbered = [(first_id + first_free + offset, n, chunk) for offset, (n, chunk) in enumerate(added)]
+    _insert_chunks(connection, title, numbered)
+    reused = _reuse_vectors(connection, numbered, generation=generation)
+    enqueue_chunks(connection, (i for i, _, _ in numbered if i not in reused))
+    return first_free + len(numbered)
+
+
+def remove_chunks(connection: sqlite3.Connection, title: str, gone: Iterable[StoredChunk], *, generation: int) -> None:
+    """Take chunks out, with their words and vectors."""
+    rows = list(gone)
+    connection.executemany(
+        "INSERT INTO chunk_words (chunk_words, rowid, title, heading, body) VALUES ('delete', ?, ?, ?, ?)",
+        [(old.id, *_word_columns(title, old.path, old.text)) for old in rows],
+    )
+    ids = [(old.id,) for old in rows]
+    connection.executemany("DELETE FROM chunks WHERE id = ?", ids)
+    connection.executemany("DELETE FROM vectors WHERE chunk_id = ?", ids)
+    dequeue_chunks(connection, (old.id for old in rows))
+    connection.executemany("INSERT INTO removed VALUES (?, ?)", [(generation, old.id) for old in rows])
+
+
+def _match_digests(
+    old: Sequence[StoredChunk], new: Sequence[Chunk]
+) -> tuple[list[tuple[int, int, Chunk]], list[tuple[int, Chunk]], list[StoredChunk]]:
+    """Pair stored and new chunks of one digest, in order."""
+    unmatched: defaultdict[bytes, list[StoredChunk]] = defaultdict(list)
+    for stored in reversed(old):
+        unmatched[stored.digest].append(stored)
+    kept: list[tuple[int, int, Chunk]] = []
+    added: list[tuple[int, Chunk]] = []
+    for position, chunk in enumerate(new):
+        if unmatched.get(chunk.digest):
+            kept.append((unmatched[chunk.digest].pop().id, position, chunk))
+        else:
+            added.append((position, chunk))
+    return kept, added, [stored for left_over in unmatched.values() for stored in left_over]
+
+
+def _word_columns(title: str, path: str, text: str) -> tuple[str, str, str]:
+    """Give what the word index reads; the same when a chunk is taken out again, since the table keeps no text."""
+    return segment(title), segment(path), segment(text)
+
+
+def _insert_chunks(connection: sqlite3.Connection, title: str, numbered: Sequence[tuple[int, int, Chunk]]) -> None:
+    connection.executemany(
+        "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                i,
+                n,
+                c.kind,
+                c.heading,
+                HEADING_SEPARATOR.join(c.path),
+                c.start,
+                c.stop,
+                c.start_line,
+                c.end_line,
+                c.digest,
+                c.text,
+            )
+            for i, n, c in numbered
+        ],
+    )
+    connection.executemany(
+        "INSERT INTO chunk_words (rowid, title, heading, body) VALUES (?, ?, ?, ?)",
+        [(i, *_word_columns(title, HEADING_SEPARATOR.join(c.path), c.text)) for i, _, c in numbered],
+    )
+
+
+def _reuse_vectors(
+    connection: sqlite3.Connection, numbered: Sequence[tuple[int, int, Chunk]], *, generation: int
+) -> set[int]:
+    """Copy vectors of equal chunks elsewhere: a moved or copied note needn't be embedded again; tells for which."""
+    vector_rows = [
+        (i, generation, *row)
+        for i, _, chunk in numbered
+        for row in connection.execute(
+            "SELECT v.model, v.vector FROM chunks c JOIN vectors v ON v.chunk_id = c.id"
+            " WHERE c.digest = ? AND v.model = (SELECT value FROM meta WHERE key = 'model') LIMIT 1",
+            (chunk.digest,),
+        )
+    ]  # INSERT ... SELECT would make FTS5 write out its buffered words each time
+    connection.executemany("INSERT INTO vectors VALUES (?, ?, ?, ?)", vector_rows)
+    return {row[0] for row in vector_rows}
+
+
+_PENDING_EDIT_TAG = "ai_edit"
+"""The tag below each edit that waits for a person's word, as `knapper.vault.pending` reads it."""
+_SEARCHED_PROPERTIES = "file_id = ? AND shape != 'list' AND item IS NOT NULL"
+"""Properties that are asked for by a part of their text."""
+
+
+def insert_file(connection: sqlite3.Connection, record: FileRecord) -> int:
+    """Make an empty row for a file that the index doesn't know, and give its id."""
+    cursor = connection.execute(
+        "INSERT INTO files (path, target, path_key, name_key, folder_key, kind, title, size, mtime_ns, racy, failed_ns,"
+        " hash, created, modified, properties, problems, title_row, next_chunk)"
+        " VALUES (?, ?, '', '', '', '', '', 0, 0, 0, 0, '', '', '', '', '', '', 0)",
+        (record.path, record.stat.target or ""),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def write_file(connection: sqlite3.Connection, file_id: int, record: FileRecord, *, next_chunk: int) -> None:
+    """Fill a file's row, and its rows in the tables beside it."""
+    _replace_title(connection, file_id, record)
+    connection.execute(
+        "UPDATE files SET target = ?, path_key = ?, name_key = ?, folder_key = ?, kind = ?, title = ?, size = ?,"
+        " mtime_ns = ?, racy = ?, failed_ns = ?, hash = ?, created = ?, modified = ?, properties = ?, problems = ?,"
+        " next_chunk = ? WHERE id = ?",
+        (
+            record.stat.target or "",
+            paths.name_key(record.path),
+            link_key(record.path),
+            paths.name_key(paths.parent_folder(record.path)),
+            record.stat.kind,
+            record.title,
+            record.stat.size,
+            record.stat.mtime_ns,
+            record.racy,
+            record.stat.ctime_ns if record.failed else 0,
+            record.hash,
+            record.created,
+            record.modified,
+            json.dumps(record.properties, ensure_ascii=False),
+            json.dumps([asdict(problem) for problem in record.problems], ensure_ascii=False),
+            next_chunk,
+            file_id,
+        ),
+    )
+    _replace_details(connection, file_id, record)
+
+
+def remove_file(connection: sqlite3.Connection, file_id: int) -> None:
+    """Forget a file, all but its chunks."""
+    _remove_title(connection, file_id)
+    _remove_details(connection, file_id)
+    connection.execute("DELETE FROM files WHERE id = ?", (file_id,))
+
+
+def link_key(target: str) -> str:
+    """Give what links and files are matched by: the last part of a path without ``.md``, folded."""
+    return links.lookup_key(target.replace("\\", "/").strip().rstrip("/").rsplit("/", 1)[-1].strip())
+
+
+def _replace_details(connection: sqlite3.Connection, file_id: int, record: FileRecord) -> None:
+    _remove_details(connection, file_id)
+    connection.executemany(
+        "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                file_id,
+                k.kind,
+                k.target,
+                "" if k.kind == "external" else link_key(k.target),
+                "#".join(k.headings),
+                k.block,
+                k.alias,
+                k.line,
+                k.key,
+            )
+            for k in record.links
+        ],
+    )
+    connection.executemany(
+        "INSERT INTO tags VALUES (?, ?, ?, ?)", [(file_id, paths.name_key(t.name), t.name, t.line) for t in record.tags]
+    )
+    connection.executemany(
+        "INSERT INTO properties (file_id, key, name, shape, item, number) VALUES (?, ?, ?, ?, ?, ?)",
+        [(file_id, *row) for row in documents.property_rows(record.properties)],
+    )
+    connection.execute(
+        f"INSERT INTO property_grams (rowid, item) SELECT id, item FROM properties WHERE {_SEARCHED_PROPERTIES}",
+        (file_id,),
+    )
+    connection.executemany(
+        "INSERT INTO aliases VALUES (?, ?, ?)", [(file_id, a, paths.name_key(a)) for a in record.aliases]
+    )
+    connection.executemany("INSERT INTO headings VALUES (?, ?, ?, ?)", [(file_id, *row) for row in record.headings])
+
+
+def _remove_details(connection: sqlite3.Connection, file_id: int) -> None:
+    connection.execute(
+        "INSERT INTO property_grams (property_grams, rowid, item)"
+        f" SELECT 'delete', id, item FROM properties WHERE {_SEARCHED_PROPERTIES}",
+        (file_id,),
+    )
+    for table in database.PER_FILE_TABLES:
+        connection.execute(f"DELETE FROM {table} WHERE file_id = ?", (file_id,))
+
+
+def _replace_title(connection: sqlite3.Connection, file_id: int, record: FileRecord) -> None:
+    """Index title, aliases and headings; what was indexed is kept, since it is needed to take it out again."""
+    row = [
+        segment(record.title),
+        segment("\n".join((*record.aliases, *record.names))),
+        segment("\n".join((*(t for _, t, _ in record.headings), *_pending_edit_word(record)))),
+    ]
+    new = json.dumps([*row, "\n".join((record.title, *record.aliases, *record.names))], ensure_ascii=False)
+    old = connection.execute("SELECT title_row FROM files WHERE id = ?", (file_id,)).fetchone()[0]
+    if old == new:
+        return
+    _remove_title(connection, file_id)
+    connection.execute("UPDATE files SET title_row = ? WHERE id = ?", (new, file_id))
+    if record.stat.kind == "attachment":
+        return
+    title, aliases, headings, names = json.loads(new)
+    connection.execute(
+        "INSERT INTO title_words (rowid, title, aliases, headings) VALUES (?, ?, ?, ?)",
+        (file_id, title, aliases, headings),
+    )
+    connection.execute("INSERT INTO name_grams (rowid, names) VALUES (?, ?)", (file_id, names))
+
+
+def _pending_edit_word(record: FileRecord) -> tuple[str, ...]:
+    """Give the tag of edits that wait in a note as a word to find it by: its chunks hold the text without them."""
+    return (_PENDING_EDIT_TAG,) if any(tag.name == _PENDING_EDIT_TAG for tag in record.tags) else ()
+
+
+def _remove_title(connection: sqlite3.Connection, file_id: int) -> None:
+    old, kind = connection.execute("SELECT title_row, kind FROM files WHERE id = ?", (file_id,)).fetchone()
+    if not old or kind == "attachment":
+        return
+    title, aliases, headings, names = json.loads(old)
+    connection.execute(
+        "INSERT INTO title_words (title_words, rowid, title, aliases, headings) VALUES ('delete', ?, ?, ?, ?)",
+        (file_id, title, aliases, headings),
+    )
+    connection.execute("INSERT INTO name_grams (name_grams, rowid, names) VALUES ('delete', ?, ?)", (file_id, names))
+
+
+KEPT_GENERATIONS = 1_000
 """How far a reader's vectors may be behind before it loads them all again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ChunkRow:
     """Hold a stored chunk with its note."""
 
     id: int
@@ -46,7 +366,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingChunk:
     """Hold a chunk that waits for its vector."""
 
     id: int
@@ -55,7 +375,7 @@ class Pending:
     text: str
 
 
-class Store:
+class IndexStore:
     """Write and read one vault's index."""
 
     def __init__(self, path: Path) -> None:
@@ -80,15 +400,15 @@ class Store:
         with self.database.transaction():
             yield
 
-    def apply(self, record: Record, chunks: Sequence[Chunk]) -> None:
+    def apply(self, record: FileRecord, chunks: Sequence[Chunk]) -> None:
         """Replace what is stored of a file; chunks whose digest stays keep their words and vectors."""
         with self.database.transaction() as connection:
-            row = _file_row(connection, record.path)
-            if row is not None and row[1] + len(chunks) >= schema.MAX_CHUNKS:
+            row = _find_file(connection, record.path)
+            if row is not None and row[1] + len(chunks) >= database.MAX_CHUNKS_PER_FILE:
                 self.remove([record.path])
                 row = None
-            file_id, first_free = row or (file_rows.insert(connection, record), 0)
-            next_chunk = chunk_rows.replace(
+            file_id, first_free = row or (insert_file(connection, record), 0)
+            next_chunk = replace_chunks(
                 connection,
                 file_id,
                 record.title,
@@ -96,9 +416,9 @@ class Store:
                 first_free=first_free,
                 generation=generation_of(connection),
             )
-            file_rows.write(connection, file_id, record, next_chunk=next_chunk)
+            write_file(connection, file_id, record, next_chunk=next_chunk)
 
-    def touch(self, record: Record) -> None:
+    def touch(self, record: FileRecord) -> None:
         """Note that a file was looked at again and still says the same."""
         with self.database.transaction() as connection:
             connection.execute(
@@ -121,19 +441,17 @@ class Store:
             for path in gone:
                 row = connection.execute("SELECT id, title FROM files WHERE path = ?", (path,)).fetchone()
                 if row is not None:
-                    chunk_rows.remove(
-                        connection, str(row[1]), chunk_rows.read(connection, int(row[0])), generation=generation
-                    )
-                    file_rows.remove(connection, int(row[0]))
+                    remove_chunks(connection, str(row[1]), read_chunks(connection, int(row[0])), generation=generation)
+                    remove_file(connection, int(row[0]))
 
-    def known(self, *, below: NotePath | None = None) -> dict[NotePath, Known]:
+    def known(self, *, below: NotePath | None = None) -> dict[NotePath, FileState]:
         """Give the remembered state of every file, or of the file *below* and of all below the folder of that name."""
-        sql, limits = "SELECT path, size, mtime_ns, racy, failed_ns FROM files", ()
+        sql, parameters = "SELECT path, size, mtime_ns, racy, failed_ns FROM files", ()
         if below is not None:
             sql += " WHERE path = ? OR (path >= ? AND path < ?)"
-            limits = (below, f"{below}/", f"{below}0")  # "0" comes right after "/"
-        rows = self.database.reader().execute(sql, limits)
-        return {NotePath(p): Known(size=s, mtime_ns=m, racy=bool(r), failed_ns=f) for p, s, m, r, f in rows}
+            parameters = (below, f"{below}/", f"{below}0")  # "0" comes right after "/"
+        rows = self.database.reader().execute(sql, parameters)
+        return {NotePath(p): FileState(size=s, mtime_ns=m, racy=bool(r), failed_ns=f) for p, s, m, r, f in rows}
 
     def target_of(self, path: NotePath) -> NotePath:
         """Give the file that a symbolic link leads to; the path itself where it is none, or unknown."""
@@ -156,34 +474,36 @@ class Store:
             "SELECT path, properties FROM files WHERE path IN (SELECT value FROM json_each(?))",
             (json.dumps(wanted, ensure_ascii=False),),
         )
-        return {NotePath(path): cast("dict[str, JSONValue]", json.loads(said)) for path, said in rows}
+        return {
+            NotePath(path): cast("dict[str, JSONValue]", json.loads(properties_json)) for path, properties_json in rows
+        }
 
-    def rows(self, ids: Sequence[int]) -> list[Row]:
+    def rows(self, ids: Sequence[int]) -> list[ChunkRow]:
         """Read chunks by id, in the order asked; those that are gone are left out."""
         sql = (
             "SELECT c.id, f.path, f.title, f.hash, c.kind, c.heading, c.path, c.start, c.stop, c.start_line,"
             " c.end_line, c.text FROM chunks c JOIN files f ON f.id = c.id >> ?"
             " WHERE c.id IN (SELECT value FROM json_each(?))"
         )
-        rows = self.database.reader().execute(sql, (schema.CHUNK_BITS, json.dumps(list(ids))))
-        found = {row[0]: _row(row) for row in rows}
-        return [found[chunk_id] for chunk_id in ids if chunk_id in found]
+        rows = self.database.reader().execute(sql, (database.CHUNK_BITS, json.dumps(list(ids))))
+        rows_by_id = {row[0]: _chunk_row(row) for row in rows}
+        return [rows_by_id[chunk_id] for chunk_id in ids if chunk_id in rows_by_id]
 
-    def pending(self, model: str, *, after: int, limit: int) -> list[Pending]:
+    def pending(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
         """Give chunks with an id above *after* that have no vector of *model* yet, by id."""
-        if not waiting.is_about(self.database.reader(), model):
+        if not is_queue_for(self.database.reader(), model):
             with self.database.transaction() as connection:
-                waiting.restart(connection, model)
+                rebuild_queue(connection, model)
         rows = self.database.reader().execute(
             "SELECT c.id, f.title, c.path, c.text FROM waiting w JOIN chunks c ON c.id = w.chunk_id"
             " JOIN files f ON f.id = c.id >> ? WHERE w.chunk_id > ? ORDER BY w.chunk_id LIMIT ?",
-            (schema.CHUNK_BITS, after, limit),
+            (database.CHUNK_BITS, after, limit),
         )
-        return [Pending(id=i, title=t, path=_split(p), text=x) for i, t, p, x in rows]
+        return [PendingChunk(id=i, title=t, path=_split_headings(p), text=x) for i, t, p, x in rows]
 
     def count_pending(self, model: str) -> int:
         """Count the chunks that have no vector of *model* yet."""
-        return waiting.count(self.database.reader(), model)
+        return count_unembedded(self.database.reader(), model)
 
     def add_vectors(self, model: str, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
         """Store vectors of chunks; chunks that have gone meanwhile are left out.
@@ -192,16 +512,18 @@ class Store:
         """
         with self.database.transaction() as connection:
             generation = generation_of(connection)
-            old = connection.execute("SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (model,)).fetchone()
-            if old is not None and int(old[0]) != 2 * vectors.shape[1]:
+            old_size_row = connection.execute(
+                "SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (model,)
+            ).fetchone()
+            if old_size_row is not None and int(old_size_row[0]) != 2 * vectors.shape[1]:
                 connection.execute("DELETE FROM vectors WHERE model = ?", (model,))
-                waiting.restart(connection, model)
+                rebuild_queue(connection, model)
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors SELECT id, ?, ?, ? FROM chunks WHERE id = ?",
                 [(generation, model, v.astype(np.float16).tobytes(), i) for i, v in zip(ids, vectors, strict=True)],
             )
-            if waiting.is_about(connection, model):
-                waiting.drop(connection, ids)
+            if is_queue_for(connection, model):
+                dequeue_chunks(connection, ids)
 
     def meta(self, key: str) -> str:
         """Read a remembered value; empty where there is none."""
@@ -213,7 +535,7 @@ class Store:
         with self.database.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    def forget(self, *, keep: int = REMEMBERED_GENERATIONS) -> None:
+    def forget(self, *, keep: int = KEPT_GENERATIONS) -> None:
         """Forget which chunks were removed longer ago than *keep* generations."""
         with self.database.transaction() as connection:
             oldest = max(generation_of(connection) - keep, 0)
@@ -226,21 +548,21 @@ def generation_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
 
 
-def _file_row(connection: sqlite3.Connection, path: NotePath) -> tuple[int, int] | None:
+def _find_file(connection: sqlite3.Connection, path: NotePath) -> tuple[int, int] | None:
     row = connection.execute("SELECT id, next_chunk FROM files WHERE path = ?", (path,)).fetchone()
     return (int(row[0]), int(row[1])) if row else None
 
 
-def _row(said: tuple[int, str, str, str, str, str, str, int, int, int, int, str]) -> Row:
+def _chunk_row(said: tuple[int, str, str, str, str, str, str, int, int, int, int, str]) -> ChunkRow:
     chunk_id, note, title, digest, kind, heading, path, start, stop, start_line, end_line, text = said
-    return Row(
+    return ChunkRow(
         id=chunk_id,
         note=NotePath(note),
         title=title,
         hash=digest,
         kind=kind,
         heading=heading,
-        path=_split(path),
+        path=_split_headings(path),
         start=start,
         stop=stop,
         start_line=start_line,
@@ -249,5 +571,5 @@ def _row(said: tuple[int, str, str, str, str, str, str, int, int, int, int, str]
     )
 
 
-def _split(path: str) -> tuple[str, ...]:
-    return tuple(path.split(chunk_rows.SEPARATOR)) if path else ()
+def _split_headings(path: str) -> tuple[str, ...]:
+    return tuple(path.split(HEADING_SEPARATOR)) if path else ()

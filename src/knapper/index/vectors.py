@@ -7,15 +7,15 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import schema, states
+from knapper.index import database
 
-_MIN_ROOM = 1_024
-_ROOM = 1.25
+_MIN_CAPACITY = 1_024
+_GROWTH_FACTOR = 1.25
 """Times what is held: the first note that is saved needn't wait until all is copied."""
 _LOAD_ROWS = 8_192
 
 
-class Vectors:
+class VectorCache:
     """Hold the vectors of one model in memory, and follow the index by what changed.
 
     One matrix of float32: 100,000 chunks of 256 dimensions take 102 MB.
@@ -30,7 +30,7 @@ class Vectors:
     def sync(self, connection: sqlite3.Connection) -> None:
         """Take over what was written since the last time, as *connection*'s snapshot has it."""
         with self._lock:
-            uid, generation = states.state_of(connection)
+            uid, generation = database.state_of(connection)
             if (uid, generation) == (self._uid, self._generation):
                 return
             if uid != self._uid or self._generation < _removed_since(connection):
@@ -63,15 +63,15 @@ class Vectors:
             hidden = [self._places[chunk_id] for chunk_id in without if chunk_id in self._places]
         if len(query) != rows.shape[1]:
             return {}
-        out = ~_wanted(ids, allowed)
-        out[hidden] = True
-        return _nearest(ids, rows @ query, out, limit)
+        is_excluded = ~_allowed_places(ids, allowed)
+        is_excluded[hidden] = True
+        return _nearest(ids, rows @ query, is_excluded, limit)
 
     def take(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Give the vectors of those chunks that have one: their ids, and a row for each."""
         with self._lock:
-            held = {chunk_id: self._places[chunk_id] for chunk_id in ids if chunk_id in self._places}
-            return list(held), self._matrix[list(held.values())]
+            places_by_id = {chunk_id: self._places[chunk_id] for chunk_id in ids if chunk_id in self._places}
+            return list(places_by_id), self._matrix[list(places_by_id.values())]
 
     def fits(self, query: NDArray[np.float32]) -> bool:
         """Tell whether a question's vector has as many numbers as those held; true where none are."""
@@ -96,31 +96,33 @@ class Vectors:
             place = self._places.pop(chunk_id, None)
             if place is not None:
                 self._ids[place] = -1
-        if self._used > 2 * len(self._places) + _MIN_ROOM:
+        if self._used > 2 * len(self._places) + _MIN_CAPACITY:
             self._compact()
 
     def _add(self, connection: sqlite3.Connection) -> None:
-        newest = connection.execute(
+        newest_row = connection.execute(
             "SELECT length(vector) FROM vectors WHERE generation > ? AND model = ? ORDER BY generation DESC LIMIT 1",
             (self._generation, self.model),
         ).fetchone()
-        if newest is None:
+        if newest_row is None:
             return
-        size = int(newest[0])
+        size = int(newest_row[0])
         dimensions = size // 2
         if self._matrix.shape[1] != dimensions:  # the model behind the name is another now
             uid = self._uid
             self._reset()
             self._uid, self._matrix = uid, np.empty((0, dimensions), np.float32)
-        fresh = "FROM vectors WHERE generation > ? AND model = ? AND length(vector) = ?"
+        new_rows_sql = "FROM vectors WHERE generation > ? AND model = ? AND length(vector) = ?"
         parameters = (self._generation, self.model, size)
-        self._make_room(int(connection.execute(f"SELECT COUNT(*) {fresh}", parameters).fetchone()[0]), dimensions)
-        cursor = connection.execute(f"SELECT chunk_id, vector {fresh}", parameters)
+        self._make_room(
+            int(connection.execute(f"SELECT COUNT(*) {new_rows_sql}", parameters).fetchone()[0]), dimensions
+        )
+        cursor = connection.execute(f"SELECT chunk_id, vector {new_rows_sql}", parameters)
         while rows := cursor.fetchmany(_LOAD_ROWS):
             for chunk_id, _ in rows:  # a vector that was made again takes a new place
-                old = self._places.pop(chunk_id, None)
-                if old is not None:
-                    self._ids[old] = -1
+                old_place = self._places.pop(chunk_id, None)
+                if old_place is not None:
+                    self._ids[old_place] = -1
             start, stop = self._used, self._used + len(rows)
             self._ids[start:stop] = [chunk_id for chunk_id, _ in rows]
             block = np.frombuffer(b"".join(vector for _, vector in rows), np.float16)
@@ -129,14 +131,14 @@ class Vectors:
             self._used = stop
 
     def _make_room(self, more: int, dimensions: int) -> None:
-        wanted = self._used + more
-        if wanted <= len(self._ids):
+        needed = self._used + more
+        if needed <= len(self._ids):
             return
-        room = max(int(wanted * _ROOM), _MIN_ROOM)  # what nothing was written to yet takes no memory
-        self._ids = np.resize(self._ids, room) if len(self._ids) else np.empty(room, np.int64)
-        grown = np.empty((room, dimensions), np.float32)
-        grown[: self._used] = self._matrix[: self._used]
-        self._matrix = grown
+        capacity = max(int(needed * _GROWTH_FACTOR), _MIN_CAPACITY)  # what nothing was written to yet takes no memory
+        self._ids = np.resize(self._ids, capacity) if len(self._ids) else np.empty(capacity, np.int64)
+        larger_matrix = np.empty((capacity, dimensions), np.float32)
+        larger_matrix[: self._used] = self._matrix[: self._used]
+        self._matrix = larger_matrix
 
     def _compact(self) -> None:
         alive = np.flatnonzero(self._ids[: self._used] >= 0)
@@ -155,20 +157,20 @@ def _nearest(
     ids: NDArray[np.int64], scores: NDArray[np.float32], out: NDArray[np.bool_], limit: int
 ) -> dict[int, float]:
     scores[out] = -np.inf
-    best = _largest(scores, limit)
+    best = _largest_places(scores, limit)
     return {int(ids[i]): float(scores[i]) for i in best if scores[i] > 0}
 
 
-def _wanted(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+def _allowed_places(ids: NDArray[np.int64], allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
     """Tell which places hold a chunk that may be found; a file that came after the mask was made isn't."""
-    alive = ids >= 0
+    is_used = ids >= 0
     if allowed is None:
-        return alive
-    files = np.where(alive, ids >> schema.CHUNK_BITS, 0)
-    return alive & (files < len(allowed)) & allowed[np.minimum(files, len(allowed) - 1)]
+        return is_used
+    files = np.where(is_used, ids >> database.CHUNK_BITS, 0)
+    return is_used & (files < len(allowed)) & allowed[np.minimum(files, len(allowed) - 1)]
 
 
-def _largest(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
+def _largest_places(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
     """Give the places of the largest scores, largest first; equal ones by place."""
     if len(scores) > limit:
         best = np.argpartition(-scores, limit)[:limit]

@@ -14,7 +14,7 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from knapper.index.ports import RANKING
+from knapper.index.snapshot import RANKING_THREAD_PREFIX
 from knapper.server.connections import Connection
 from knapper.server.stopping import Stop
 
@@ -104,7 +104,7 @@ def leave(code: int, *, wait_s: float = 1.0) -> None:
         wait_s: How long such calls are waited for, each.
     """
     for thread in threading.enumerate():
-        is_work = not thread.daemon and not thread.name.startswith(RANKING)
+        is_work = not thread.daemon and not thread.name.startswith(RANKING_THREAD_PREFIX)
         if is_work and thread is not threading.main_thread():
             thread.join(wait_s)
             if thread.is_alive():

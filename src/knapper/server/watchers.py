@@ -16,7 +16,8 @@ from knapper.errors import KnapError
 
 if TYPE_CHECKING:
     from knapper.index.engine import Engine
-    from knapper.index.refresh import Outcome, Phase
+    from knapper.index.refresh import RefreshOutcome, RefreshPhase
+
 
 LOG: Final = logging.getLogger("knapper.server.watchers")
 _FIRST_PAUSE_S: Final = 1.0
@@ -51,7 +52,7 @@ def follow(engine: "Engine", stop: threading.Event) -> None:
         KnapError: The index can't be kept; it may be tried again.
     """
 
-    def check(phase: "Phase", done: int, total: int) -> None:
+    def check(phase: "RefreshPhase", done: int, total: int) -> None:
         del phase, done, total
         if stop.is_set():
             raise Stopped("the server stops")
@@ -59,7 +60,7 @@ def follow(engine: "Engine", stop: threading.Event) -> None:
     from knapper.index import watch  # noqa: PLC0415 - whoever starts a watcher needn't wait for its libraries
 
     with contextlib.suppress(Stopped):  # whole batches of files are kept, and the next start goes on from there
-        watch.follow(engine, stop, _unheard, progress=check)
+        watch.follow_vault(engine, stop, _unheard, progress=check)
 
 
 @asynccontextmanager
@@ -125,5 +126,5 @@ def _cause(work: Future[None]) -> str:
     return error.code if isinstance(error, KnapError) else type(error).__name__
 
 
-def _unheard(_: "Outcome") -> None:
+def _unheard(_: "RefreshOutcome") -> None:
     """Take no notice of what was taken in."""

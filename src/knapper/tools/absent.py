@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from knapper.index.catalog import ListingQuery
 from knapper.index.filters import Filter, PropertyOp
-from knapper.index.stretches import Stretch
 from knapper.tools.context import Context
 
 _HAVING: Final[frozenset[PropertyOp]] = frozenset({"contains", "equals", "exists", "is"})
@@ -30,4 +30,4 @@ def has_property(context: Context, name: str) -> bool:
 
 def _has_tag(context: Context, tag: str) -> bool:
     wanted = context.restrict(Filter(tags=(tag,), kinds=_NOTES))
-    return bool(context.index.catalog.find(Stretch(where=wanted, limit=1)).entries)
+    return bool(context.index.catalog.find(ListingQuery(where=wanted, limit=1)).entries)

@@ -73,7 +73,7 @@ def call(row: Row, context: Context, arguments: Mapping[str, object]) -> Answer:
     try:
         return row.function(context, **given)
     except sqlite3.DatabaseError as error:
-        found = database.failure(error)
+        found = database.as_storage_error(error)
         if found is None:
             raise
         raise found from error

@@ -4,8 +4,8 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 
 from knapper.errors import BadInput, NotFound, RefusedError, StorageError
+from knapper.index.catalog import ListingQuery
 from knapper.index.filters import Filter
-from knapper.index.stretches import Stretch
 from knapper.tools.context import Context
 from knapper.vault import files, paths
 from knapper.vault.paths import NotePath
@@ -77,7 +77,7 @@ def folder(context: Context, raw: str) -> NotePath:
     if raw.strip() in _ROOT:
         return NotePath("")
     path = paths.parse(raw, root=context.view.root)
-    below = Stretch(where=context.restrict(Filter(folders=(path,))), limit=1)
+    below = ListingQuery(where=context.restrict(Filter(folders=(path,))), limit=1)
     first = context.index.catalog.find(below).entries
     if first:
         return NotePath("/".join(first[0].path.split("/")[: path.count("/") + 1]))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from knapper.changes.reviewer import Reviewer
     from knapper.changes.writer import Asked, Writer
     from knapper.index.engine import Engine
-    from knapper.index.freshness import Freshness
+    from knapper.index.status import Freshness
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
 

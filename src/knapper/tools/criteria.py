@@ -3,8 +3,8 @@
 from typing import Annotated, Final, Literal
 
 from knapper.errors import BadInput
+from knapper.index.catalog import ListingQuery
 from knapper.index.filters import Filter, PropertyOp, PropertyTest
-from knapper.index.stretches import Stretch
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, checks, search
 from knapper.tools.context import Context
@@ -115,5 +115,5 @@ def _listed(context: Context, where: Filter, limit: int, offset: int) -> dict[st
 
 
 def _page(context: Context, where: Filter, limit: int, offset: int) -> dict[str, JSONValue]:
-    found = context.index.catalog.find(Stretch(where=context.restrict(where), limit=limit, offset=offset))
+    found = context.index.catalog.find(ListingQuery(where=context.restrict(where), limit=limit, offset=offset))
     return answers.stretch([entry.path for entry in found.entries], found.total, limit, offset)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from knapper.errors import KnapError
-from knapper.index.graph import Lookup
+from knapper.index.graph import NameLookup
 from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
 from knapper.tools.context import Context
@@ -34,7 +34,7 @@ def expand(context: Context, note: Note, first: int, last: int) -> list[JSONValu
     return [_expanded(context, note, link, lookup) for link in found[:_MOST]]
 
 
-def _expanded(context: Context, note: Note, link: Link, lookup: Lookup) -> JSONValue:
+def _expanded(context: Context, note: Note, link: Link, lookup: NameLookup) -> JSONValue:
     shown: dict[str, JSONValue] = {"embed": parser.decode_text(_data(note)[link.start : link.stop]), "line": link.line}
     path = links.resolve(link.target, note.path, lookup).path
     if path is None or not context.sees(path):

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 
 from knapper.errors import KnapError
-from knapper.index.catalog import Entry
+from knapper.index.catalog import CatalogEntry
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.vault.parser import Note
@@ -30,7 +30,7 @@ def found(context: Context, paths: Iterable[NotePath]) -> frozenset[NotePath]:
     return frozenset(path for path in asked if _is_foreign(context, path, properties.get(path, {})))
 
 
-def wrote(context: Context, entry: Entry) -> bool:
+def wrote(context: Context, entry: CatalogEntry) -> bool:
     """Tell whether others wrote a note, or what it leads to if it is a link; nobody has read it by that."""
     policy = context.view.policy
     ends = (entry.path, entry.target) if entry.target else (entry.path,)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from knapper.index.engine import Engine
-    from knapper.index.freshness import Freshness
+    from knapper.index.status import Freshness
     from knapper.vault.access import Policy
 
 

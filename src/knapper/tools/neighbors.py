@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Unpack
 from typing_extensions import TypedDict
 
 from knapper.errors import BadInput
-from knapper.index.graph import Lookup
+from knapper.index.graph import NameLookup
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, checks, foreign, search
 from knapper.tools.context import Context
@@ -123,7 +123,7 @@ class _Walk:
     def __init__(self, context: Context, passes: Callable[[NotePath], bool] = lambda _: True) -> None:
         self._context = context
         self._passes = passes
-        self._lookup: Lookup = context.index.graph.remembering()
+        self._lookup: NameLookup = context.index.graph.remembering()
         self._seen: dict[NotePath, bool] = {}
 
     def leads_to(self, source: NotePath) -> list[NotePath]:

@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 from typing import Annotated, Final, Unpack
 
 from knapper.errors import BadInput
-from knapper.index import schema
-from knapper.index.catalog import Entry, Listing
+from knapper.index import database
+from knapper.index.catalog import CatalogEntry, Listing, ListingQuery, SortKey, SortOrder
 from knapper.index.filters import Filter
-from knapper.index.search import Mode, Question
-from knapper.index.stretches import By, Order, Stretch
+from knapper.index.search import SearchMode, SearchRequest
 from knapper.jsontypes import JSONValue
 from knapper.tools import absent, answers, checks, criteria, filters, foreign, search
 from knapper.tools.context import Context
@@ -21,7 +20,7 @@ from knapper.vault import paths
 
 RANKED: Final = 200
 """Notes that a query ranks at most."""
-SORTS: Final[tuple[By, ...]] = ("path", "title", "created", "modified", "size")
+SORTS: Final[tuple[SortKey, ...]] = ("path", "title", "created", "modified", "size")
 FIELDS: Final = ("title", "folder", "created", "modified", "size", "hash", "aliases", "tags", "properties", "preview")
 _SHOWN: Final = ("title", "modified")
 _TEXTS: Final = frozenset({"aliases", "tags", "properties", "preview"})
@@ -81,7 +80,7 @@ def find_notes(
     if query.strip():
         found, remarks = _ranked(context, query, where, order, limit, offset)
     else:
-        stretch = Stretch(where=where, order=order or Order(), limit=limit, offset=offset)
+        stretch = ListingQuery(where=where, order=order or SortOrder(), limit=limit, offset=offset)
         found = context.index.catalog.find(stretch)
     rows: list[JSONValue] = [*_rows(context, found.entries, fields)]
     lost = () if found.total else absent.names(context, where)
@@ -89,7 +88,7 @@ def find_notes(
     return {**answers.stretch(rows, found.total, limit, offset), **search.missing(freshness, remarks)}
 
 
-def saved(entry: Entry) -> str:
+def saved(entry: CatalogEntry) -> str:
     """Tell when a file was saved, by the clock on the wall here, to the second."""
     try:
         moment = datetime.fromtimestamp(entry.mtime_ns // 1_000_000_000, tz=UTC).astimezone()
@@ -105,18 +104,18 @@ def beginning(text: str, length: int = _PREVIEW) -> str:
 
 
 def _ranked(
-    context: Context, query: str, where: Filter, order: Order | None, limit: int, offset: int
+    context: Context, query: str, where: Filter, order: SortOrder | None, limit: int, offset: int
 ) -> tuple[Listing, tuple[str, ...]]:
     search.check(query, 1)
     # What is only near in meaning is at the end of a ranking, and would be anywhere in another order.
-    mode: Mode = "hybrid" if order is None else "keyword"
-    found = context.index.search(Question(text=query, mode=mode, limit=RANKED, per_note=1, where=where))
-    paths_of = {schema.file_of(hit.row.id): hit.row.note for hit in found.hits}
+    mode: SearchMode = "hybrid" if order is None else "keyword"
+    found = context.index.search(SearchRequest(text=query, mode=mode, limit=RANKED, per_note=1, where=where))
+    paths_of = {database.file_of(hit.row.id): hit.row.note for hit in found.hits}
     ids = list(paths_of)
     full = (f"only the {RANKED} best matches are listed: narrow the query",) if len(ids) >= RANKED else ()
     remarks = (*found.remarks, *full)
     if order is not None:
-        stretch = Stretch(where=where, order=order, among=ids, limit=limit, offset=offset)
+        stretch = ListingQuery(where=where, order=order, among=ids, limit=limit, offset=offset)
         return context.index.catalog.find(stretch), remarks
     entries = context.index.catalog.by_ids(ids[offset : offset + limit])
     entries = [entry for entry in entries if entry.path == paths_of[entry.id]]  # an index made anew counts from 1 again
@@ -129,7 +128,7 @@ def _fields(asked: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(checks.named("fields", each) for each in asked) if name != "path"]
 
 
-def _order(sort: str) -> Order | None:
+def _order(sort: str) -> SortOrder | None:
     name = checks.text("sort", sort).strip()
     descending = name.startswith("-")
     name = name.removeprefix("-").removeprefix("+").strip()
@@ -137,17 +136,17 @@ def _order(sort: str) -> Order | None:
         return None
     for by in SORTS:
         if by == name.lower():
-            return Order(by=by, descending=descending)
-    return Order(by="property", descending=descending, name=name)
+            return SortOrder(by=by, descending=descending)
+    return SortOrder(by="property", descending=descending, name=name)
 
 
-def _unsorted(context: Context, order: Order | None) -> Iterator[str]:
+def _unsorted(context: Context, order: SortOrder | None) -> Iterator[str]:
     """Say so where no note has the property to sort by: a mistyped name leaves the order as it is."""
     if order is not None and order.by == "property" and not absent.has_property(context, order.name):
         yield f"no note has the property '{order.name}' to sort by; what every note has: {', '.join(SORTS)}"
 
 
-def _rows(context: Context, entries: Sequence[Entry], fields: Sequence[str]) -> list[dict[str, JSONValue]]:
+def _rows(context: Context, entries: Sequence[CatalogEntry], fields: Sequence[str]) -> list[dict[str, JSONValue]]:
     ids = [entry.id for entry in entries]
     catalog = context.index.catalog
     aliases = catalog.aliases(ids) if "aliases" in fields else {}
@@ -168,7 +167,7 @@ def _rows(context: Context, entries: Sequence[Entry], fields: Sequence[str]) -> 
     return rows
 
 
-def _field(entry: Entry, name: str) -> JSONValue:
+def _field(entry: CatalogEntry, name: str) -> JSONValue:
     match name:
         case "title" | "size" | "hash" | "created":
             return getattr(entry, name)

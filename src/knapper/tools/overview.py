@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final
 
-from knapper.index.catalog import Entry
+from knapper.index.catalog import CatalogEntry, ListingQuery
 from knapper.index.filters import Filter
-from knapper.index.stretches import Stretch
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, checks, criteria, foreign, notes, search
 from knapper.tools.context import Context
@@ -35,7 +34,7 @@ def list_notes(context: Context, folder: str = "", limit: int = 50, offset: int 
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
     where = _below(context, checks.folder(context, folder))
-    found = context.index.catalog.find(Stretch(where=where, limit=limit, offset=offset))
+    found = context.index.catalog.find(ListingQuery(where=where, limit=limit, offset=offset))
     firsts = context.index.catalog.firsts([entry.id for entry in found.entries])
     rows: list[JSONValue] = []
     for entry in found.entries:
@@ -62,7 +61,7 @@ def view_all_notes(context: Context, limit: int = 200, offset: int = 0) -> Annot
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
     where = _below(context, "")
-    found = context.index.catalog.find(Stretch(where=where, limit=limit, offset=offset))
+    found = context.index.catalog.find(ListingQuery(where=where, limit=limit, offset=offset))
     rows: list[JSONValue] = [*_named(context, found.entries)]
     return {**answers.stretch(rows, found.total, limit, offset), **search.missing(freshness)}
 
@@ -93,7 +92,7 @@ def explore_vault(
     if wanted:
         where = replace(where, tags=(wanted,))
     here = where if wanted else replace(where, folders=(), directly_in=(inside,))
-    found = context.index.catalog.find(Stretch(where=here, limit=limit, offset=offset))
+    found = context.index.catalog.find(ListingQuery(where=here, limit=limit, offset=offset))
     rows: list[JSONValue] = [*_named(context, found.entries)]
     folders: list[JSONValue] = [
         {"path": each.path, "notes": each.files} for each in context.index.catalog.folders(where, inside)
@@ -108,7 +107,7 @@ def _below(context: Context, folder: str) -> Filter:
     return context.restrict(Filter(folders=folders, kinds=criteria.NOTES))
 
 
-def _named(context: Context, entries: Sequence[Entry]) -> list[dict[str, JSONValue]]:
+def _named(context: Context, entries: Sequence[CatalogEntry]) -> list[dict[str, JSONValue]]:
     """Give notes' names, aliases and descriptions; of what others wrote, names only."""
     aliases = context.index.catalog.aliases([entry.id for entry in entries])
     rows: list[dict[str, JSONValue]] = []
@@ -124,7 +123,7 @@ def _named(context: Context, entries: Sequence[Entry]) -> list[dict[str, JSONVal
     return rows
 
 
-def _description(entry: Entry) -> str:
+def _description(entry: CatalogEntry) -> str:
     said = {name.casefold(): value for name, value in entry.properties.items()}
     values = (said.get(name) for name in _DESCRIPTIONS)
     return next((notes.beginning(value, _LONGEST) for value in values if isinstance(value, str) and value), "")

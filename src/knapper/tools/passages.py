@@ -5,13 +5,10 @@ from collections.abc import Collection
 from typing import Annotated, Final
 
 from knapper.errors import BadInput
-from knapper.index import schema
+from knapper.index import database
 from knapper.index.filters import Filter
-from knapper.index.places import Place
-from knapper.index.ranking import Hit
-from knapper.index.related import Beside
-from knapper.index.search import Answer as Found
-from knapper.index.search import Mode, Question
+from knapper.index.fulltext import MatchPlace
+from knapper.index.search import Hit, OpenNote, SearchMode, SearchRequest, SearchResult
 from knapper.jsontypes import JSONValue
 from knapper.tools import foreign, notes, reading, search
 from knapper.tools.context import Context
@@ -23,7 +20,7 @@ from knapper.vault.paths import NotePath
 
 _RANKED: Final = 50
 """Notes, at least, that are put in order by where the words stand."""
-_PLACES: Final[tuple[Place, ...]] = ("title", "heading", "content")
+_PLACES: Final[tuple[MatchPlace, ...]] = ("title", "heading", "content")
 _SNIPPET: Final = 400
 _WORD: Final = re.compile(r"\w+")
 _WORDS: Final = 40
@@ -47,10 +44,12 @@ def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[A
     search.check(query, limit, name="limit")
     freshness = context.freshen(meaning=False)
     found = _search(context, query, "keyword", max(limit, _RANKED))
-    places = context.index.catalog.places(query, [schema.file_of(hit.row.id) for hit in found.hits])
-    ranked = sorted(found.hits, key=lambda hit: _PLACES.index(places[schema.file_of(hit.row.id)]))[:limit]
+    places = context.index.catalog.places(query, [database.file_of(hit.row.id) for hit in found.hits])
+    ranked = sorted(found.hits, key=lambda hit: _PLACES.index(places[database.file_of(hit.row.id)]))[:limit]
     others = foreign.found(context, (hit.row.note for hit in ranked))
-    results: list[JSONValue] = [{**_shape(hit, others), "match": places[schema.file_of(hit.row.id)]} for hit in ranked]
+    results: list[JSONValue] = [
+        {**_shape(hit, others), "match": places[database.file_of(hit.row.id)]} for hit in ranked
+    ]
     return {**_answer(results), **search.missing(freshness, found.remarks)}
 
 
@@ -100,7 +99,7 @@ def search_task_relevant(
     search.check(task, limit, name="limit")
     freshness = context.freshen()
     source = reading.head(context, current_note) if current_note else None
-    question = Question(text=_plain(task), limit=limit, where=context.restrict(Filter()))
+    question = SearchRequest(text=_plain(task), limit=limit, where=context.restrict(Filter()))
     found = context.index.related(question, _beside(context, source) if source else None)
     if source:
         _ = foreign.heard(context, source)
@@ -111,14 +110,14 @@ def search_task_relevant(
     return {**_answer(results), **search.missing(freshness, found.remarks)}
 
 
-def _search(context: Context, query: str, mode: Mode, limit: int) -> Found:
+def _search(context: Context, query: str, mode: SearchMode, limit: int) -> SearchResult:
     where = context.restrict(Filter())
-    return context.index.search(Question(text=query, mode=mode, limit=limit, per_note=1, where=where))
+    return context.index.search(SearchRequest(text=query, mode=mode, limit=limit, per_note=1, where=where))
 
 
-def _beside(context: Context, note: Note) -> Beside:
+def _beside(context: Context, note: Note) -> OpenNote:
     name = note.path.removesuffix(".md").replace("/", " ")
-    return Beside(
+    return OpenNote(
         path=note.path,
         linked=lambda: _linked(context, note.path),
         words=lambda: _plain(f"{name} {parser.decode_text(note.raw)[:2_000]}"),

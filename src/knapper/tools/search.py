@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Unpack
 
 from knapper.errors import BadInput, NotFound, RefusedError
-from knapper.index.freshness import Freshness
-from knapper.index.ranking import Hit
-from knapper.index.search import Mode, Question
+from knapper.index.search import Hit, SearchMode, SearchRequest
+from knapper.index.status import Freshness
 from knapper.jsontypes import JSONValue
 from knapper.tools import absent, checks, filters, foreign
 from knapper.tools.context import Context
@@ -16,7 +15,7 @@ from knapper.tools.shapes.found import Passages
 
 MAX_RESULTS = 200
 MAX_QUERY = 100_000
-MODES: tuple[Mode, ...] = ("hybrid", "semantic", "keyword")
+MODES: tuple[SearchMode, ...] = ("hybrid", "semantic", "keyword")
 
 
 class More(Where, total=False):
@@ -28,7 +27,7 @@ class More(Where, total=False):
 
 
 def search_vault(
-    context: Context, query: str, n_results: int = 5, mode: Mode = "hybrid", **more: Unpack[More]
+    context: Context, query: str, n_results: int = 5, mode: SearchMode = "hybrid", **more: Unpack[More]
 ) -> Annotated[Answer, Passages]:
     """Search the notes by words and by meaning; gives the best passages.
 
@@ -62,7 +61,7 @@ def search_vault(
     where = filters.read(more, include_log=more.get("include_log", False))
     freshness = context.freshen(meaning=mode != "keyword")
     found = context.index.search(
-        Question(text=query, mode=mode, limit=n_results, per_note=per_note, where=context.restrict(where))
+        SearchRequest(text=query, mode=mode, limit=n_results, per_note=per_note, where=context.restrict(where))
     )
     others = foreign.found(context, (hit.row.note for hit in found.hits))
     answer: dict[str, JSONValue] = {"success": True}

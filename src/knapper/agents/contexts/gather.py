@@ -8,8 +8,8 @@ from knapper.agents.contexts import links
 from knapper.agents.contexts.records import ContextNote, NoteSelectionMetadata, Source
 from knapper.agents.scopes import ContextScopeConfig
 from knapper.errors import KnapError
+from knapper.index.catalog import ListingQuery
 from knapper.index.filters import Filter
-from knapper.index.stretches import Stretch
 from knapper.tools import foreign
 from knapper.tools.context import Context
 from knapper.vault import paths, pending, walk
@@ -128,7 +128,7 @@ def linked(context: Context, current: str) -> frozenset[NotePath]:
 def beside(context: Context, current: NotePath, walls: Sequence[str] = ()) -> list[NotePath]:
     """Give the notes of the same folder, by path, without the note itself."""
     where = context.restrict(Filter(directly_in=(paths.parent_folder(current),), kinds=("note",)))
-    found = context.index.catalog.find(Stretch(where=where, limit=MOST))
+    found = context.index.catalog.find(ListingQuery(where=where, limit=MOST))
     return [entry.path for entry in found.entries if entry.path != current and not links.is_walled(entry.path, walls)]
 
 

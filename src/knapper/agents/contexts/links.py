@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from knapper.index.connections import Ends, Ids
+from knapper.index.graph import FileIds, LinkEnds
 from knapper.tools.context import Context
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
@@ -45,10 +45,10 @@ def is_walled(path: NotePath, walls: Iterable[str]) -> bool:
     return not _Walls(walls)(path)
 
 
-def _beside(ends: Ends, ring: Sequence[int]) -> list[int]:
+def _beside(ends: LinkEnds, ring: Sequence[int]) -> list[int]:
     here = np.array(ring, np.int64)
-    out: Ids = ends.targets[np.isin(ends.sources, here)]
-    back: Ids = ends.sources[np.isin(ends.targets, here)]
+    out: FileIds = ends.targets[np.isin(ends.sources, here)]
+    back: FileIds = ends.sources[np.isin(ends.targets, here)]
     return np.unique(np.concatenate([out, back])).tolist()
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from knapper.index.places import Place
+from knapper.index.fulltext import MatchPlace
 from knapper.jsontypes import JSONValue
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
@@ -25,7 +25,7 @@ class NoteSelectionMetadata:
     """In words; empty where none were given."""
     semantic_score: float | None = None
     """0 to 1; None where it wasn't found by meaning."""
-    keyword_match: Place | None = None
+    keyword_match: MatchPlace | None = None
     """Where the words stood: title, heading or content."""
     link_depth: int | None = None
     """Links from the open note; None where it wasn't found by links."""

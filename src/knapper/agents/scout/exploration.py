@@ -11,7 +11,7 @@ from knapper.agents.contexts.records import NoteSelectionMetadata
 from knapper.agents.repair import Arguments
 from knapper.agents.scout.records import CONFIDENCES, Confidence, Question
 from knapper.errors import KnapError
-from knapper.index.places import Place
+from knapper.index.fulltext import MatchPlace
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
@@ -21,7 +21,7 @@ from knapper.vault.paths import NotePath
 _STEPS: Final = 40
 """Steps that the summary tells."""
 _MAX_REASON: Final = 2_000
-_PLACES: Final[Mapping[str, Place]] = {"title": "title", "heading": "heading", "content": "content"}
+_PLACES: Final[Mapping[str, MatchPlace]] = {"title": "title", "heading": "heading", "content": "content"}
 _FOUND: Final = frozenset({"search_semantic", "search_task_relevant"})
 
 

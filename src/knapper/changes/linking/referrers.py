@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from knapper.changes.linking.pages import Page
 from knapper.changes.linking.relocation import Relocation
 from knapper.errors import KnapError, NotFound
-from knapper.index import file_rows
-from knapper.index.graph import Edge, Graph, Written
-from knapper.index.records import Known
+from knapper.index import store
+from knapper.index.documents import FileState
+from knapper.index.graph import Edge, Graph, UnresolvedLinks
 from knapper.vault import files, walk
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -65,7 +65,7 @@ class Referrers:
             matters: Asked for each link; files without one that matters are left out.
         """
         wanted = {edge.source for edge in self._graph.incoming(path) if matters(edge)}
-        named = self._graph.naming([file_rows.link_key(path)])
+        named = self._graph.naming([store.link_key(path)])
         stale = {one.source for one in named if not self._is_current(one.source, one.known)}
         yield from self._pages((wanted | stale) - {path})
 
@@ -97,13 +97,13 @@ class Referrers:
         """Tell whether a file isn't the asker's to see."""
         return not self._view.visible(path)
 
-    def _may_change(self, written: Written, relocation: Relocation) -> bool:
+    def _may_change(self, written: UnresolvedLinks, relocation: Relocation) -> bool:
         """Tell whether some link of a file may have to be rewritten, or the index can't tell."""
         if not self._is_current(written.source, written.known):
             return True
         return any(_is_touched(written.source, kind, target, relocation) for kind, target in written.links)
 
-    def _is_current(self, source: NotePath, known: Known) -> bool:
+    def _is_current(self, source: NotePath, known: FileState) -> bool:
         try:
             status = os.stat(self._view.root / source)  # noqa: PTH116  # hundreds of files, and Path makes it twice as slow
         except OSError:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from knapper.index import file_rows
+from knapper.index import store
 from knapper.vault import links, paths
 from knapper.vault.links import Resolution
 from knapper.vault.paths import NotePath
@@ -91,7 +91,7 @@ class Relocation:
 
     def concerns(self, target: str) -> bool:
         """Tell whether what a target means can change by the names that come and go."""
-        return file_rows.link_key(target) in self._said
+        return store.link_key(target) in self._said
 
     def led(self, target: str, source: NotePath) -> Resolution:
         """Find the file that a link's target meant before the move.
@@ -132,5 +132,5 @@ class Relocation:
 def _by_key(files: Iterable[NotePath]) -> dict[str, list[NotePath]]:
     found: dict[str, list[NotePath]] = {}
     for path in files:
-        found.setdefault(file_rows.link_key(path), []).append(path)
+        found.setdefault(store.link_key(path), []).append(path)
     return found

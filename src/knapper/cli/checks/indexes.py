@@ -14,7 +14,7 @@ from knapper.cli.finding import Finding
 from knapper.cli.render.amounts import count
 from knapper.config import Settings
 from knapper.errors import KnapError
-from knapper.index import lengths
+from knapper.index import fulltext
 from knapper.index.filters import Filter
 
 _PATIENCE_MS = 3_000
@@ -29,7 +29,7 @@ def integrity(settings: Settings) -> Finding:
                 said = " ".join(str(rows[0][0]).split())
                 if said != "ok":
                     return _damaged(said)
-                lengths.check(connection)
+                fulltext.check_lengths(connection)
             status = context.index.status(context.restrict(Filter()))
             busy = context.index.is_being_filled
     except KnapError as error:

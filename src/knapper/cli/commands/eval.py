@@ -13,7 +13,7 @@ from knapper.cli.collection import Collection
 from knapper.cli.options import Options
 from knapper.cli.render import measures, passages, progress
 from knapper.config import Vault
-from knapper.index.search import Mode
+from knapper.index.search import SearchMode
 from knapper.tools import search
 from knapper.tools.context import Context
 
@@ -34,7 +34,7 @@ _DEPTH = 10
 @click.option("--mode", type=click.Choice(search.MODES), default="hybrid", show_default=True, help="What to rank by.")
 @options.shared
 @click.pass_obj
-def command(said: Options, folder: Path, mode: Mode) -> ExitCode:
+def command(said: Options, folder: Path, mode: SearchMode) -> ExitCode:
     """Measure how well search finds judged notes.
 
     DIR holds `vault/`, `queries.jsonl` with an object {"_id", "text"} a line, and `notes.tsv` with query id, note path
@@ -64,7 +64,7 @@ def command(said: Options, folder: Path, mode: Mode) -> ExitCode:
     return ExitCode.OK
 
 
-def _ask(context: Context, judged: Collection, mode: Mode) -> tuple[dict[str, list[str]], list[float]]:
+def _ask(context: Context, judged: Collection, mode: SearchMode) -> tuple[dict[str, list[str]], list[float]]:
     """Ask every query; gives the notes found, and the times in milliseconds."""
     rankings: dict[str, list[str]] = {}
     times: list[float] = []

@@ -8,7 +8,7 @@ from knapper.cli import filtering, options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import passages
-from knapper.index.search import Mode
+from knapper.index.search import SearchMode
 from knapper.tools import search
 
 
@@ -16,7 +16,7 @@ class Said(filtering.Said):
     """Hold the command's own options."""
 
     number: int
-    mode: Mode
+    mode: SearchMode
     per_note: int
     folder: tuple[str, ...]
     log: bool

@@ -17,8 +17,8 @@ from knapper.cli.options import Options
 from knapper.cli.render import progress
 from knapper.errors import ConflictError
 from knapper.index import watch
-from knapper.index.embed import EmbedderAway
-from knapper.index.refresh import Outcome
+from knapper.index.embedders.base import EmbedderUnavailable
+from knapper.index.refresh import RefreshOutcome
 
 _PAUSE_S: Final = 30.0
 
@@ -47,7 +47,7 @@ def command(said: Options) -> ExitCode:
         output.note(said, f"watching {context.view.root}; Ctrl-C ends it")
         with _signals_that_end() as stop:
             again(
-                lambda: watch.follow(context.index, stop, lambda outcome: _tell_news(said, outcome)),
+                lambda: watch.follow_vault(context.index, stop, lambda outcome: _tell_news(said, outcome)),
                 stop,
                 lambda why: output.note(said, f"note: {output.plain(why)}; trying again in {_PAUSE_S:g} s"),
             )
@@ -69,7 +69,7 @@ def again(
     while not stop.is_set():
         try:
             work()
-        except (EmbedderAway, ConflictError) as error:
+        except (EmbedderUnavailable, ConflictError) as error:
             tell(error.message)
             _ = stop.wait(pause_s)
 
@@ -92,12 +92,12 @@ def _signals_that_end() -> Generator[threading.Event]:
             signal.signal(name, handler)
 
 
-def _tell_news(said: Options, outcome: Outcome) -> None:
+def _tell_news(said: Options, outcome: RefreshOutcome) -> None:
     if outcome.indexed or outcome.removed:
         _tell(said, outcome)
 
 
-def _tell(said: Options, outcome: Outcome) -> None:
+def _tell(said: Options, outcome: RefreshOutcome) -> None:
     now = dt.datetime.now().astimezone()
     if said.as_json:
         counts = {"indexed": outcome.indexed, "removed": outcome.removed, "unchanged": outcome.unchanged}

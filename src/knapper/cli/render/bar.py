@@ -17,7 +17,7 @@ from rich.progress import (
 from rich.text import Text
 
 from knapper.cli.render.phases import NAMES, UNITS
-from knapper.index.refresh import Phase
+from knapper.index.refresh import RefreshPhase
 
 
 class _Rate(ProgressColumn):
@@ -43,9 +43,9 @@ class Bar:
             console=Console(stderr=True, no_color=not colour),
             transient=True,
         )
-        self._tasks: dict[Phase, TaskID] = {}
+        self._tasks: dict[RefreshPhase, TaskID] = {}
 
-    def __call__(self, phase: Phase, done: int, total: int) -> None:
+    def __call__(self, phase: RefreshPhase, done: int, total: int) -> None:
         """Move a phase's bar."""
         if phase not in self._tasks:
             self._tasks[phase] = self._bars.add_task(NAMES[phase], unit=UNITS[phase])

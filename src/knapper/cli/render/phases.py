@@ -4,11 +4,11 @@ import time
 
 import click
 
-from knapper.index.refresh import Phase
+from knapper.index.refresh import RefreshPhase
 
 _EVERY_S = 5.0
-NAMES: dict[Phase, str] = {"scan": "looked at", "read": "read", "embed": "embedded"}
-UNITS: dict[Phase, str] = {"scan": "files", "read": "files", "embed": "chunks"}
+NAMES: dict[RefreshPhase, str] = {"scan": "looked at", "read": "read", "embed": "embedded"}
+UNITS: dict[RefreshPhase, str] = {"scan": "files", "read": "files", "embed": "chunks"}
 
 
 class Lines:
@@ -19,7 +19,7 @@ class Lines:
         self._every_s = every_s
         self._last = time.monotonic()
 
-    def __call__(self, phase: Phase, done: int, total: int) -> None:
+    def __call__(self, phase: RefreshPhase, done: int, total: int) -> None:
         """Print how far the work is, unless that was just said."""
         if time.monotonic() - self._last >= self._every_s:
             self._last = time.monotonic()

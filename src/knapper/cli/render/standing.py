@@ -7,8 +7,8 @@ from typing import cast
 
 from knapper.cli.output import plain
 from knapper.cli.render.amounts import count, duration, size
-from knapper.index.refresh import Outcome
-from knapper.index.status import Status
+from knapper.index.refresh import RefreshOutcome
+from knapper.index.status import IndexStatus
 
 _PROBLEMS = 5
 """Problems that a summary shows."""
@@ -18,9 +18,9 @@ _PROBLEMS = 5
 class Summary:
     """Hold what `knap index` did."""
 
-    outcome: Outcome
+    outcome: RefreshOutcome
     embedded: int
-    status: Status
+    status: IndexStatus
     seconds: float
 
     def text(self) -> str:

@@ -1,33 +1,123 @@
 """Embed with a server that speaks OpenAI's protocol: Ollama, LM Studio, or a hosted one."""
 
+import datetime as dt
+import json
 import queue
+import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from email.utils import parsedate_to_datetime
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index.embed import EmbedderAway, EmbedderError, EmbedderStopped, EmbedSettings
-from knapper.index.embedders import answers, prefixes
-from knapper.index.embedders.forms import clean, normalise
+from knapper.index.embedders import base
+from knapper.index.embedders.base import (
+    EmbedderError,
+    EmbedderSettings,
+    EmbedderStopped,
+    EmbedderUnavailable,
+    normalize_rows,
+    replace_surrogates,
+)
 from knapper.net.client import HttpClient, HttpResponse, Unreachable
 
-_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_ERROR_CODE = re.compile(r"\w{1,60}", re.ASCII)
+
+
+def parse_vectors(body: bytes, count: int) -> NDArray[np.float32]:
+    """Read the vectors of an answer, in the order of the texts.
+
+    ``{"data": [{"index": 1, "embedding": [0, 2]}, {"index": 0, "embedding": [3, 0]}]}`` gives ``[[3, 0], [0, 2]]``.
+
+    Args:
+        body: The answer.
+        count: How many texts were sent.
+
+    Raises:
+        ValueError: With what is wrong with the answer; nothing of the answer's own text is in it.
+    """
+    entries = _parse_entries(body)
+    if len(entries) != count:
+        raise ValueError(f"it has {len(entries)} vectors for {count} texts")
+    if all("index" in entry for entry in entries):
+        entries = _sort_entries(entries)
+    try:
+        rows = np.asarray([entry["embedding"] for entry in entries], np.float64)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError("its vectors aren't lists of numbers of one length") from None
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise ValueError("its vectors aren't lists of numbers of one length")
+    if not (np.abs(rows) < np.finfo(np.float32).max).all():
+        raise ValueError("a vector holds a number that isn't finite")
+    return rows.astype(np.float32)
+
+
+def parse_error_code(body: bytes) -> str:
+    """Find the short code that a server gives for a refusal; empty where there is none.
+
+    A server's sentences may repeat what was sent, so none of them is shown.
+    """
+    try:
+        error: object = json.loads(body)["error"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return ""
+    if not isinstance(error, dict):
+        return ""
+    error_fields = cast("dict[str, object]", error)
+    codes = (str(error_fields.get(name) or "") for name in ("code", "type"))
+    return next((code for code in codes if _ERROR_CODE.fullmatch(code)), "")
+
+
+def parse_retry_after_s(headers: Mapping[str, str]) -> float:
+    """Read how long a server asks to be left alone; 0 where it doesn't say."""
+    value = next((text for name, text in headers.items() if name.casefold() == "retry-after"), "").strip()
+    if value.isdecimal():
+        return float(value[:9])
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return 0.0
+    until = until if until.tzinfo else until.replace(tzinfo=dt.UTC)
+    return max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds())
+
+
+def _parse_entries(body: bytes) -> list[dict[str, Any]]:
+    try:
+        answer: object = json.loads(body)
+    except (ValueError, RecursionError):
+        kind = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
+        raise ValueError(f"it is {kind}") from None
+    data = cast("dict[str, object]", answer).get("data") if isinstance(answer, dict) else None
+    if not isinstance(data, list) or not all(isinstance(entry, dict) for entry in cast("list[object]", data)):
+        raise ValueError("it has no list of vectors")
+    return cast("list[dict[str, Any]]", data)
+
+
+def _sort_entries(data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    entries_by_index: dict[object, dict[str, Any]] = {repr(entry["index"]): entry for entry in data}
+    try:
+        return [entries_by_index[repr(place)] for place in range(len(data))]
+    except KeyError:
+        raise ValueError("its vectors aren't numbered as the texts are") from None
+
+
+_TRANSIENT_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that may be another one a moment later."""
-_TOO_MUCH = frozenset({400, 413, 422})
+_TOO_LARGE_STATUSES = frozenset({400, 413, 422})
 """Statuses that servers give to a batch or a text that is too long for them."""
-_SHORTEST_CUT = 200
+_MIN_CUT_CHARS = 200
 """Characters; a shorter text isn't too long for any model."""
-_GLANCE_S = 0.1
+_STOP_CHECK_S = 0.1
 """How often is looked whether a request is still wanted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Patience:
+class _RetryPolicy:
     timeout_s: float
     waits_s: tuple[float, ...]
     """Before each further try."""
@@ -37,23 +127,23 @@ class _Patience:
     """Ends the waits."""
 
 
-class _TooMuchError(EmbedderError):
+class _TooLargeError(EmbedderError):
     """Say that the server refuses the texts as they are."""
 
 
-class _BusyError(EmbedderAway):
+class _BusyError(EmbedderUnavailable):
     """Say that the same request may succeed in a moment."""
 
     asked_s = 0.0
     """How long the server asks to be left alone."""
 
 
-class Endpoint:
+class EndpointEmbedder:
     """Ask ``/v1/embeddings``, a batch at a time, one request of passages after the other."""
 
     instant = False
 
-    def __init__(self, settings: EmbedSettings, *, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, settings: EmbedderSettings, *, pause: Callable[[float], None] = time.sleep) -> None:
         """Check the settings; the server is asked on first use.
 
         Args:
@@ -70,15 +160,17 @@ class Endpoint:
                 f"embeddings.kind is endpoint, and embeddings.{missing} isn't set",
                 hint="for example base_url = http://localhost:11434/v1 and model = nomic-embed-text",
             )
-        self.model_id = prefixes.model_id("endpoint", settings)
+        self.model_id = base.build_model_id("endpoint", settings)
         self._settings = settings
-        self._prefixes = prefixes.choose(settings)
-        self._client = HttpClient(_base(settings.base_url), api_key=settings.api_key, env_proxies=settings.env_proxies)
+        self._prefixes = base.choose_prefixes(settings)
+        self._client = HttpClient(
+            _api_base(settings.base_url), api_key=settings.api_key, env_proxies=settings.env_proxies
+        )
         self._pause = pause
         self._turn = threading.Lock()
         self._dimensions = 0
-        self._patient = _Patience(timeout_s=settings.timeout_s, waits_s=(0.5, 1.0, 2.0, 4.0), longest_wait_s=60.0)
-        self._quick = _Patience(timeout_s=min(settings.timeout_s, 10.0), waits_s=(0.2,), longest_wait_s=1.0)
+        self._patient = _RetryPolicy(timeout_s=settings.timeout_s, waits_s=(0.5, 1.0, 2.0, 4.0), longest_wait_s=60.0)
+        self._quick = _RetryPolicy(timeout_s=min(settings.timeout_s, 10.0), waits_s=(0.2,), longest_wait_s=1.0)
 
     @property
     def dimensions(self) -> int:
@@ -101,17 +193,17 @@ class Endpoint:
             EmbedderAway: The server can't be reached, or is overloaded.
             EmbedderError: The server refuses, or its answer can't be used.
         """
-        wanted = [place for place, text in enumerate(texts) if text.strip()]
-        found: list[NDArray[np.float32]] = []
+        non_empty = [place for place, text in enumerate(texts) if text.strip()]
+        batch_rows: list[NDArray[np.float32]] = []
         patience = replace(self._patient, stop=stop)
-        for at in range(0, len(wanted), self._settings.batch):
-            batch = [self._prefixes.passage + texts[place] for place in wanted[at : at + self._settings.batch]]
+        for start in range(0, len(non_empty), self._settings.batch):
+            batch = [self._prefixes.passage + texts[place] for place in non_empty[start : start + self._settings.batch]]
             with self._turn:
-                found.append(self._fit(batch, patience))
+                batch_rows.append(self._fit(batch, patience))
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        if found:
-            rows[wanted] = np.concatenate(found)
-        return normalise(rows)
+        if batch_rows:
+            rows[non_empty] = np.concatenate(batch_rows)
+        return normalize_rows(rows)
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Embed a question, with less patience than passages.
@@ -122,31 +214,31 @@ class Endpoint:
         """
         if not text.strip():
             return np.zeros(self.dimensions, np.float32)
-        return normalise(self._fit([self._prefixes.query + text], self._quick))[0]
+        return normalize_rows(self._fit([self._prefixes.query + text], self._quick))[0]
 
     def close(self) -> None:
         """Close the connections; the endpoint can't be asked afterwards."""
         self._client.close()
 
-    def _fit(self, texts: Sequence[str], patience: _Patience) -> NDArray[np.float32]:
+    def _fit(self, texts: Sequence[str], patience: _RetryPolicy) -> NDArray[np.float32]:
         """Embed texts; where the server says that they are too much, in halves."""
         try:
             return self._ask(texts, patience)
-        except _TooMuchError:
+        except _TooLargeError:
             half = len(texts) // 2
             if half:
                 return np.concatenate([self._fit(texts[:half], patience), self._fit(texts[half:], patience)])
-            if len(texts[0]) <= _SHORTEST_CUT:
+            if len(texts[0]) <= _MIN_CUT_CHARS:
                 raise
             return self._fit([texts[0][: len(texts[0]) // 2]], patience)
 
-    def _ask(self, texts: Sequence[str], patience: _Patience) -> NDArray[np.float32]:
-        payload = {"model": self._settings.model, "input": [clean(text) for text in texts]}
+    def _ask(self, texts: Sequence[str], patience: _RetryPolicy) -> NDArray[np.float32]:
+        payload = {"model": self._settings.model, "input": [replace_surrogates(text) for text in texts]}
         answer = self._send(payload, patience)
         if answer.status != 200:
             self._refuse(answer)
         try:
-            rows = answers.vectors(answer.body, len(texts))
+            rows = parse_vectors(answer.body, len(texts))
         except ValueError as error:
             raise EmbedderError(
                 f"the answer of {self._client.place} can't be used: {error}",
@@ -162,7 +254,7 @@ class Endpoint:
         self._dimensions = rows.shape[1]
         return rows
 
-    def _send(self, payload: object, patience: _Patience) -> HttpResponse:
+    def _send(self, payload: object, patience: _RetryPolicy) -> HttpResponse:
         """Send a request, again and again while its failure may pass."""
         for wait_s in patience.waits_s:
             self._wait(0, patience.stop)
@@ -178,89 +270,89 @@ class Endpoint:
         if stop is None and seconds:
             self._pause(seconds)
         elif stop is not None and stop.wait(seconds):
-            raise _stopped()
+            raise _stopped_error()
 
-    def _try(self, payload: object, patience: _Patience) -> HttpResponse:
+    def _try(self, payload: object, patience: _RetryPolicy) -> HttpResponse:
         if patience.stop is None:
             return self._post(payload, patience.timeout_s)
-        return _unless(patience.stop, lambda: self._post(payload, patience.timeout_s))
+        return _call_until_stopped(patience.stop, lambda: self._post(payload, patience.timeout_s))
 
     def _post(self, payload: object, timeout_s: float) -> HttpResponse:
         try:
             answer = self._client.post("embeddings", payload, timeout_s=timeout_s)
         except Unreachable as error:
-            kind = EmbedderAway if error.code == "timeout" else _BusyError
+            kind = EmbedderUnavailable if error.code == "timeout" else _BusyError
             raise kind(error.message, hint=error.hint) from error
-        if answer.status in _PASSING:
+        if answer.status in _TRANSIENT_STATUSES:
             busy = _BusyError(
-                f"{self._client.place} can't embed now (HTTP {answer.status}{_why(answer)})",
+                f"{self._client.place} can't embed now (HTTP {answer.status}{_error_suffix(answer)})",
                 hint="it is overloaded, or the account's limit is reached; search by words goes on",
             )
-            busy.asked_s = answers.retry_after_s(answer.headers)
+            busy.asked_s = parse_retry_after_s(answer.headers)
             raise busy
         return answer
 
     def _refuse(self, answer: HttpResponse) -> NoReturn:
         model, place = self._settings.model, self._client.place
-        said = f"HTTP {answer.status}{_why(answer)}"
+        status_text = f"HTTP {answer.status}{_error_suffix(answer)}"
         if answer.status in {401, 403}:
             raise EmbedderError(
-                f"{place} refuses the API key ({said})", hint="set embeddings.api_key", code="embedder_key"
+                f"{place} refuses the API key ({status_text})", hint="set embeddings.api_key", code="embedder_key"
             )
-        if answer.status in _TOO_MUCH:
-            raise _TooMuchError(
-                f"{place} can't embed with model '{model}' ({said})",
+        if answer.status in _TOO_LARGE_STATUSES:
+            raise _TooLargeError(
+                f"{place} can't embed with model '{model}' ({status_text})",
                 hint="check embeddings.model",
                 code="embedder_refused",
             )
         if 300 <= answer.status < 400:
             raise EmbedderError(
-                f"{place} sends elsewhere ({said})",
+                f"{place} sends elsewhere ({status_text})",
                 hint="set embeddings.base_url to the address that it means; redirects aren't followed",
                 code="embedder_refused",
             )
         raise EmbedderError(
-            f"{place} has no model '{model}', or is no API of OpenAI's form ({said})",
+            f"{place} has no model '{model}', or is no API of OpenAI's form ({status_text})",
             hint="check embeddings.model and embeddings.base_url; with Ollama: `ollama pull MODEL`",
             code="embedder_refused",
         )
 
 
-def _unless(stop: threading.Event, ask: Callable[[], HttpResponse]) -> HttpResponse:
+def _call_until_stopped(stop: threading.Event, ask: Callable[[], HttpResponse]) -> HttpResponse:
     """Wait for an answer until *stop* is set; a request that is under way then is left to itself.
 
     Raises:
         EmbedderStopped: It was set.
         BaseException: What the request ended with.
     """
-    heard: queue.SimpleQueue[HttpResponse | BaseException] = queue.SimpleQueue()
+    outcomes: queue.SimpleQueue[HttpResponse | BaseException] = queue.SimpleQueue()
 
     def send() -> None:
         try:
-            heard.put(ask())
+            outcomes.put(ask())
         except BaseException as error:  # noqa: BLE001 - raised where the answer is waited for
-            heard.put(error)
+            outcomes.put(error)
 
     threading.Thread(target=send, name="embeddings", daemon=True).start()
     while not stop.is_set():
         with suppress(queue.Empty):
-            found = heard.get(timeout=_GLANCE_S)
-            if isinstance(found, BaseException):
-                raise found
-            return found
-    raise _stopped()
+            outcome = outcomes.get(timeout=_STOP_CHECK_S)
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
+    raise _stopped_error()
 
 
-def _stopped() -> EmbedderStopped:
+def _stopped_error() -> EmbedderStopped:
     return EmbedderStopped("the embedding was ended", hint="what is done is kept; the next run goes on from there")
 
 
-def _base(url: str) -> str:
+def _api_base(url: str) -> str:
     """Bring an address to the form that ends before ``/embeddings``."""
     bare = url.strip().rstrip("/").removesuffix("/embeddings").rstrip("/")
     return f"{bare}/v1" if bare.count("/") == 2 else bare
 
 
-def _why(answer: HttpResponse) -> str:
-    code = answers.reason(answer.body)
+def _error_suffix(answer: HttpResponse) -> str:
+    code = parse_error_code(answer.body)
     return f", {code}" if code else ""

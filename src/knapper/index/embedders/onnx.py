@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knapper import errors
-from knapper.index.embed import EmbedderError, EmbedSettings
-from knapper.index.embedders import prefixes
-from knapper.index.embedders.forms import clean, normalise
+from knapper.index.embedders import base
+from knapper.index.embedders.base import EmbedderError, EmbedderSettings, normalize_rows, replace_surrogates
 
 RECOMMENDED = "intfloat/multilingual-e5-small"
 
@@ -24,7 +23,7 @@ _DIMENSIONS = 384
 _HINT = "check embeddings.model and the connection that it is fetched over, or set embeddings.kind = static"
 
 
-class Model(Protocol):
+class OnnxModel(Protocol):
     """Describe a loaded model of the library."""
 
     def embed(self, documents: Iterable[str], batch_size: int = ...) -> Iterable[NDArray[np.float32]]:
@@ -32,10 +31,10 @@ class Model(Protocol):
         ...
 
 
-class Models(Protocol):
+class OnnxModels(Protocol):
     """Describe the library's class of text models."""
 
-    def __call__(self, *, model_name: str, **options: object) -> Model:
+    def __call__(self, *, model_name: str, **options: object) -> OnnxModel:
         """Load a model."""
         ...
 
@@ -48,12 +47,12 @@ class Models(Protocol):
         ...
 
 
-class Onnx:
+class OnnxEmbedder:
     """Run a sentence model; it is loaded, and where needed fetched, on first use."""
 
     instant = False
 
-    def __init__(self, settings: EmbedSettings, *, models: Models | None = None) -> None:
+    def __init__(self, settings: EmbedderSettings, *, models: OnnxModels | None = None) -> None:
         """Take the settings.
 
         Args:
@@ -61,10 +60,10 @@ class Onnx:
             models: Stands in for the library's class.
         """
         self._settings = replace(settings, model=settings.model or RECOMMENDED)
-        self._prefixes = prefixes.choose(self._settings)
+        self._prefixes = base.choose_prefixes(self._settings)
         self._models = models
         self._lock = threading.Lock()
-        self.model_id = prefixes.model_id("onnx", self._settings)
+        self.model_id = base.build_model_id("onnx", self._settings)
 
     @property
     def dimensions(self) -> int:
@@ -78,13 +77,13 @@ class Onnx:
             EmbedderError: The extra isn't installed, or the model can't be loaded or run.
         """
         del stop
-        wanted = [place for place, text in enumerate(texts) if text.strip()]
-        if not wanted:
+        non_empty = [place for place, text in enumerate(texts) if text.strip()]
+        if not non_empty:
             return np.zeros((len(texts), self.dimensions), np.float32)
-        found = self._embed([self._prefixes.passage + texts[place] for place in wanted])
-        rows = np.zeros((len(texts), found.shape[1]), np.float32)
-        rows[wanted] = found
-        return normalise(rows)
+        embedded_rows = self._embed([self._prefixes.passage + texts[place] for place in non_empty])
+        rows = np.zeros((len(texts), embedded_rows.shape[1]), np.float32)
+        rows[non_empty] = embedded_rows
+        return normalize_rows(rows)
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Embed a question.
@@ -94,14 +93,14 @@ class Onnx:
         """
         if not text.strip():
             return np.zeros(self.dimensions, np.float32)
-        return normalise(self._embed([self._prefixes.query + text]))[0]
+        return normalize_rows(self._embed([self._prefixes.query + text]))[0]
 
     def close(self) -> None:
         """Do nothing: no connection is held."""
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = self._model
-        documents = [clean(text) for text in texts]
+        documents = [replace_surrogates(text) for text in texts]
         try:
             rows = np.array(list(model.embed(documents, batch_size=self._settings.batch)), np.float32)
         except Exception as error:
@@ -113,14 +112,14 @@ class Onnx:
         return rows
 
     @cached_property
-    def _model(self) -> Model:
+    def _model(self) -> OnnxModel:
         with self._lock:
-            return _load(self._models or _installed(), self._settings)
+            return _load_model(self._models or _import_library(), self._settings)
 
 
-def _installed() -> Models:
+def _import_library() -> OnnxModels:
     try:
-        return cast("Models", importlib.import_module("fastembed").TextEmbedding)
+        return cast("OnnxModels", importlib.import_module("fastembed").TextEmbedding)
     except ImportError as error:
         raise EmbedderError(
             "embeddings.kind is onnx, and the library for it isn't installed",
@@ -129,7 +128,7 @@ def _installed() -> Models:
         ) from error
 
 
-def _load(models: Models, settings: EmbedSettings) -> Model:
+def _load_model(models: OnnxModels, settings: EmbedderSettings) -> OnnxModel:
     options: dict[str, object] = {"threads": settings.threads}
     if settings.cache is not None:
         options["cache_dir"] = str(settings.cache)
@@ -138,7 +137,7 @@ def _load(models: Models, settings: EmbedSettings) -> Model:
     try:
         known = {str(entry["model"]).casefold() for entry in models.list_supported_models()}
         if settings.model.casefold() == RECOMMENDED and RECOMMENDED not in known:
-            _describe_recommended(models)
+            _register_recommended(models)
         return models(model_name=settings.model, **options)
     except Exception as error:
         if not errors.raised_by(error, *_LIBRARIES):
@@ -146,7 +145,7 @@ def _load(models: Models, settings: EmbedSettings) -> Model:
         raise EmbedderError(f"the model '{settings.model}' can't be loaded", hint=_HINT) from error
 
 
-def _describe_recommended(models: Models) -> None:
+def _register_recommended(models: OnnxModels) -> None:
     description = importlib.import_module("fastembed.common.model_description")
     models.add_custom_model(
         model=RECOMMENDED,

@@ -19,24 +19,23 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from knapper import errors
-from knapper.index.embed import EmbedderError
-from knapper.index.embedders.forms import clean, normalise
+from knapper.index.embedders.base import EmbedderError, normalize_rows, replace_surrogates
 
 MODEL = "wordllama-l2-supercat-256-spoken"
 FOLDER = Path(__file__).parents[2] / "data" / "wordllama"
 
-_TYPES = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
-_SLAB = 256
+_DTYPES = {"F16": np.dtype("<f2"), "F32": np.dtype("<f4")}
+_POOLED_TEXTS = 256
 """Texts that are pooled at a time; bounds what their tokens take."""
-_STRETCH = 4_096
+_SUMMED_TOKENS = 4_096
 """Tokens of one text that are added up at a time."""
-_LONGEST_HEADER = 1_000_000
-_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_MAX_HEADER_BYTES = 1_000_000
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 _LAST_ASCII = 0x7F
 _HINT = "install knapper anew, or set embeddings.kind to endpoint, onnx or none"
 
 
-class Static:
+class StaticEmbedder:
     """Pool the rows of a table of token vectors.
 
     Files are read on first use, the table by mapping it into memory.
@@ -76,11 +75,11 @@ class Static:
         """
         del stop
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        for at in range(0, len(texts), _SLAB):
-            slab = [clean(text) for text in texts[at : at + _SLAB]]
+        for at in range(0, len(texts), _POOLED_TEXTS):
+            slab = [replace_surrogates(text) for text in texts[at : at + _POOLED_TEXTS]]
             encodings = self._tokenizer.encode_batch_fast(slab, add_special_tokens=False)
-            self._pool([np.asarray(encoding.ids, np.intp) for encoding in encodings], rows[at : at + _SLAB])
-        return normalise(rows)
+            self._pool([np.asarray(encoding.ids, np.intp) for encoding in encodings], rows[at : at + _POOLED_TEXTS])
+        return normalize_rows(rows)
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Embed a question; without the threads that many texts are shared between.
@@ -89,40 +88,40 @@ class Static:
             EmbedderError: A file of the model is missing or damaged.
         """
         row = np.zeros((1, self.dimensions), np.float32)
-        encoding = self._tokenizer.encode(clean(text), add_special_tokens=False)
+        encoding = self._tokenizer.encode(replace_surrogates(text), add_special_tokens=False)
         self._pool([np.asarray(encoding.ids, np.intp)], row)
-        return normalise(row)[0]
+        return normalize_rows(row)[0]
 
     def close(self) -> None:
         """Do nothing: no connection is held."""
 
     def _pool(self, tokens: Sequence[NDArray[np.intp]], out: NDArray[np.float32]) -> None:
         """Add up the rows of each text's tokens; only rows that are used become float32."""
-        used, inverse = _distinct(np.concatenate(tokens), len(self._table))
+        used, inverse = _distinct_ids(np.concatenate(tokens), len(self._table))
         table = self._table[used].astype(np.float32)
         table[[not self._speaks(int(token)) for token in used]] = 0
         start = 0
         for row, ids in zip(out, tokens, strict=True):
             stop = start + len(ids)
-            for at in range(start, stop, _STRETCH):
-                row += table[inverse[at : min(at + _STRETCH, stop)]].sum(axis=0)
+            for slab_start in range(start, stop, _SUMMED_TOKENS):
+                row += table[inverse[slab_start : min(slab_start + _SUMMED_TOKENS, stop)]].sum(axis=0)
             start = stop
 
     def _speaks(self, token: int) -> bool:
         """Tell whether a token holds a letter or digit, or part of one."""
-        found = self._spoken.get(token)
-        if found is None:
-            found = self._spoken[token] = _holds_letter(self._tokenizer.id_to_token(token) or "")
-        return found
+        is_spoken = self._spoken.get(token)
+        if is_spoken is None:
+            is_spoken = self._spoken[token] = _holds_letter(self._tokenizer.id_to_token(token) or "")
+        return is_spoken
 
     @cached_property
     def _name(self) -> str:
-        return MODEL if self.folder == FOLDER else f"static:{_digest(self._table)}"
+        return MODEL if self.folder == FOLDER else f"static:{_table_digest(self._table)}"
 
     @cached_property
     def _table(self) -> NDArray[np.float16 | np.float32]:
         with self._lock:
-            return _map(self.folder / "weights.safetensors")
+            return _map_table(self.folder / "weights.safetensors")
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -132,24 +131,24 @@ class Static:
 
 def _holds_letter(token: str) -> bool:
     """Tell whether a token's text says something; ``<0x2D>`` is the byte of a sign, ``<0xE4>`` part of a letter."""
-    byte = _BYTE.fullmatch(token)
+    byte = _BYTE_TOKEN.fullmatch(token)
     if byte is None:
         return any(character.isalnum() for character in token)
     code = int(byte[1], 16)
     return code > _LAST_ASCII or chr(code).isalnum()
 
 
-def _digest(numbers: NDArray[np.floating]) -> str:
+def _table_digest(numbers: NDArray[np.floating]) -> str:
     return blake2b(np.ascontiguousarray(numbers).data, digest_size=6).hexdigest()
 
 
-def _distinct(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _distinct_ids(ids: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Give the distinct ids, and for each id its place among them; ids that the table lacks become its last."""
     np.minimum(ids, count - 1, out=ids)
-    seen = np.zeros(count, np.bool_)
-    seen[ids] = True
-    places = np.cumsum(seen) - 1
-    return np.flatnonzero(seen), places[ids]
+    is_used = np.zeros(count, np.bool_)
+    is_used[ids] = True
+    places = np.cumsum(is_used) - 1
+    return np.flatnonzero(is_used), places[ids]
 
 
 def _read_tokenizer(path: Path) -> Tokenizer:
@@ -174,13 +173,13 @@ class _Tensor:
     start: int
 
 
-def _map(path: Path) -> NDArray[np.float16 | np.float32]:
+def _map_table(path: Path) -> NDArray[np.float16 | np.float32]:
     """Map the only matrix of a safetensors file.
 
     Source: the safetensors format: 8 bytes of length, little-endian; that many bytes of JSON; the data.
     """
     try:
-        tensor = _describe(path)
+        tensor = _read_tensor(path)
         return np.memmap(path, dtype=tensor.kind, mode="r", offset=tensor.start, shape=tensor.shape)
     except FileNotFoundError as error:
         raise EmbedderError(f"the embedder's file {path} is missing", hint=_HINT) from error
@@ -188,14 +187,14 @@ def _map(path: Path) -> NDArray[np.float16 | np.float32]:
         raise EmbedderError(f"the embedder's file {path} is damaged", hint=_HINT) from error
 
 
-def _describe(path: Path) -> _Tensor:
+def _read_tensor(path: Path) -> _Tensor:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        header = cast("dict[str, Any]", json.loads(file.read(min(length, _LONGEST_HEADER))))
+        header = cast("dict[str, Any]", json.loads(file.read(min(length, _MAX_HEADER_BYTES))))
     (tensor,) = (value for name, value in header.items() if name != "__metadata__")
     rows, columns = tensor["shape"]
     start, stop = tensor["data_offsets"]
-    kind = _TYPES[tensor["dtype"]]
+    kind = _DTYPES[tensor["dtype"]]
     if stop - start != rows * columns * kind.itemsize:
         raise ValueError(path)
     return _Tensor(kind=kind, shape=(rows, columns), start=8 + length + start)

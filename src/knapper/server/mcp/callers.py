@@ -63,7 +63,7 @@ class Desk:
             hint = "`knap doctor` checks folders, permissions and space"
             raise StorageError(f"the system refused: {error.strerror or type(error).__name__}", hint=hint) from error
         except sqlite3.DatabaseError as error:
-            found = database.failure(error)
+            found = database.as_storage_error(error)
             if found is None:
                 raise
             raise found from error

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_MAX_ITEM = 1_000
+_MAX_VALUE_CHARS = 1_000
 """Longest property text, in characters, that filters compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class FileRecord:
     """Hold what the index knows of a file beside its chunks."""
 
     stat: FileStat
@@ -56,7 +56,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class FileState:
     """Hold what the index remembers of a file's state on disk."""
 
     size: int
@@ -66,19 +66,19 @@ class Known:
     """When the file last changed in any way, its permissions too, before it couldn't be read; 0 where it was read."""
 
 
-def of_note(stat: FileStat, note: Note, *, racy: bool) -> Record:
+def describe_note(stat: FileStat, note: Note, *, racy: bool) -> FileRecord:
     """Describe a note, canvas or base from its outline."""
     outline = note.outline
     values = outline.frontmatter.values if outline.frontmatter else {}
-    return Record(
+    return FileRecord(
         stat=stat,
         hash=note.hash,
         title=paths.stem(stat.path) if stat.kind == "note" else paths.base_name(stat.path),
-        aliases=_aliases(values),
-        names=_names(values, outline),
+        aliases=_read_aliases(values),
+        names=_read_names(values, outline),
         headings=tuple((s.level, s.title, s.line) for s in outline.sections if s.level),
-        created=_created(values) or _made(stat),
-        modified=day(stat.mtime_ns),
+        created=_date_in_properties(values) or _date_on_disk(stat),
+        modified=local_date(stat.mtime_ns),
         properties=values,
         tags=outline.tags,
         links=outline.links,
@@ -87,17 +87,17 @@ def of_note(stat: FileStat, note: Note, *, racy: bool) -> Record:
     )
 
 
-def of_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> Record:
+def describe_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> FileRecord:
     """Describe a file that is listed and linked to, but not read; problems say that it should have been."""
-    return Record(
+    return FileRecord(
         stat=stat,
         hash="",
         title=paths.base_name(stat.path),
         aliases=(),
         names=(),
         headings=(),
-        created=_made(stat),
-        modified=day(stat.mtime_ns),
+        created=_date_on_disk(stat),
+        modified=local_date(stat.mtime_ns),
         properties={},
         tags=(),
         links=(),
@@ -107,22 +107,22 @@ def of_attachment(stat: FileStat, problems: tuple[Problem, ...] = ()) -> Record:
     )
 
 
-def items(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None, float | None]]:
+def property_rows(properties: Mapping[str, JSONValue]) -> Iterator[tuple[str, str, str, str | None, float | None]]:
     """Spread properties into rows of key, name, shape, text and number; a list gives one an element, or one of None."""
     for name, value in properties.items():
         key = paths.name_key(name)
         shape = "list" if isinstance(value, list) else "object" if isinstance(value, dict) else "scalar"
         for element in (value or [None]) if isinstance(value, list) else [value]:
-            yield key, name, shape, None if element is None else fold(element), _number(element)
+            yield key, name, shape, None if element is None else fold_value(element), _sort_number(element)
 
 
-def fold(value: JSONValue) -> str:
+def fold_value(value: JSONValue) -> str:
     """Give a property's value as the text that filters compare: as written in YAML, without case."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return paths.name_key(text[:_MAX_ITEM])
+    return paths.name_key(text[:_MAX_VALUE_CHARS])
 
 
-def _number(value: JSONValue) -> float | None:
+def _sort_number(value: JSONValue) -> float | None:
     """Give what a value is sorted by where it is a number; one too large for the index is sorted as text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -132,42 +132,42 @@ def _number(value: JSONValue) -> float | None:
         return None
 
 
-def _made(stat: FileStat) -> str:
+def _date_on_disk(stat: FileStat) -> str:
     """Give the day on which a file was made, as far as the system tells; a file isn't younger than its text."""
-    return day(min(stat.born_ns or stat.mtime_ns, stat.mtime_ns))
+    return local_date(min(stat.born_ns or stat.mtime_ns, stat.mtime_ns))
 
 
-def _aliases(values: Mapping[str, JSONValue]) -> tuple[str, ...]:
-    found: list[str] = []
+def _read_aliases(values: Mapping[str, JSONValue]) -> tuple[str, ...]:
+    aliases: list[str] = []
     for name in ("aliases", "alias"):
         value = next((v for k, v in values.items() if k.casefold() == name), None)
         if isinstance(value, str):
-            found.extend(part.strip() for part in value.split(","))
+            aliases.extend(part.strip() for part in value.split(","))
         elif isinstance(value, list):
-            found.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
-    return tuple(dict.fromkeys(alias for alias in found if alias))
+            aliases.extend(str(part).strip() for part in value if isinstance(part, str | int | float))
+    return tuple(dict.fromkeys(alias for alias in aliases if alias))
 
 
-def _names(values: Mapping[str, JSONValue], outline: Outline) -> tuple[str, ...]:
-    first = next((section for section in outline.sections if section.level), None)
+def _read_names(values: Mapping[str, JSONValue], outline: Outline) -> tuple[str, ...]:
+    first_section = next((section for section in outline.sections if section.level), None)
     title = next((value for name, value in values.items() if name.casefold() == "title"), None)
-    found = [title.strip()] if isinstance(title, str) else []
-    if first is not None and first.level == 1:
-        found.append(first.title)
-    return tuple(dict.fromkeys(name for name in found if name))
+    names = [title.strip()] if isinstance(title, str) else []
+    if first_section is not None and first_section.level == 1:
+        names.append(first_section.title)
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _created(values: Mapping[str, JSONValue]) -> str:
+def _date_in_properties(values: Mapping[str, JSONValue]) -> str:
     """Read the day from ``Date`` (or ``created``), which may be a link such as ``[[2023-08-11]]``."""
     lowered = {name.casefold(): value for name, value in values.items()}
     for name in ("date", "created"):
         match = _DATE.search(str(lowered.get(name, "")))
-        if match and _isday(match.group()):
+        if match and _is_date(match.group()):
             return match.group()
     return ""
 
 
-def _isday(text: str) -> bool:
+def _is_date(text: str) -> bool:
     try:
         dt.date.fromisoformat(text)
     except ValueError:
@@ -175,7 +175,7 @@ def _isday(text: str) -> bool:
     return True
 
 
-def day(ns: int) -> str:
+def local_date(ns: int) -> str:
     """Give the local day of a file time as an ISO date."""
     try:
         return dt.datetime.fromtimestamp(ns / 1e9, tz=dt.UTC).astimezone().date().isoformat()

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from knapper.errors import StorageError
 
-_BEAT_S = 10.0
+_HEARTBEAT_TIMEOUT_S = 10.0
 """A watcher whose sign of life is older than this counts as gone."""
 
 
-class Turn:
+class WriteLock:
     """Stand in line for the right to write one index: the threads of a process first, then the processes."""
 
     def __init__(self, folder: Path) -> None:
@@ -33,13 +33,15 @@ class Turn:
         Raises:
             StorageError: The folder can't be written.
         """
-        until = time.monotonic() + wait_s
+        deadline = time.monotonic() + wait_s
         if not self._line.acquire(timeout=wait_s if wait_s >= 0 else -1):
             yield False
             return
         try:
-            with take(self._folder, wait_s=max(until - time.monotonic(), 0) if wait_s >= 0 else -1) as mine:
-                yield mine
+            with acquire_process_lock(
+                self._folder, wait_s=max(deadline - time.monotonic(), 0) if wait_s >= 0 else -1
+            ) as is_acquired:
+                yield is_acquired
         finally:
             self._line.release()
 
@@ -47,14 +49,14 @@ class Turn:
     def is_taken(self) -> bool:
         """Tell whether somebody has the turn right now; an index that can't be locked is nobody's."""
         try:
-            with self.take(wait_s=0) as mine:
-                return not mine
+            with self.take(wait_s=0) as is_acquired:
+                return not is_acquired
         except StorageError:
             return False
 
 
 @contextmanager
-def take(folder: Path, *, wait_s: float) -> Generator[bool]:
+def acquire_process_lock(folder: Path, *, wait_s: float) -> Generator[bool]:
     """Take the turn from all other processes for the time of the block.
 
     Args:
@@ -86,13 +88,13 @@ def take(folder: Path, *, wait_s: float) -> Generator[bool]:
         lock.release()
 
 
-def beat(folder: Path) -> None:
+def write_heartbeat(folder: Path) -> None:
     """Leave a watcher's sign of life; where the index is just being deleted, there is none until it is back."""
     with suppress(FileNotFoundError):
         (folder / "watch.beat").touch()
 
 
-def stop_beating(folder: Path) -> None:
+def remove_heartbeat(folder: Path) -> None:
     """Take the sign of life away."""
     (folder / "watch.beat").unlink(missing_ok=True)
 
@@ -100,6 +102,8 @@ def stop_beating(folder: Path) -> None:
 def is_watched(folder: Path) -> bool:
     """Tell whether some process follows the vault's changes right now."""
     try:
-        return abs(time.time() - (folder / "watch.beat").stat().st_mtime) < _BEAT_S  # a clock may be set back
+        return (
+            abs(time.time() - (folder / "watch.beat").stat().st_mtime) < _HEARTBEAT_TIMEOUT_S
+        )  # a clock may be set back
     except FileNotFoundError:
         return False

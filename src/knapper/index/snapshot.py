@@ -1,4 +1,6 @@
-"""Look at one state of the SQLite store, through all that is remembered about it in memory."""
+"""Read one consistent state of the index; the interface that a search uses, and its implementation over SQLite."""
+
+from __future__ import annotations
 
 import json
 import os
@@ -8,43 +10,122 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knapper.index import schema, typos
-from knapper.index.allowed import Allowed
-from knapper.index.filters import Filter
-from knapper.index.keyword import Keywords
-from knapper.index.ports import RANKING
-from knapper.index.segment import Query
-from knapper.index.store import Row, Store
-from knapper.index.vectors import Vectors
+from knapper.index import database, fulltext
+from knapper.index.filters import Filter, FilterMasks
+from knapper.index.fulltext import KeywordRanker
+from knapper.index.store import ChunkRow, IndexStore
+from knapper.index.tokenizer import Query
+from knapper.index.vectors import VectorCache
 from knapper.vault.paths import NotePath
 
-_MANY = 10_000
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+
+RANKING_THREAD_PREFIX = "ranking"
+"""Begins the names of threads that only compute: they wait for work until the index is closed."""
+
+
+class IndexSnapshot(Protocol):
+    """Answer questions about one state of what is kept; scores are higher where better."""
+
+    def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
+        """Give the best chunks by the query's words, best first."""
+        ...
+
+    def names(self, query: Query, where: Filter) -> dict[int, float]:
+        """Score notes by how much of a title, alias or heading the query says, 0 to 1."""
+        ...
+
+    def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
+        """Begin to look for the chunks nearest in meaning to a vector, while other questions are asked.
+
+        Returns:
+            Waits for them, and gives them with their cosine, nearest first.
+        """
+        ...
+
+    def fits(self, vector: NDArray[np.float32]) -> bool:
+        """Tell whether a question's vector can be compared with those that are kept."""
+        ...
+
+    def vectors(self, ids: Collection[int]) -> tuple[list[int], NDArray[np.float32]]:
+        """Give the vectors of those chunks that have one: their ids, and a row for each."""
+        ...
+
+    def passing(self, query: Query, ids: Collection[int]) -> set[int]:
+        """Give those chunks that hold the query's phrases and none of what it excludes."""
+        ...
+
+    def corrections(self, query: Query, where: Filter) -> Mapping[str, str]:
+        """Give for words that nothing holds the likest word of a name."""
+        ...
+
+    def note(self, chunk_id: int) -> int:
+        """Give the id of a chunk's note."""
+        ...
+
+    def chunks(self, note: NotePath) -> list[int]:
+        """Give the ids of a note's chunks, without what the program logged."""
+        ...
+
+    def paths(self, notes: Collection[int]) -> dict[int, NotePath]:
+        """Give the path of each note."""
+        ...
+
+    def first(self, note: int) -> int | None:
+        """Give the chunk that stands for a note that only its name has found; None where it has none."""
+        ...
+
+    def properties(self, ids: Collection[int]) -> set[int]:
+        """Give those chunks that hold a note's properties."""
+        ...
+
+    def rows(self, ids: Sequence[int]) -> list[ChunkRow]:
+        """Read chunks by id, in the order asked; those that are gone are left out."""
+        ...
+
+
+class SnapshotCache(Protocol):
+    """Give looks at what is kept right now."""
+
+    def look(self, model: str) -> AbstractContextManager[IndexSnapshot]:
+        """Hold one state while several questions are asked.
+
+        Args:
+            model: Whose vectors count; empty for none.
+        """
+        ...
+
+
+_MIN_PARALLEL_VECTORS = 10_000
 """Vectors of a vault so large that ranking takes longer than handing it to another thread."""
 
 
-class SqliteLooks:
+class SqliteSnapshotCache:
     """Keep word counts, filters' answers and one model's vectors between looks; any thread may look."""
 
-    def __init__(self, store: Store, *, many: int = _MANY) -> None:
+    def __init__(self, store: IndexStore, *, many: int = _MIN_PARALLEL_VECTORS) -> None:
         """Look at *store*; from so *many* vectors on, threads rank beside the one that asks."""
         self._store = store
         self._many = many
-        self._keywords = Keywords()
-        self._vectors = Vectors("")
-        self.allowed = Allowed()
-        self._beside = ThreadPoolExecutor(_ranking_threads(), thread_name_prefix=RANKING)
+        self._keywords = KeywordRanker()
+        self._vectors = VectorCache("")
+        self.allowed = FilterMasks()
+        self._beside = ThreadPoolExecutor(_count_ranking_threads(), thread_name_prefix=RANKING_THREAD_PREFIX)
 
     @contextmanager
-    def look(self, model: str) -> Generator["SqliteLook"]:
+    def look(self, model: str) -> Generator[SqliteSnapshot]:
         """Hold one state while several questions are asked; *model* says whose vectors count."""
         if model and self._vectors.model != model:
-            self._vectors = Vectors(model)
+            self._vectors = VectorCache(model)
         with self._store.database.snapshot() as connection:
-            yield SqliteLook(
+            yield SqliteSnapshot(
                 store=self._store,
                 connection=connection,
                 words=self._keywords,
@@ -61,21 +142,21 @@ class SqliteLooks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SqliteLook:
-    """Answer questions about one state; see `knapper.index.ports.Look`."""
+class SqliteSnapshot:
+    """Answer questions about one state; see `knapper.index.snapshot.IndexSnapshot`."""
 
-    store: Store
+    store: IndexStore
     connection: sqlite3.Connection
-    words: Keywords
-    meanings: Vectors
-    allowed: Allowed
+    words: KeywordRanker
+    meanings: VectorCache
+    allowed: FilterMasks
     beside: Executor
     many: int
 
     def keyword(self, query: Query, where: Filter, *, limit: int) -> dict[int, float]:
         """Rank by FTS5's BM25."""
-        allowed, logs = self._mask(where), where.include_log
-        return self.words.chunks(self.connection, query, limit=limit, allowed=allowed, include_log=logs)
+        allowed, include_log = self._mask(where), where.include_log
+        return self.words.chunks(self.connection, query, limit=limit, allowed=allowed, include_log=include_log)
 
     def names(self, query: Query, where: Filter) -> dict[int, float]:
         """Rank titles, aliases and headings."""
@@ -84,12 +165,12 @@ class SqliteLook:
     def nearest(self, vector: NDArray[np.float32], where: Filter, *, limit: int) -> Callable[[], Mapping[int, float]]:
         """Multiply all vectors in memory with it; many of them in a thread, beside what SQLite does."""
         self.meanings.sync(self.connection)
-        without = () if where.include_log else self._logged()
-        rank = partial(self.meanings.rank, vector, limit=limit, allowed=self._mask(where), without=without)
+        excluded = () if where.include_log else self._logged()
+        rank = partial(self.meanings.rank, vector, limit=limit, allowed=self._mask(where), without=excluded)
         if len(self.meanings) >= self.many:
             return self.beside.submit(rank).result
-        found = rank()
-        return lambda: found
+        nearest_scores = rank()
+        return lambda: nearest_scores
 
     def fits(self, vector: NDArray[np.float32]) -> bool:
         """Count its numbers."""
@@ -109,18 +190,18 @@ class SqliteLook:
         """Compare with the names that share three-letter pieces."""
         allowed = self._mask(where)
         unknown = self.words.unknown(self.connection, query, allowed=allowed)
-        return typos.corrections(self.connection, unknown, allowed=allowed) if unknown else {}
+        return fulltext.find_corrections(self.connection, unknown, allowed=allowed) if unknown else {}
 
     def note(self, chunk_id: int) -> int:
         """Read it from the chunk's id."""
-        return chunk_id >> schema.CHUNK_BITS
+        return chunk_id >> database.CHUNK_BITS
 
     def chunks(self, note: NotePath) -> list[int]:
         """Ask for the range of the note's ids."""
         rows = self.connection.execute(
             "SELECT c.id FROM files f JOIN chunks c ON c.id >= f.id << ?1 AND c.id < (f.id + 1) << ?1"
             " WHERE f.path = ?2 AND c.kind != 'log'",
-            (schema.CHUNK_BITS, note),
+            (database.CHUNK_BITS, note),
         )
         return [int(i) for (i,) in rows]
 
@@ -136,7 +217,7 @@ class SqliteLook:
         row = self.connection.execute(
             "SELECT id FROM chunks WHERE id >= ? AND id < ? AND kind != 'log'"
             " ORDER BY kind = 'frontmatter', position LIMIT 1",
-            schema.chunk_range(note),
+            database.chunk_range(note),
         ).fetchone()
         return int(row[0]) if row else None
 
@@ -148,17 +229,17 @@ class SqliteLook:
         )
         return {int(i) for (i,) in rows}
 
-    def rows(self, ids: Sequence[int]) -> list[Row]:
+    def rows(self, ids: Sequence[int]) -> list[ChunkRow]:
         """Read them from the store."""
         return self.store.rows(ids)
 
     def _logged(self) -> list[int]:
-        return [int(i) for (i,) in self.connection.execute(schema.LOGGED)]
+        return [int(i) for (i,) in self.connection.execute(database.LOG_CHUNKS_SQL)]
 
     def _mask(self, where: Filter) -> NDArray[np.bool_] | None:
         return self.allowed.mask(self.connection, where)
 
 
-def _ranking_threads() -> int:
+def _count_ranking_threads() -> int:
     """Leave half of the processors to what asks: two multiplications at once wait for the same memory anyway."""
     return max((os.cpu_count() or 1) // 2, 1)

@@ -1,5 +1,8 @@
 """Split a note into the chunks that the index stores, along its structure."""
 
+import json
+import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,23 +10,172 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from knapper.index import cuts, originals, properties
+from knapper.jsontypes import JSONValue
 from knapper.vault import parser, paths, pending, source
 from knapper.vault.outline import Block, Outline, Section
 from knapper.vault.parser import parse_note
 from knapper.vault.paths import NotePath
 
+CutGrain = Literal["prose", "lines"]
+
+_LINE_END = re.compile(r"[\r\n]+")
+_SENTENCE_END = re.compile(
+    r"[.!?\u2026][\"'\u201d\u2019\u00bb)\]*_]*\s+"  # with closing quotes and emphasis
+    r"|[\u3002\uff01\uff1f\uff0e\uff61][\u300d\u300f\u201d\u2019\uff09\u3009\u300b\u3011]*\s*"  # the same in CJK
+    r"|[\r\n]\s*"
+)
+_SPACE = re.compile(r"\s+")
+_BREAKS = {"prose": (_SENTENCE_END, _SPACE), "lines": (_LINE_END, _SENTENCE_END, _SPACE)}
+_JOINER = "\u200d"
+_MAX_CLUSTER_CHARS = 32
+"""Characters that a cut steps back at most, so as not to tear an emoji or a letter from its marks."""
+
+
+def cut_text(text: str, limit: int, grain: CutGrain) -> list[int]:
+    """Cut *text* into pieces of at most *limit* characters, and give where each ends.
+
+    ``stops("One. Two. Three.", 10, "prose")`` gives ``[10, 16]``.
+
+    Args:
+        text: What is to be cut.
+        limit: Characters in a piece, at least 1.
+        grain: Where to cut first: ``prose`` at sentence and line ends, ``lines`` at line ends alone; then at white
+            space, then anywhere.
+
+    Returns:
+        Ends of the pieces, the last one the text's; empty for an empty text.
+    """
+    ends: list[int] = []
+    at = 0
+    while len(text) - at > limit:
+        at = _next_cut(text, at, limit, grain)
+        ends.append(at)
+    return [*ends, len(text)] if text else []
+
+
+def _next_cut(text: str, at: int, limit: int, grain: CutGrain) -> int:
+    for pattern in _BREAKS[grain]:
+        best = at
+        for match in pattern.finditer(text, at, at + limit):
+            best = match.end()
+        if best - at > limit // 3 or (pattern is _SPACE and best > at):
+            return best
+    return _cut_between_clusters(text, at, limit)
+
+
+def _cut_between_clusters(text: str, at: int, limit: int) -> int:
+    stop = at + limit
+    lowest = max(at, stop - _MAX_CLUSTER_CHARS)
+    while stop > lowest and _is_inside_cluster(text, stop):
+        stop -= 1
+    return stop if stop > lowest else at + limit
+
+
+def _is_inside_cluster(text: str, at: int) -> bool:
+    """Tell whether the characters on both sides of *at* are seen as one."""
+    after, before = text[at], text[at - 1]
+    skin_tone = "\U0001f3fb" <= after <= "\U0001f3ff"
+    return skin_tone or _JOINER in {after, before} or unicodedata.category(after)[0] == "M" or before + after == "\r\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MappedSpan:
+    start: int
+    """Where it begins in the original."""
+    disk_start: int
+    disk_stop: int
+    """What stands for it on disk; a stretch that isn't waiting is as long there."""
+    waiting: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """Hold a note without its waiting blocks, each replaced by the text that it would change."""
+
+    data: bytes
+    stretches: tuple[_MappedSpan, ...]
+
+    def place(self, start: int, stop: int) -> tuple[int, int]:
+        """Find the span on disk that holds what stands here at *start* to *stop*."""
+        first, last = self._at(start), self._at(max(start, stop - 1))
+        begin = first.disk_start + (0 if first.waiting else start - first.start)
+        end = last.disk_stop if last.waiting else last.disk_start + stop - last.start
+        return begin, end
+
+    def _at(self, offset: int) -> _MappedSpan:
+        return self.stretches[bisect_right(self.stretches, offset, key=lambda stretch: stretch.start) - 1]
+
+
+def restore_original(raw: bytes, outline: Outline) -> Original | None:
+    """Put the text before each waiting edit in its block's place.
+
+    A block that can't be read as an edit stays as it is.
+
+    Returns:
+        None where no edit waits.
+    """
+    blocks = [block for block in pending.find_pending(raw, outline) if block.kind is not None]
+    if not blocks:
+        return None
+    data = source.decode(raw).data if outline.encoding == "utf-16" else raw
+    parts: list[bytes] = []
+    stretches: list[_MappedSpan] = []
+    position, size = 0, 0
+    for block in blocks:
+        if block.start < position:
+            continue
+        original_text = block.before.encode(errors="replace")
+        stretches.append(_MappedSpan(start=size, disk_start=position, disk_stop=block.start, waiting=False))
+        size += block.start - position
+        stretches.append(_MappedSpan(start=size, disk_start=block.start, disk_stop=block.tag_stop, waiting=True))
+        size += len(original_text)
+        parts += [data[position : block.start], original_text]
+        position = block.tag_stop
+    stretches.append(_MappedSpan(start=size, disk_start=position, disk_stop=len(data), waiting=False))
+    return Original(data=b"".join([*parts, data[position:]]), stretches=tuple(stretches))
+
+
+def render_properties(values: Mapping[str, JSONValue]) -> str:
+    r"""Write properties as ``key: value`` lines, without wikilink brackets; empty ones are left out.
+
+    ``{"tags": ["a", "b"], "up": "[[Home]]", "x": None}`` gives ``tags: a, b\nup: Home``.
+    """
+    lines = (f"{key}: {text}" for key, value in values.items() if (text := _render_value(value)))
+    text = "\n".join(lines).encode(errors="replace").decode()  # YAML's escapes can write half a character
+    return strip_link_brackets(text)
+
+
+def strip_link_brackets(text: str) -> str:
+    """Leave out the brackets of wikilinks, so that their names are found as words."""
+    return text.replace("[[", "").replace("]]", "")
+
+
+def _render_value(value: JSONValue) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list | dict):
+        return ", ".join(_render_parts(value))
+    return "" if value is None else json.dumps(value)
+
+
+def _render_parts(value: list[JSONValue] | dict[str, JSONValue]) -> Iterator[str]:
+    if isinstance(value, list):
+        yield from filter(None, map(_render_value, value))
+    else:
+        yield from (f"{key}: {text}" for key, inner in value.items() if (text := _render_value(inner)))
+
+
 ChunkKind = Literal["text", "list", "table", "code", "quote", "frontmatter", "canvas", "log"]
 """``log`` is what the program wrote about its own work; it is found only where it is asked for."""
 
-LIMIT = 1_500
+MAX_CHUNK_CHARS = 1_500
 """Characters in a chunk."""
 
 HEADING_SLACK = 200
 """Characters by which headings may push the chunk they open over its limit."""
 
-_LONGEST_TITLE = 200
-_KINDS: dict[str, ChunkKind] = {"list": "list", "table": "table", "code": "code", "quote": "quote", "log": "log"}
+_MAX_TITLE_CHARS = 200
+_CHUNK_KINDS: dict[str, ChunkKind] = {"list": "list", "table": "table", "code": "code", "quote": "quote", "log": "log"}
 _BLANK = b" \t\r\n\v\f"
 
 
@@ -59,7 +211,7 @@ class _Atom(NamedTuple):
     """In characters."""
 
 
-def split(path: NotePath, raw: bytes, outline: Outline, *, limit: int = LIMIT) -> list[Chunk]:
+def split_note(path: NotePath, raw: bytes, outline: Outline, *, limit: int = MAX_CHUNK_CHARS) -> list[Chunk]:
     """Split a note into chunks.
 
     Blocks of one section are packed together; a block is cut only where it is longer than *limit*: a list at its
@@ -79,21 +231,21 @@ def split(path: NotePath, raw: bytes, outline: Outline, *, limit: int = LIMIT) -
     """
     data = source.decode(raw).data if outline.encoding == "utf-16" else raw
     splitter = _Splitter(title=paths.stem(path), path=path, data=data, outline=outline, limit=limit)
-    original = originals.restore(raw, outline)
+    original = restore_original(raw, outline)
     if original is None:
         return splitter.chunks()
     of_original = replace(splitter, data=original.data, outline=parse_note(original.data))
     return [splitter.placed(chunk, *original.place(chunk.start, chunk.stop)) for chunk in of_original.chunks()]
 
 
-def embed_text(title: str, path: Sequence[str], text: str) -> str:
+def embedding_text(title: str, path: Sequence[str], text: str) -> str:
     """Put a note's title and the headings in front of a chunk's text, as embedders read it.
 
     Gives ``[Title > H1 > H2] text``; a first heading that repeats the title is left out.
     """
     if path and path[0].casefold() == title.casefold():
         path = path[1:]
-    names = " > ".join(name[:_LONGEST_TITLE] for name in (title, *path))
+    names = " > ".join(name[:_MAX_TITLE_CHARS] for name in (title, *path))
     return f"[{names}] {text}".encode(errors="replace").decode()  # a file's name may not be Unicode
 
 
@@ -117,22 +269,22 @@ class _Splitter:
         if head is None:
             return
         if head.valid:
-            text = properties.render(head.values)
+            text = render_properties(head.values)
         else:
-            text = properties.without_brackets(parser.decode_text(self.data[head.yaml_start : head.yaml_stop])).strip()
+            text = strip_link_brackets(parser.decode_text(self.data[head.yaml_start : head.yaml_stop])).strip()
         for piece in self._pieces(text):
             yield self._chunk("frontmatter", "frontmatter", (), (head.start, head.stop), piece)
 
     def body(self) -> Iterator[Chunk]:
         carried: list[_Atom] = []
-        logged = dict(pending.find_log_entries(self.data, self.outline))
-        for section, blocks in _owned(self.outline):
-            atoms = [*carried, *self._atoms(section, blocks, logged)]
+        log_spans = dict(pending.find_log_entries(self.data, self.outline))
+        for section, blocks in _blocks_by_section(self.outline):
+            atoms = [*carried, *self._atoms(section, blocks, log_spans)]
             if section.own_stop < section.stop and all(atom.kind == "heading" for atom in atoms):
                 carried = atoms
                 continue
             carried = []
-            for group in _pack(atoms, self.limit):
+            for group in _pack_atoms(atoms, self.limit):
                 yield from self._body_chunk(section, group)
 
     def passages(self) -> Iterator[Chunk]:
@@ -144,17 +296,17 @@ class _Splitter:
     def _pieces(self, text: str) -> Iterator[str]:
         """Cut text that doesn't stand in the file as it is shown."""
         at = 0
-        for stop in cuts.stops(text, self.limit, "lines"):
+        for stop in cut_text(text, self.limit, "lines"):
             if piece := text[at:stop].strip():
                 yield piece
             at = stop
 
     def _body_chunk(self, section: Section, group: Sequence[_Atom]) -> Iterator[Chunk]:
-        start, stop = _trimmed(self.data, group[0].start, group[-1].stop)
+        start, stop = _trim_span(self.data, group[0].start, group[-1].stop)
         text = parser.decode_text(self.data[start:stop])
         if not text.strip():
             return
-        kinds: set[ChunkKind] = {_KINDS.get(atom.kind, "text") for atom in group if atom.kind != "heading"}
+        kinds: set[ChunkKind] = {_CHUNK_KINDS.get(atom.kind, "text") for atom in group if atom.kind != "heading"}
         kind = kinds.pop() if len(kinds) == 1 else "text"
         heading = f"{'#' * section.level} {section.title}" if section.level else "top-level"
         yield self._chunk(kind, heading, section.path, (start, stop), text)
@@ -171,7 +323,7 @@ class _Splitter:
             start_line=first,
             end_line=last,
             text=text,
-            digest=_digest(kind, self.title, *path, text),
+            digest=_chunk_digest(kind, self.title, *path, text),
         )
 
     def _lines(self, start: int, stop: int) -> tuple[int, int]:
@@ -214,7 +366,7 @@ class _Splitter:
             yield _Atom(kind, start, stop, len(text))
             return
         at = 0
-        for end in cuts.stops(text, self.limit, "prose" if kind == "paragraph" else "lines"):
+        for end in cut_text(text, self.limit, "prose" if kind == "paragraph" else "lines"):
             piece = text[at:end]
             size = len(piece.encode(errors="surrogateescape"))
             if not piece.isspace():
@@ -227,7 +379,7 @@ class _Splitter:
         return len(self.data[start:stop].decode(errors="surrogateescape"))
 
 
-def _owned(outline: Outline) -> Iterator[tuple[Section, Sequence[Block]]]:
+def _blocks_by_section(outline: Outline) -> Iterator[tuple[Section, Sequence[Block]]]:
     """Give each section the blocks that stand in its own text."""
     starts = [block.start for block in outline.blocks]
     for section in outline.sections:
@@ -235,7 +387,7 @@ def _owned(outline: Outline) -> Iterator[tuple[Section, Sequence[Block]]]:
         yield section, outline.blocks[first:last]
 
 
-def _pack(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
+def _pack_atoms(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
     """Group neighbours until the limit; headings stay with what follows, and the program's log by itself."""
     group: list[_Atom] = []
     size = 0
@@ -243,7 +395,7 @@ def _pack(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
         gap = atom.start - group[-1].stop if group else 0
         opened = bool(group) and group[-1].kind == "heading" and size <= HEADING_SLACK
         full = size + gap + atom.length > limit and not opened
-        if group and (full or _is_apart(atom, group[-1])):
+        if group and (full or _crosses_log_boundary(atom, group[-1])):
             yield group
             group, size, gap = [], 0, 0
         group.append(atom)
@@ -252,12 +404,12 @@ def _pack(atoms: Iterable[_Atom], limit: int) -> Iterator[list[_Atom]]:
         yield group
 
 
-def _is_apart(one: _Atom, other: _Atom) -> bool:
+def _crosses_log_boundary(one: _Atom, other: _Atom) -> bool:
     """Tell whether one belongs to the program's log and the other doesn't."""
     return (one.kind == "log") != (other.kind == "log")
 
 
-def _trimmed(data: bytes, start: int, stop: int) -> tuple[int, int]:
+def _trim_span(data: bytes, start: int, stop: int) -> tuple[int, int]:
     """Leave out blank lines at the start, keeping the first line's indent, and white space at the end."""
     span = data[start:stop].rstrip(_BLANK)
     indent = len(span) - len(span.lstrip(_BLANK))
@@ -265,7 +417,7 @@ def _trimmed(data: bytes, start: int, stop: int) -> tuple[int, int]:
     return start + first, start + len(span)
 
 
-def _digest(*parts: str) -> bytes:
+def _chunk_digest(*parts: str) -> bytes:
     """Hash *parts* with their lengths, so that none can pass for another."""
     return blake2b(
         "".join(f"{len(part)}:{part}" for part in parts).encode(errors="surrogatepass"), digest_size=16

@@ -1,4 +1,4 @@
-"""Say what an embedder is, and how one is chosen."""
+"""The interface of an embedder, its settings and errors, and what all embedders share."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from knapper.errors import SetupError
 
 if TYPE_CHECKING:
     import threading
 
-    import numpy as np
-    from numpy.typing import NDArray
 
 EmbedderKind = Literal["static", "endpoint", "onnx", "none"]
 
@@ -24,7 +25,7 @@ class EmbedderError(SetupError):
     code = "embedder_unusable"
 
 
-class EmbedderAway(EmbedderError):
+class EmbedderUnavailable(EmbedderError):
     """Say that the embedder doesn't answer now, and may answer later."""
 
     code = "embedder_away"
@@ -76,7 +77,7 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmbedSettings:
+class EmbedderSettings:
     """Choose an embedder."""
 
     kind: EmbedderKind = "static"
@@ -101,3 +102,48 @@ class EmbedSettings:
     """Where ``onnx`` keeps models that it fetched; None leaves it to the library, which uses a temporary folder."""
     threads: int | None = None
     """For ``onnx``; None leaves it to the library."""
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace halves of characters, which no model reads."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def normalize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Divide each row by its length, in place; rows of zeros stay."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    np.divide(rows, lengths, out=rows, where=lengths > 0)
+    return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefixes:
+    """Hold what is put in front of texts."""
+
+    query: str = ""
+    passage: str = ""
+
+
+_KNOWN_PREFIXES = (
+    ("multilingual-e5", Prefixes(query="query: ", passage="passage: ")),
+    ("e5-", Prefixes(query="query: ", passage="passage: ")),
+    ("nomic-embed-text", Prefixes(query="search_query: ", passage="search_document: ")),
+    ("mxbai-embed-large", Prefixes(query="Represent this sentence for searching relevant passages: ")),
+)
+"""Beginnings of model names without their owner, from the models' own descriptions."""
+
+
+def choose_prefixes(settings: EmbedderSettings) -> Prefixes:
+    """Take the configured prefixes; where they are None, those that the model is known to want."""
+    name = settings.model.rsplit("/", 1)[-1].casefold()
+    known = next((prefixes for start, prefixes in _KNOWN_PREFIXES if name.startswith(start)), Prefixes())
+    return Prefixes(
+        query=known.query if settings.query_prefix is None else settings.query_prefix,
+        passage=known.passage if settings.passage_prefix is None else settings.passage_prefix,
+    )
+
+
+def build_model_id(kind: str, settings: EmbedderSettings) -> str:
+    """Name the model with all that changes a passage's vector."""
+    passage = choose_prefixes(settings).passage
+    return f"{kind}:{settings.model}" + (f"|{passage}" if passage else "")

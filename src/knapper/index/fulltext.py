@@ -1,0 +1,674 @@
+"""Rank chunks and names by the words of a query with BM25, and correct mistyped words."""
+
+import json
+import math
+import sqlite3
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knapper.index import database, tokenizer
+from knapper.index.database import StateCache
+from knapper.index.tokenizer import CUT_MARK, Query, Stemmer
+from knapper.vault import paths
+
+MAX_QUERY_TERMS = 24
+MAX_REPEATS = 3
+"""A word said more often than this in a query counts no more."""
+CHUNK_POSTINGS = 7_000
+"""Rows that a query may make the engine score, about 0.7 microseconds each.
+
+An absolute number, so that a small vault is searched for every word and a large one in bounded time. Of 10,000, 7,000,
+5,000 and 3,000 this ranked no worse than the first on the half of the judged queries that chooses, among 52,000 other
+chunks, and takes a third less time; ``docs/benchmarks.md`` has the figures."""
+NAME_POSTINGS = 3_000
+_LARGE_COUNT = 1_000
+"""A count that takes long enough to be remembered, and that a few more notes hardly change."""
+_MAX_COUNT_AGE_GENERATIONS = 64
+"""How many writes a large count outlasts: it only weighs words against each other."""
+_MAX_CACHED_COUNTS = 50_000
+_COUNTS_PER_STATEMENT = 64
+"""Counts that one question asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryWord:
+    """Hold a word to look up."""
+
+    expression: str
+    """As FTS5 reads it."""
+    token: str
+    """As the index holds it; empty where the expression isn't one whole word of the index."""
+    times: int = 1
+    """How often it counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordSelection:
+    """Hold the chosen words, weightiest first."""
+
+    words: tuple[QueryWord, ...]
+    every: bool
+    """All words are too frequent: only texts that hold both of the rarest are looked at."""
+
+    def match(self, query: Query) -> str:
+        """Write the FTS5 expression, phrases and exclusions of *query* included; empty where nothing is asked for."""
+        any_word_sql = (" AND " if self.every else " OR ").join(e for w in self.words for e in [w.expression] * w.times)
+        required = [f"({any_word_sql})"] if any_word_sql else []
+        required.extend(term.expression() for term in query.phrases)
+        excluded = " OR ".join(term.expression() for term in query.excluded)
+        required_sql = " AND ".join(required)
+        return f"({required_sql}) NOT ({excluded})" if required_sql and excluded else required_sql
+
+
+class RowCounts:
+    """Count the rows that hold a term; large counts are remembered while the index changes little."""
+
+    def __init__(self, table: str) -> None:
+        """Count in the FTS5 table *table*."""
+        self._table = table
+        self._uid = ""
+        self._known: dict[str, tuple[int, int]] = {}
+        """By expression: the count, and the generation it was made in."""
+        self._total = (0, -1)
+
+    def of(self, connection: sqlite3.Connection, expressions: Sequence[str]) -> tuple[Mapping[str, int], int]:
+        """Give the count of each expression, and of all rows."""
+        uid, generation = database.state_of(connection)
+        if uid != self._uid or len(self._known) > _MAX_CACHED_COUNTS:
+            self._uid, self._known, self._total = uid, {}, (0, -1)
+        if self._total[1] != generation:
+            self._total = (_fetch_count(connection, "SELECT COUNT(*) FROM chunks"), generation)
+        counts: dict[str, int] = {}
+        uncounted: list[str] = []
+        for expression in expressions:
+            count, counted_in = self._known.get(expression, (0, -1))
+            if counted_in != generation and (
+                count < _LARGE_COUNT or generation - counted_in > _MAX_COUNT_AGE_GENERATIONS
+            ):
+                uncounted.append(expression)
+            counts[expression] = count
+        for expression, count in self._counted(connection, uncounted):
+            self._known[expression] = (count, generation)
+            counts[expression] = count
+        return counts, self._total[0]
+
+    def _counted(self, connection: sqlite3.Connection, expressions: Sequence[str]) -> Iterable[tuple[str, int]]:
+        """Count several at a time, since each question lets other threads in between."""
+        count_sql = f"(SELECT COUNT(*) FROM {self._table} WHERE {self._table} MATCH ?)"
+        for start in range(0, len(expressions), _COUNTS_PER_STATEMENT):
+            batch = expressions[start : start + _COUNTS_PER_STATEMENT]
+            row = connection.execute(f"SELECT {', '.join([count_sql] * len(batch))}", batch).fetchone()
+            yield from zip(batch, map(int, row), strict=True)
+
+
+def _fetch_count(connection: sqlite3.Connection, sql: str, *parameters: str) -> int:
+    return int(connection.execute(sql, parameters).fetchone()[0])
+
+
+def select_words(
+    connection: sqlite3.Connection, query: Query, *, stemmer: Stemmer, counts: RowCounts, budget: int
+) -> WordSelection:
+    """Choose the words whose postings fit the budget, weightiest first: repeats times inverse frequency.
+
+    A word that doesn't fit is left out, and cheaper ones after it are still taken. So are words that nothing holds.
+    """
+    words = _query_words(query, stemmer)
+    counts_by_expression, total = counts.of(connection, [word.expression for word in words])
+    present = [word for word in words if counts_by_expression[word.expression]]
+    ranked = sorted(
+        present,
+        key=lambda one: (
+            -one.times * inverse_document_frequency(counts_by_expression[one.expression], total),
+            one.expression,
+        ),
+    )
+    ranked = ranked[:MAX_QUERY_TERMS]
+    chosen: list[QueryWord] = []
+    remaining = budget
+    for word in ranked:
+        if counts_by_expression[word.expression] <= remaining:
+            chosen.append(word)
+            remaining -= counts_by_expression[word.expression]
+    if chosen or not ranked:
+        return WordSelection(words=tuple(chosen), every=False)
+    rarest = sorted(ranked, key=lambda one: counts_by_expression[one.expression])[:2]
+    return WordSelection(words=tuple(replace(word, times=1) for word in rarest), every=True)
+
+
+def inverse_document_frequency(count: int, total: int) -> float:
+    """Give the inverse document frequency that FTS5's BM25 uses.
+
+    Source: SQLite FTS5 documentation, "The bm25() function".
+    """
+    return max(math.log((total - count + 0.5) / (count + 0.5)), 1e-6) if count <= total else 1e-6
+
+
+def _query_words(query: Query, stemmer: Stemmer) -> list[QueryWord]:
+    """Give each word, in any of its forms, with how often it is said; the first form stands for all."""
+    words_by_stems: dict[tuple[str, ...], QueryWord] = {}
+    repeats = Counter(stem for stems in stemmer.stems([query.plain]) for stem in stems)
+    for term, stems in zip(query.words, stemmer.stems([term.text for term in query.words]), strict=True):
+        key = (*stems, "*") if term.prefix else tuple(stems)
+        if stems and key not in words_by_stems:
+            token = stems[0] if len(key) == 1 and CUT_MARK not in stems[0] else ""
+            times = min(max(1, min(repeats[stem] for stem in stems)), MAX_REPEATS)
+            words_by_stems[key] = QueryWord(expression=term.expression(), token=token, times=times)
+    return list(words_by_stems.values())
+
+
+_MAX_STALE_ROWS = 1_024
+"""Rows that are remembered in vain before all are read anew, beyond as many as there are."""
+_VARINT_END = 128
+"""What the last byte of a number is below."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowLengths:
+    """Hold the lengths of rows of one index, by ascending id."""
+
+    uid: str
+    ids: NDArray[np.int64]
+    words: NDArray[np.int64]
+    """Of all columns of a row together."""
+
+    def places(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Give where each id stands, and whether it does; where it doesn't, the place is another's."""
+        places = np.searchsorted(self.ids, ids)
+        places[places == len(self.ids)] = 0
+        return places, self.ids[places] == ids if len(self.ids) else np.zeros(len(ids), np.bool_)
+
+
+class RowLengthCache:
+    """Remember the lengths of a table whose ids aren't used twice, so that what is known of a row stays true.
+
+    100,000 rows take 1.6 MB, and 0.05 s when they are first read; any thread may ask.
+    """
+
+    def __init__(self, table: str, *, columns: int) -> None:
+        """Tell of the FTS5 table *table*."""
+        self._table = table
+        self._columns = columns
+        self._lock = threading.Lock()
+        self._known = RowLengths(uid="", ids=np.empty(0, np.int64), words=np.empty(0, np.int64))
+
+    def find(self, connection: sqlite3.Connection, ids: NDArray[np.int64]) -> tuple[RowLengths, NDArray[np.intp]]:
+        """Give the lengths, and where those of each of *ids* stand.
+
+        Raises:
+            sqlite3.DatabaseError: A row has no length: the index is damaged.
+        """
+        uid, _ = database.state_of(connection)
+        with self._lock:
+            if uid != self._known.uid:
+                self._known = self._read(connection, uid)
+            places, is_known = self._known.places(ids)
+            if not is_known.all():
+                self._known = self._with(connection, np.unique(ids[~is_known]))
+                places, is_known = self._known.places(ids)
+            known = self._known
+        if not is_known.all():
+            raise _damage_error(f"rows of {self._table} have no length")
+        return known, places
+
+    def total(self, connection: sqlite3.Connection) -> tuple[int, int]:
+        """Give the number of rows, and of the words of all, of a table that holds some.
+
+        Raises:
+            sqlite3.DatabaseError: They can't be read: the index is damaged.
+        """
+        rows, *words = self._totals(connection)
+        if rows < 1 or len(words) != self._columns or min(words) < 0:
+            raise _damage_error(f"the numbers of rows and words of {self._table} can't be read")
+        return rows, sum(words)
+
+    def check(self, connection: sqlite3.Connection) -> None:
+        """Read the lengths of all rows, and compare their sum with what the table says of itself.
+
+        Raises:
+            sqlite3.DatabaseError: The index is damaged.
+        """
+        known = self._read(connection, "")
+        rows, *words = self._totals(connection)
+        if (rows, sum(words)) != (len(known.ids), int(known.words.sum())):
+            raise _damage_error(f"the rows of {self._table} aren't those that were counted")
+
+    def _totals(self, connection: sqlite3.Connection) -> list[int]:
+        """Give the number of rows, then that of the words of each column; nothing more where there is no row."""
+        row = connection.execute(f"SELECT hex(block) FROM {self._table}_data WHERE id = 1").fetchone()
+        return _decode_varints(bytes.fromhex(row[0] if row else "")).tolist() or [0]
+
+    def _with(self, connection: sqlite3.Connection, ids: NDArray[np.int64]) -> RowLengths:
+        """Give what is known and some more rows; all anew where much of it is of rows that are gone."""
+        known_rows = self._known
+        if len(known_rows.ids) > 2 * self.total(connection)[0] + _MAX_STALE_ROWS:
+            return self._read(connection, known_rows.uid)
+        new_rows = self._read(
+            connection, known_rows.uid, "WHERE id IN (SELECT value FROM json_each(?))", json.dumps(ids.tolist())
+        )
+        places = np.searchsorted(known_rows.ids, new_rows.ids)
+        return RowLengths(
+            uid=known_rows.uid,
+            ids=np.insert(known_rows.ids, places, new_rows.ids),
+            words=np.insert(known_rows.words, places, new_rows.words),
+        )
+
+    def _read(self, connection: sqlite3.Connection, uid: str, where: str = "", *parameters: str) -> RowLengths:
+        """Read rows as one text: a thread that takes row after row has to wait for its turn as many times."""
+        rows = f"SELECT id, sz FROM {self._table}_docsize {where} ORDER BY id"
+        lengths_sql = f"SELECT group_concat(id, ' '), group_concat(hex(sz), '') FROM ({rows})"
+        ids, sizes = connection.execute(lengths_sql, parameters).fetchone()
+        numbers = _decode_varints(bytes.fromhex(sizes or ""))
+        row_ids = np.fromstring(ids or "", np.int64, sep=" ")
+        if len(numbers) != len(row_ids) * self._columns or numbers.min(initial=0) < 0:
+            raise _damage_error(f"lengths of {self._table} can't be read")
+        return RowLengths(uid=uid, ids=row_ids, words=numbers.reshape(-1, self._columns).sum(axis=1))
+
+
+def check_lengths(connection: sqlite3.Connection) -> None:
+    """Check what the scores of words are made of; SQLite's own check doesn't look at it.
+
+    Raises:
+        sqlite3.DatabaseError: The index is damaged.
+    """
+    for table in ("chunk_words", "title_words"):
+        RowLengthCache(table, columns=3).check(connection)
+
+
+def _decode_varints(raw: bytes) -> NDArray[np.int64]:
+    """Read SQLite's numbers of changing width: seven bits a byte, the highest first.
+
+    Source: SQLite documentation, "Database File Format", on variable-length integers.
+    """
+    data = np.frombuffer(raw, np.uint8)
+    ends = np.flatnonzero(data < _VARINT_END)
+    starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
+    widths = ends - starts + 1
+    values = np.zeros(len(ends), np.int64)
+    for at in range(int(widths.max(initial=0))):
+        on = widths > at
+        values[on] = values[on] * _VARINT_END + data[starts[on] + at] % _VARINT_END
+    return values
+
+
+def _damage_error(what: str) -> sqlite3.DatabaseError:
+    error = sqlite3.DatabaseError(f"database disk image is malformed: {what}")
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
+_BM25_K1 = 1.2
+_BM25_B = 0.75
+"""FTS5's constants of BM25."""
+_COLUMN_BITS = 2
+"""Bits that tell the column beside a row's id."""
+_RowScores = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""Rows by ascending id, and a number for each."""
+
+
+class Postings:
+    """Score the rows of a table whose ids aren't used twice; any thread may ask."""
+
+    def __init__(self, table: str, weights: Mapping[str, float]) -> None:
+        """Score the FTS5 table *table*; *weights* tells what a word in each of its columns counts, four at most."""
+        self._table = table
+        self._weights = np.array([*weights.values()])
+        code = " ".join(f"WHEN '{column}' THEN {code}" for code, column in enumerate(weights))
+        self._codes = f"(doc << {_COLUMN_BITS}) + CASE col {code} END"
+        self.score = f"-bm25({table}, {', '.join(map(str, weights.values()))})"
+        """Asks the engine for a row's score."""
+        self.lengths = RowLengthCache(table, columns=len(weights))
+
+    def scores(self, connection: sqlite3.Connection, words: Sequence[QueryWord]) -> _RowScores:
+        """Give the rows that hold any of *words*, with their scores: what ``bm25()`` gives.
+
+        Raises:
+            sqlite3.DatabaseError: The index is damaged.
+        """
+        rows_by_word = self._standing(connection, words)
+        ids = np.concatenate([ids for ids, _ in rows_by_word])
+        if not len(ids):  # all that held them have gone since they were counted, and the table may be empty
+            return ids, np.empty(0, np.float64)
+        row_lengths, places = self.lengths.find(connection, ids)
+        total, length = self.lengths.total(connection)
+        lengths = row_lengths.words[places].astype(np.float64)
+        length_norms = _BM25_K1 * (1 - _BM25_B + _BM25_B * lengths * (total / max(length, 1)))
+        scored: list[NDArray[np.float64]] = []
+        start = 0
+        for word, (_, values) in zip(words, rows_by_word, strict=True):
+            word_scores = (
+                _bm25_scores(values, length_norms[start : start + len(values)], total) if word.token else values
+            )
+            scored.append(word_scores * word.times)
+            start += len(values)
+        summed = np.bincount(places, weights=np.concatenate(scored)).astype(np.float64, copy=False)
+        positive = np.flatnonzero(summed > 0)
+        return row_lengths.ids[positive], summed[positive]
+
+    def _standing(self, connection: sqlite3.Connection, words: Sequence[QueryWord]) -> list[_RowScores]:
+        """Ask for all words at once, for one text each: each row would let other threads in between."""
+        columns_sql = ", ".join(self._one() if word.token else self._several() for word in words)
+        result_texts = connection.execute(
+            f"SELECT {columns_sql}", [word.token or word.expression for word in words]
+        ).fetchone()
+        return [
+            self._counted(text or "") if word.token else _parse_scores(text or "")
+            for word, text in zip(words, result_texts, strict=True)
+        ]
+
+    def _one(self) -> str:
+        """Ask where a token stands: once for each time."""
+        return f"(SELECT group_concat({self._codes}, ' ') FROM {database.POSITION_TABLES[self._table]} WHERE term = ?)"
+
+    def _several(self) -> str:
+        """Ask for the rows and scores of what isn't one token."""
+        scored = f"SELECT rowid AS id, {self.score} AS score FROM {self._table} WHERE {self._table} MATCH ?"
+        return f"(SELECT group_concat(id || ' ' || quote(score), ' ') FROM ({scored} ORDER BY rowid LIMIT -1))"
+
+    def _counted(self, text: str) -> _RowScores:
+        """Give the rows that a token stands in, and the sum of the weights of its columns."""
+        codes = np.fromstring(text, np.int64, sep=" ")
+        ids = codes >> _COLUMN_BITS
+        starts = np.flatnonzero(np.diff(ids, prepend=-1))
+        weights = self._weights[codes & ((1 << _COLUMN_BITS) - 1)]
+        return ids[starts], np.add.reduceat(weights, starts) if len(starts) else weights
+
+
+def _parse_scores(text: str) -> _RowScores:
+    numbers = np.fromstring(text, np.float64, sep=" ")
+    return numbers[::2].astype(np.int64), numbers[1::2]
+
+
+def _bm25_scores(often: NDArray[np.float64], norms: NDArray[np.float64], total: int) -> NDArray[np.float64]:
+    return inverse_document_frequency(len(often), total) * (_BM25_K1 + 1) * often / (often + norms)
+
+
+_CHUNK_WEIGHTS = {"title": 3.0, "heading": 2.0, "body": 1.0}
+_NAME_WEIGHTS = "1.0, 1.0, 0.3"
+"""Weights of title, aliases and headings."""
+_MAX_NAME_HITS = 100
+_MAX_CACHED_NAMES = 10_000
+"""Files whose names' stems are remembered, about 0.5 kB each."""
+_NameStems = Sequence[Sequence[str]]
+"""The stems of each of a file's names."""
+
+
+class KeywordRanker:
+    """Look words up in one store's tables."""
+
+    def __init__(self) -> None:
+        """Start with nothing remembered."""
+        self._stemmer = Stemmer()
+        self._chunk_counts = RowCounts("chunk_words")
+        self._name_counts = RowCounts("title_words")
+        self._postings = Postings("chunk_words", _CHUNK_WEIGHTS)
+        self._is_asked = False
+        self._names = StateCache[dict[int, _NameStems]](1)
+
+    def close(self) -> None:
+        """Close what reduces words to stems."""
+        self._stemmer.close()
+
+    def chunks(
+        self,
+        connection: sqlite3.Connection,
+        query: Query,
+        *,
+        limit: int,
+        allowed: NDArray[np.bool_] | None,
+        include_log: bool = False,
+    ) -> dict[int, float]:
+        """Give the best chunks by BM25, best first; those of the program's log only with *include_log*."""
+        choice = select_words(
+            connection, query, stemmer=self._stemmer, counts=self._chunk_counts, budget=CHUNK_POSTINGS
+        )
+        match = choice.match(query)
+        if not match:
+            return {}
+        if self._is_asked and not (choice.every or query.phrases or query.excluded):
+            return self._best(connection, choice, limit=limit, allowed=allowed, include_log=include_log)
+        self._is_asked = True  # from the second question on it is worth to know how long all chunks are
+        restriction = _allowed_condition(connection, allowed, shift=database.CHUNK_BITS)
+        if not include_log and connection.execute(f"{database.LOG_CHUNKS_SQL} LIMIT 1").fetchone():
+            restriction += f" AND rowid NOT IN ({database.LOG_CHUNKS_SQL})"
+        return _fetch_scores(
+            connection, "chunk_words", self._postings.score, f"chunk_words MATCH ?{restriction}", (match, limit)
+        )
+
+    def names(
+        self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None
+    ) -> dict[int, float]:
+        """Score files whose title, aliases or headings hold words of the query.
+
+        Returns:
+            By file id, 0 to 1: BM25 as a share of the best, times the largest share of a name that the query says.
+        """
+        choice = select_words(connection, query, stemmer=self._stemmer, counts=self._name_counts, budget=NAME_POSTINGS)
+        if not choice.words:
+            return {}
+        restriction = _allowed_condition(connection, allowed, shift=0)
+        match_sql = (" AND " if choice.every else " OR ").join(word.expression for word in choice.words)
+        score = f"-bm25(title_words, {_NAME_WEIGHTS})"
+        scores = _fetch_scores(
+            connection, "title_words", score, f"title_words MATCH ?{restriction}", (match_sql, _MAX_NAME_HITS)
+        )
+        best = max(scores.values(), default=0.0)
+        if best <= 0:
+            return {}
+        shares = self._shares(connection, query, list(scores))
+        return {i: score / best * shares.get(i, 0.0) for i, score in scores.items()}
+
+    def unknown(self, connection: sqlite3.Connection, query: Query, *, allowed: NDArray[np.bool_] | None) -> list[str]:
+        """Give the query's words that neither a text nor a name of an allowed file holds."""
+        words = {term.text: term.expression() for term in query.words if not term.prefix}
+        tables = (("chunk_words", self._chunk_counts, database.CHUNK_BITS), ("title_words", self._name_counts, 0))
+        for table, counts, shift in tables:
+            row_counts, _ = counts.of(connection, list(words.values()))
+            known_expressions = {
+                e
+                for e in words.values()
+                if row_counts[e] and _allowed_file_matches(connection, table, e, allowed, shift=shift)
+            }
+            words = {word: expression for word, expression in words.items() if expression not in known_expressions}
+        return list(words)
+
+    def passing(self, connection: sqlite3.Connection, query: Query, ids: Collection[int]) -> set[int]:
+        """Give those of *ids* that hold the query's phrases and none of what it excludes."""
+        remaining = set(ids)
+        for term in (*query.phrases, *query.excluded):
+            rows = connection.execute(
+                "SELECT rowid FROM chunk_words WHERE chunk_words MATCH ? AND rowid IN (SELECT value FROM json_each(?))",
+                (term.expression(), json.dumps(list(remaining))),
+            )
+            matching_ids = {int(i) for (i,) in rows}
+            remaining = remaining - matching_ids if term in query.excluded else remaining & matching_ids
+        return remaining
+
+    def _best(
+        self,
+        connection: sqlite3.Connection,
+        choice: WordSelection,
+        *,
+        limit: int,
+        allowed: NDArray[np.bool_] | None,
+        include_log: bool,
+    ) -> dict[int, float]:
+        """Give the best chunks of all that hold any of the words."""
+        ids, scores = self._postings.scores(connection, choice.words)
+        if allowed is not None:
+            files = ids >> database.CHUNK_BITS
+            is_kept = files < len(allowed)
+            is_kept[is_kept] = allowed[files[is_kept]]
+            ids, scores = ids[is_kept], scores[is_kept]
+        if not include_log:
+            logged = [int(i) for (i,) in connection.execute(database.LOG_CHUNKS_SQL)]
+            is_kept = ~np.isin(ids, logged) if logged else slice(None)
+            ids, scores = ids[is_kept], scores[is_kept]
+        if len(ids) > limit:
+            lowest = np.partition(scores, -limit)[-limit]
+            ids, scores = ids[scores >= lowest], scores[scores >= lowest]
+        order = np.lexsort((ids, -scores))[:limit]
+        return dict(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+
+    def _shares(self, connection: sqlite3.Connection, query: Query, files: Sequence[int]) -> dict[int, float]:
+        """Give, by file, the largest share of a title or alias that the query says."""
+        is_query_stem = frozenset(self._stemmer.stems([query.plain])[0]).__contains__
+        stems_by_file = self._named(connection, files)
+        return {
+            file: max(
+                (sum(map(is_query_stem, parts)) / len(parts) for parts in stems_by_file.get(file, ())), default=0.0
+            )
+            for file in files
+        }
+
+    def _named(self, connection: sqlite3.Connection, files: Sequence[int]) -> Mapping[int, _NameStems]:
+        """Give the stems of each file's names, as far as possible from memory."""
+        cached = self._names.get(connection, "", dict)
+        cached_stems = {file: stems_of_file for file in files if (stems_of_file := cached.get(file)) is not None}
+        names = (
+            _read_file_names(connection, [file for file in files if file not in cached_stems])
+            if len(cached_stems) < len(files)
+            else []
+        )
+        new_stems: defaultdict[int, list[Sequence[str]]] = defaultdict(list)
+        for (file, _), stems in zip(names, self._stemmer.stems([name for _, name in names]), strict=True):
+            new_stems[file].extend([stems] if stems else [])
+        if len(cached) > _MAX_CACHED_NAMES:
+            cached.clear()
+        cached.update(new_stems)
+        return {**cached_stems, **new_stems}
+
+
+def _fetch_scores(
+    connection: sqlite3.Connection, table: str, score: str, where: str, parameters: tuple[str, int]
+) -> dict[int, float]:
+    """Give the rows with the highest scores, best first.
+
+    They come as one text: a thread that takes row after row has to wait for its turn as many times.
+    """
+    ranked = f"SELECT rowid AS id, {score} AS score FROM {table} WHERE {where} ORDER BY score DESC, rowid LIMIT ?"
+    scores_sql = f"SELECT group_concat(id || ' ' || quote(score), ' ') FROM ({ranked})"
+    score_parts = (connection.execute(scores_sql, parameters).fetchone()[0] or "").split(" ")
+    scored_rows = (
+        zip(map(int, score_parts[::2]), map(float, score_parts[1::2]), strict=True) if len(score_parts) > 1 else ()
+    )
+    return dict(sorted(scored_rows, key=lambda one: (-one[1], one[0])))
+
+
+def _read_file_names(connection: sqlite3.Connection, files: Sequence[int]) -> list[tuple[int, str]]:
+    """Give the titles and aliases of files, each with its file."""
+    rows = connection.execute(
+        "SELECT json_group_array(json_array(id, json_extract(title_row, '$[0]'), json_extract(title_row, '$[1]')))"
+        " FROM files WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(files),),
+    )
+    title_rows = cast("list[tuple[int, str, str]]", json.loads(rows.fetchone()[0]))
+    return [(file, name) for file, title, aliases in title_rows for name in (title, *filter(None, aliases.split("\n")))]
+
+
+def _allowed_file_matches(
+    connection: sqlite3.Connection, table: str, expression: str, allowed: NDArray[np.bool_] | None, *, shift: int
+) -> bool:
+    """Tell whether an allowed file holds a word that some file holds."""
+    if allowed is None:
+        return True
+    restriction = _allowed_condition(connection, allowed, shift=shift)
+    return bool(
+        connection.execute(
+            f"SELECT 1 FROM {table} WHERE {table} MATCH ?{restriction} LIMIT 1", (expression,)
+        ).fetchone()
+    )
+
+
+def _allowed_condition(connection: sqlite3.Connection, allowed: NDArray[np.bool_] | None, *, shift: int) -> str:
+    """Give the condition that lets only allowed files through, while the engine still looks for words."""
+    if allowed is None:
+        return ""
+    flags = allowed.tobytes()
+
+    def passes(rowid: int) -> int:
+        file = rowid >> shift
+        return flags[file] if file < len(flags) else 0
+
+    connection.create_function("knap_allowed", 1, passes)
+    return " AND knap_allowed(rowid)"
+
+
+MIN_CORRECTED_LETTERS = 4
+"""A shorter word is like too many others."""
+_MAX_CANDIDATES = 100
+_MIN_LIKENESS = 78.0
+"""How alike, of 100, a word has to be."""
+
+
+def find_corrections(
+    connection: sqlite3.Connection, words: Sequence[str], *, allowed: NDArray[np.bool_] | None
+) -> dict[str, str]:
+    """Give for each word the likest word of a title or alias, where one is alike enough.
+
+    Args:
+        connection: The index.
+        words: Words that the index doesn't know as they are.
+        allowed: By file id: whether its names may be used; None allows all.
+
+    Returns:
+        ``{"apearance": "appearance"}``; words that nothing is like are left out.
+    """
+    correction_of: dict[str, str] = {}
+    for word in words:
+        word_key = paths.name_key(word)
+        if len(word_key) < MIN_CORRECTED_LETTERS or not word_key.isalpha():
+            continue
+        from rapidfuzz import fuzz  # noqa: PLC0415 - 30 ms that only a mistyped word should cost
+
+        scored_candidates = [
+            (fuzz.ratio(word_key, part), part) for part in set(_candidate_words(connection, word_key, allowed))
+        ]
+        likeness, best = max(scored_candidates, default=(0.0, ""))
+        if likeness >= _MIN_LIKENESS:
+            correction_of[word] = best
+    return correction_of
+
+
+def _candidate_words(connection: sqlite3.Connection, word: str, allowed: NDArray[np.bool_] | None) -> Iterator[str]:
+    """Give the words of the names that share most three-letter pieces with *word*."""
+    pieces = sorted({word[at : at + 3] for at in range(len(word) - 2)})
+    match = " OR ".join(f'"{piece}"' for piece in pieces)
+    rows = connection.execute(
+        "SELECT g.rowid, f.title_row FROM name_grams g JOIN files f ON f.id = g.rowid"
+        " WHERE name_grams MATCH ? ORDER BY bm25(name_grams) LIMIT ?",
+        (match, _MAX_CANDIDATES),
+    )
+    for file, row in rows:
+        if allowed is None or (file < len(allowed) and allowed[file]):
+            names = paths.name_key(str(json.loads(row)[3]))
+            yield from ("".join(c for c in part if c.isalnum()) for part in names.split())
+
+
+MatchPlace = Literal["title", "heading", "content"]
+_PLACE_COLUMNS: Mapping[MatchPlace, str] = {"heading": "headings", "title": "title aliases"}
+
+
+def find_match_places(connection: sqlite3.Connection, text: str, files: Sequence[int]) -> dict[int, MatchPlace]:
+    """Give the best place that holds all words of a query; aliases count as titles.
+
+    Args:
+        connection: To the index.
+        text: The query.
+        files: Ids of the files that are asked about.
+    """
+    query = tokenizer.parse_query(text)
+    words = " AND ".join(term.expression() for term in (*query.words, *query.phrases))
+    place_of: dict[int, MatchPlace] = dict.fromkeys(files, "content")
+    for place, columns in _PLACE_COLUMNS.items() if words else ():
+        rows = connection.execute(
+            "SELECT rowid FROM title_words WHERE title_words MATCH ? AND +rowid IN (SELECT value FROM json_each(?))",
+            (f"{{{columns}}} : ({words})", json.dumps(list(files))),
+        )
+        place_of.update((int(i), place) for (i,) in rows)
+    return place_of
