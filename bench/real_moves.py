@@ -11,13 +11,13 @@ from pathlib import Path
 from bench import frame, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.changes.disk import apply, recover
-from knapper.changes.disk.effects import Meta
-from knapper.changes.disk.state import State
+from knapper.changes.disk import apply
+from knapper.changes.disk.plan import ChangeMeta
+from knapper.changes.disk.transaction import State
 from knapper.changes.drafts import Draft
-from knapper.changes.linking import moving
-from knapper.changes.linking.pages import PARSERS
-from knapper.changes.linking.pasts import Pasts
+from knapper.changes.links import moving
+from knapper.changes.links.rewriting import PARSERS
+from knapper.changes.links.targets import LinkHistory
 from knapper.changes.requests import Move
 from knapper.index.engine import Engine
 from knapper.vault import links, paths, walk
@@ -128,7 +128,7 @@ class Meanings:
 def measure(work: Path, options: argparse.Namespace) -> Found:
     found = Found()
     view = View.open((work / "vault").resolve(), Policy(client="owner"))
-    state, _ = recover.open_state(view.root, work / "state")
+    state, _ = apply.open_state(view.root, work / "state")
     with Engine(work / "index", view, open_embedder=lambda: None) as engine:
         frame.say("indexing")
         engine.refresh()
@@ -138,7 +138,7 @@ def measure(work: Path, options: argparse.Namespace) -> Found:
         told = meanings.tell()
         found.files, found.links = len(before), sum(map(len, told.values()))
         moves = choose(sorted(before), random.Random(options.seed), options.notes)
-        pasts = None if options.forget else Pasts(state.journal)
+        pasts = None if options.forget else LinkHistory(state.journal)
         mover = Mover(engine=engine, state=state, meanings=meanings, told=told, found=found, pasts=pasts)
         for pair in moves:
             mover.move([pair])
@@ -165,16 +165,16 @@ class Mover:
     meanings: Meanings
     told: dict[NotePath, list[NotePath | None]]
     found: Found
-    pasts: Pasts | None
+    pasts: LinkHistory | None
 
     def move(self, pairs: Sequence[Pair]) -> None:
         view = self.engine.view
         begin = time.perf_counter()
-        draft = moving.draft(
+        draft = moving.draft_moves(
             view, view, self.engine.graph, [Move(source=old, destination=new) for old, new in pairs], self.pasts
         )
         self.found.drafting.append(time.perf_counter() - begin)
-        apply.apply(self.state, list(draft.effects()), Meta(client="bench"))
+        apply.apply_effects(self.state, list(draft.effects()), ChangeMeta(client="bench"))
         self.engine.refresh_paths([view.root / path for file in draft.files for path in (file.path, file.place)])
         self.meanings.move(draft)
         self._compare(dict(pairs), draft)

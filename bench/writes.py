@@ -11,11 +11,10 @@ from bench import vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper import app, config
-from knapper.changes.disk import selection
+from knapper.changes.disk import undo
 from knapper.changes.requests import AddText, EditProperty, Request
 from knapper.changes.reviewer import Reviewer
-from knapper.changes.submissions import Submission
-from knapper.changes.writer import Writer
+from knapper.changes.writer import Submission, Writer
 
 SUMMARY = "one edit; a property of 1,000 notes in one proposal; a property set and removed in every real note"
 
@@ -51,7 +50,7 @@ def measure(work: Path, options: argparse.Namespace) -> tuple[list[Row], list[st
         single = _edits(writer, names[: options.edits])
         many = _timed(writer, [_set(name) for name in names[-options.many :]])
         everywhere = _everywhere(writer, names)
-        writer.undo(selection.Since(at=started), reason="the benchmark is over")
+        writer.undo(undo.Since(at=started), reason="the benchmark is over")
         after = _bytes(work / "vault")
     differing = sorted(name for name in before if after.get(name) != before[name])
     rows = [

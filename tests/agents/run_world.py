@@ -17,7 +17,7 @@ from knapper.agents.run.nodes import Found, Node, Source
 from knapper.agents.run.records import Limits, Order, Run
 from knapper.agents.run.runs import Runs
 from knapper.agents.run.store import open_store
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.tools.context import Context
 from tests.tools import opened
 
@@ -207,7 +207,7 @@ def world(base: Path, brain: Brain, notes: Mapping[str, str] | None = None) -> W
         name="scripted",
         store=open_store(folder),
         folder=folder,
-        context_of=lambda run: replace(context, asked=Asked(run=run)),
+        context_of=lambda run: replace(context, asked=SubmitOptions(run=run)),
         retrieve=finder,
         look_s=0.01,
     )

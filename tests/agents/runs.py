@@ -16,7 +16,7 @@ from knapper.agents.prompting import Prompts
 from knapper.agents.research.records import ResearchSettings
 from knapper.agents.scout.records import ScoutSettings
 from knapper.app import tables
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.config import Client
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
@@ -64,7 +64,7 @@ def agents(cast: Cast, **more: Any) -> Agents:  # noqa: ANN401 - any of the sett
 
 
 def context(opener: Opener, client: str | Client = "agent") -> Context:
-    return opener.open(client, Asked(run="run-1"))
+    return opener.open(client, SubmitOptions(run="run-1"))
 
 
 def run(given: Agents, context: Context, request: Request, going: Going | None = None) -> Ended:

@@ -17,7 +17,7 @@ from knapper.agents.live import Told
 from knapper.agents.prompting import Prompts
 from knapper.agents.turns import Turn
 from knapper.app import tables
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.tools.context import Context
 from knapper.tools.rows import Row
 from tests.tools.opened import Opener
@@ -98,8 +98,8 @@ def of(events: Sequence[Event], kind: str) -> list[Event]:
     return [event for event in events if event.kind == kind]
 
 
-def asked() -> Asked:
-    return Asked(run="run-1")
+def asked() -> SubmitOptions:
+    return SubmitOptions(run="run-1")
 
 
 def agent(opener: Opener) -> Context:

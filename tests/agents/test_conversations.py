@@ -18,8 +18,8 @@ from knapper.agents.events import Done, Event, Text
 from knapper.agents.live import LiveTurn, Told
 from knapper.agents.sessions import identity, store
 from knapper.agents.usage import Limits, Meter, Spent, open_meter
-from knapper.changes.disk.ledger import open_ledger
-from knapper.changes.writer import Asked
+from knapper.changes.disk.storage import open_shared_database
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.tools import moves
 from knapper.tools.context import Context
@@ -44,7 +44,7 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
     kept = store.open_store(folder, lambda: NOW)
 
     def open_context(run: str) -> Context:
-        return replace(context, asked=Asked(run=run))
+        return replace(context, asked=SubmitOptions(run=run))
 
     yield Conversations(store=kept, folder=folder, context_of=open_context, wait_s=0.3)
     kept.shut()
@@ -171,7 +171,7 @@ def test_an_answer_is_kept_and_told_though_its_cost_cannot_be_written_down(
     talks: Conversations, tmp_path: Path
 ) -> None:
     open_meter(tmp_path, Limits(), lambda: NOW).shut()
-    meter = Torn(open_ledger(tmp_path / usage.FILE, "", usage.VERSION), Limits(), lambda: NOW)
+    meter = Torn(open_shared_database(tmp_path / usage.FILE, "", usage.VERSION), Limits(), lambda: NOW)
     session = talks.route(None).id
 
     events = say(talks, scripted.chat(Model([["Hello there."]]), meter=meter), session)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from knapper.app import tables
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from tests.agents import runs
 from tests.tools import opened
 
@@ -30,7 +30,7 @@ def test_writes_of_properties_and_tags_and_moves_do_not_pass_by_the_review(
     vault = opened.vault(tmp_path, NOTES)
     before = runs.files(vault.root)
 
-    with vault.open("agent", Asked(run="r")) as context:
+    with vault.open("agent", SubmitOptions(run="r")) as context:
         _ = context.freshen(meaning=False)
         answer = tables.whole().call(name, given, lambda _: context)
         waiting = context.writer.proposals.find(limit=10).proposals

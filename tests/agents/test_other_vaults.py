@@ -13,7 +13,7 @@ from knapper.agents.run.finding import Finding
 from knapper.agents.run.nodes import ALL, Found, Node, Source
 from knapper.agents.run.records import Run
 from knapper.app.hub import Hub
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.cli.render import runs as rendered
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.tools.context import Context
@@ -55,7 +55,7 @@ def world(hub: Hub, tmp_path: Path) -> Iterator[World]:
     context = hub.context(client="agent")
 
     def context_of(run: str) -> Context:
-        return hub.context(client="agent", asked=Asked(run=run))
+        return hub.context(client="agent", asked=SubmitOptions(run=run))
 
     engine = replace(made.engine, context_of=context_of)
     made.context.close()

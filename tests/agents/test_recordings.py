@@ -17,7 +17,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 from knapper.agents.conversations import Conversations, Said
 from knapper.agents.events import Done, Event, Proposal, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.tools.context import Context
 from tests.agents import scripted
 from tests.agents.scripted import NOW, Call
@@ -132,7 +132,7 @@ def test_a_recorded_conversation_goes_as_it_went(recording: Path, tmp_path: Path
         context.index.refresh()
 
         def open_context(run: str) -> Context:
-            return replace(context, asked=Asked(run=run))
+            return replace(context, asked=SubmitOptions(run=run))
 
         talks = Conversations(store=sessions, folder=folder, context_of=open_context)
         session = talks.route("index.md")

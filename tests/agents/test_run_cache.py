@@ -15,7 +15,7 @@ from knapper.agents.run.events import Checkpoint, NodeChanged
 from knapper.agents.run.nodes import Found
 from knapper.agents.run.records import Order
 from knapper.agents.run.store import FILE, VERSION, Store
-from knapper.changes.disk.ledger import open_ledger
+from knapper.changes.disk.storage import open_shared_database
 from knapper.codemode import writing
 from knapper.errors import NotFound, StorageError
 from knapper.tools.context import Context
@@ -247,7 +247,7 @@ class Shaky(Store):
 
 def test_a_look_that_fails_is_no_order_to_cancel(make: Make) -> None:
     world = make(Brain())
-    shaky = Shaky(open_ledger(world.engine.folder / FILE, "", VERSION))
+    shaky = Shaky(open_shared_database(world.engine.folder / FILE, "", VERSION))
 
     async def find(need: Need) -> Found:
         while shaky.looked < 2:  # noqa: ASYNC110 - another thread looks

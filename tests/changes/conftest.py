@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk.state import State
-from knapper.changes.review import proposals
-from knapper.changes.review.proposals import Proposals
+from knapper.changes.disk.transaction import State
+from knapper.changes.proposals import store as proposals_store
+from knapper.changes.proposals.store import Proposals
 from tests.changes.disks import opened
 
 
@@ -25,6 +25,6 @@ def state(root: Path) -> Iterator[State]:
 
 @pytest.fixture
 def store(state: State) -> Iterator[Proposals]:
-    own = proposals.open_proposals(state.folder)
+    own = proposals_store.open_proposals(state.folder)
     yield own
     own.shut()

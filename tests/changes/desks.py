@@ -5,13 +5,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from knapper.changes.disk import recover
-from knapper.changes.drafting import Desk
+from knapper.changes.disk import apply
+from knapper.changes.drafting import DraftContext
+from knapper.changes.proposals import store, taint
 from knapper.changes.requests import Request
-from knapper.changes.review import proposals, taint
 from knapper.changes.reviewer import Reviewer
-from knapper.changes.submissions import Submission
-from knapper.changes.writer import Asked, Writer
+from knapper.changes.writer import Submission, SubmitOptions, Writer
 from knapper.errors import ConflictError, NotFound
 from knapper.index.engine import Engine
 from knapper.vault import access
@@ -32,7 +31,7 @@ class World:
     def reviewer(self) -> Reviewer:
         return Reviewer(writer=self.writer)
 
-    def submit(self, *requests: Request, asked: Asked | None = None) -> Submission:
+    def submit(self, *requests: Request, asked: SubmitOptions | None = None) -> Submission:
         return self.writer.submit(requests, asked)
 
     def text(self, name: str) -> str:
@@ -48,8 +47,8 @@ class World:
 def world(base: Path, notes: dict[str, str], *, client: str = "cli", policy: Policy | None = None) -> Generator[World]:
     """Write notes, index them, and open the door for *client*."""
     root = worlds.fill(base / "vault", notes)
-    state, _ = recover.open_state(root, base / "state")
-    waiting = proposals.open_proposals(base / "state")
+    state, _ = apply.open_state(root, base / "state")
+    waiting = store.open_proposals(base / "state")
     taints = taint.open_taints(base / "state")
 
     def version(name: str) -> bytes | None:
@@ -66,7 +65,7 @@ def world(base: Path, notes: dict[str, str], *, client: str = "cli", policy: Pol
     with worlds.engine(root, base / "state" / "index") as index:
         index.refresh()
         view = owner.seen_by(policy or Policy(client=client))
-        desk = Desk(view=view, owner=owner, graph=index.graph, version=version, catch_up=index.catch_up)
+        desk = DraftContext(view=view, owner=owner, graph=index.graph, version=version, catch_up=index.catch_up)
         writer = Writer(
             desk=desk,
             state=state,

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from knapper.changes.disk import files, recover
-from knapper.changes.disk.effects import Meta
+from knapper.changes.disk import apply, files
 from knapper.changes.disk.files import Files
-from knapper.changes.disk.state import State
+from knapper.changes.disk.plan import ChangeMeta
+from knapper.changes.disk.transaction import State
 
 Hook = Callable[[Literal["before", "after"], str, Path], None]
 """Is told of each operation that changes the disk: when, which, and on what."""
 
-META = Meta(client="test")
+META = ChangeMeta(client="test")
 
 
 class Death(BaseException):
@@ -114,7 +114,7 @@ def nothing(when: str, operation: str, path: Path) -> None:
 def opened(root: Path, disk: Files | None = None) -> State:
     """Open the state of a vault, made if missing; the state lies beside it."""
     root.mkdir(parents=True, exist_ok=True)
-    state, _ = recover.open_state(root, root.parent / "state", files=disk, lock_timeout_s=0.2)
+    state, _ = apply.open_state(root, root.parent / "state", files=disk, lock_timeout_s=0.2)
     return state
 
 
@@ -136,7 +136,7 @@ def write(root: Path, path: str, content: bytes) -> str:
     """Write a file as a person would, and give its hash."""
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_bytes(content)
-    return files.hash_of(content)
+    return files.hash_content(content)
 
 
 def save_over(path: Path, content: bytes) -> None:

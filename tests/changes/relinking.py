@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from knapper.changes.disk import apply, recover
-from knapper.changes.disk.effects import Meta
-from knapper.changes.disk.state import State
+from knapper.changes.disk import apply
+from knapper.changes.disk.plan import ChangeMeta
+from knapper.changes.disk.transaction import State
 from knapper.changes.drafts import Draft
-from knapper.changes.linking import moving
-from knapper.changes.linking.pages import PARSERS
-from knapper.changes.linking.pasts import Pasts
+from knapper.changes.links import moving
+from knapper.changes.links.rewriting import PARSERS
+from knapper.changes.links.targets import LinkHistory
 from knapper.changes.requests import Move
 from knapper.index.engine import Engine
 from knapper.vault import links, walk
@@ -35,7 +35,7 @@ class World:
 
     def draft(self, *moves: tuple[str, str], policy: Policy = OWNER, owner: Policy = OWNER) -> Draft:
         wanted = [Move(source=source, destination=destination) for source, destination in moves]
-        return moving.draft(self.view(policy), self.view(owner), self.engine.graph, wanted)
+        return moving.draft_moves(self.view(policy), self.view(owner), self.engine.graph, wanted)
 
     def move(self, *moves: tuple[str, str]) -> Draft:
         """Move files, and bring the index up to date."""
@@ -44,11 +44,11 @@ class World:
     def remember(self, *moves: tuple[str, str]) -> Draft:
         """Move files as one does who has the journal to ask."""
         wanted = [Move(source=source, destination=destination) for source, destination in moves]
-        pasts = Pasts(self.state.journal)
-        return self.do(moving.draft(self.view(), self.view(), self.engine.graph, wanted, pasts))
+        pasts = LinkHistory(self.state.journal)
+        return self.do(moving.draft_moves(self.view(), self.view(), self.engine.graph, wanted, pasts))
 
     def do(self, draft: Draft) -> Draft:
-        apply.apply(self.state, list(draft.effects()), Meta(client="test"))
+        apply.apply_effects(self.state, list(draft.effects()), ChangeMeta(client="test"))
         self.engine.refresh()
         return draft
 
@@ -83,5 +83,5 @@ def make(folder: Path, files: Mapping[str, str]) -> World:
     root.mkdir(exist_ok=True)
     engine = worlds.engine(root, folder / "index")
     engine.refresh()
-    state, _ = recover.open_state(root, folder / "state")
+    state, _ = apply.open_state(root, folder / "state")
     return World(root=root, engine=engine, state=state)

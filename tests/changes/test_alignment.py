@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes.text import alignment
-from knapper.changes.text.alignment import Run
+from knapper.changes.text import splices
+from knapper.changes.text.splices import MatchingRun
 
 letters = st.lists(st.sampled_from("abcd"), max_size=20)
 
 
-def check(before: list[str], after: list[str], found: list[Run]) -> None:
+def check(before: list[str], after: list[str], found: list[MatchingRun]) -> None:
     old = new = 0
     for run in found:
         assert run.size > 0
@@ -22,13 +22,13 @@ def check(before: list[str], after: list[str], found: list[Run]) -> None:
 
 @given(letters, letters)
 def test_runs_are_equal_stretches_in_order(before: list[str], after: list[str]) -> None:
-    check(before, after, alignment.runs(before, after))
+    check(before, after, splices.matching_runs(before, after))
 
 
 @given(letters, letters)
 def test_changes_are_what_lies_between_runs(before: list[str], after: list[str]) -> None:
     made = list(before)
-    for start, stop, new_start, new_stop in reversed(alignment.changes(before, after)):
+    for start, stop, new_start, new_stop in reversed(splices.changed_ranges(before, after)):
         made[start:stop] = after[new_start:new_stop]
 
     assert made == after
@@ -41,7 +41,7 @@ def test_large_sequences_are_divided_at_what_stands_once(limit: int, before: lis
     left = [item for pair in zip(before, unique, strict=True) for item in pair]
     right = [item for pair in zip(after, unique, strict=False) for item in pair]
 
-    check(left, right, alignment.runs(left, right, max_cells=limit))
+    check(left, right, splices.matching_runs(left, right, max_cells=limit))
 
 
 @pytest.mark.slow  # on a busy machine
@@ -50,7 +50,7 @@ def test_two_changes_far_apart_in_a_large_file_stay_two() -> None:
     after = list(before)
     after[10], after[190_000] = "x", "y"
 
-    assert alignment.changes(before, after) == [(10, 11, 10, 11), (190_000, 190_001, 190_000, 190_001)]
+    assert splices.changed_ranges(before, after) == [(10, 11, 10, 11), (190_000, 190_001, 190_000, 190_001)]
 
 
 def test_a_shuffled_large_file_is_compared_in_little_memory() -> None:
@@ -58,7 +58,7 @@ def test_a_shuffled_large_file_is_compared_in_little_memory() -> None:
     after = list(before)
     random.Random(3).shuffle(after)
 
-    check(before, after, alignment.runs(before, after))
+    check(before, after, splices.matching_runs(before, after))
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_a_shuffled_large_file_is_compared_in_little_memory() -> None:
 def test_a_span_moves_whole_and_to_one_place_only(
     before: str, after: str, span: tuple[int, int], wanted: int | None
 ) -> None:
-    assert alignment.moved(before, after, *span) == wanted
+    assert splices.moved_start(before, after, *span) == wanted
 
 
 @pytest.mark.parametrize(("after", "index", "wanted"), [("abc", 1, 1), ("xabc", 1, 2), ("ac", 1, 1), ("", 2, 0)])
 def test_the_nearest_place_is_told(after: str, index: int, wanted: int) -> None:
-    assert alignment.nearest("abc", after, index) == wanted
+    assert splices.nearest_position("abc", after, index) == wanted

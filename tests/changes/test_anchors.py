@@ -1,6 +1,6 @@
 import pytest
 
-from knapper.changes.text import anchors
+from knapper.changes.text import positions
 from knapper.errors import Ambiguous, BadInput, NotFound
 from knapper.vault import parser
 from tests.changes import writing
@@ -18,16 +18,16 @@ from tests.changes import writing
     ],
 )
 def test_a_headings_text_is_changed_and_nothing_beside_it(raw: bytes, wanted: bytes) -> None:
-    assert writing.result(raw, lambda note: anchors.rename_heading(note, "# old", "New")) == wanted
+    assert writing.result(raw, lambda note: positions.rename_heading(note, "# old", "New")) == wanted
 
 
 def test_a_setext_heading_of_several_lines_becomes_one_line() -> None:
-    assert writing.result(b"a\nb\n---\nc\n", lambda note: anchors.rename_heading(note, "a b", "N")) == b"N\n---\nc\n"
+    assert writing.result(b"a\nb\n---\nc\n", lambda note: positions.rename_heading(note, "a b", "N")) == b"N\n---\nc\n"
 
 
 def test_a_heading_without_text_gets_one() -> None:
     raw = b"#\ntext\n"
-    after = writing.result(raw, lambda note: anchors.rename_heading(note, "#", "New"))
+    after = writing.result(raw, lambda note: positions.rename_heading(note, "#", "New"))
 
     assert after == b"# New\ntext\n"
 
@@ -35,13 +35,13 @@ def test_a_heading_without_text_gets_one() -> None:
 @pytest.mark.parametrize("title", ["", "  ", "a\nb", "New #", "New ^id", "Old"])
 def test_what_would_not_be_that_heading_is_refused(title: str) -> None:
     with pytest.raises(BadInput):
-        writing.result(b"# Old\ntext\n", lambda note: anchors.rename_heading(note, "# Old", title))
+        writing.result(b"# Old\ntext\n", lambda note: positions.rename_heading(note, "# Old", title))
 
 
 @pytest.mark.parametrize("title", ["- item", "> quote", "# x"])
 def test_a_setext_heading_does_not_become_another_block(title: str) -> None:
     with pytest.raises(BadInput):
-        writing.result(b"Old\n---\n", lambda note: anchors.rename_heading(note, "Old", title))
+        writing.result(b"Old\n---\n", lambda note: positions.rename_heading(note, "Old", title))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_setext_heading_does_not_become_another_block(title: str) -> None:
     ],
 )
 def test_a_blocks_id_is_changed(raw: bytes, wanted: bytes) -> None:
-    after = writing.result(raw, lambda note: anchors.rename_block(note, "^old", "^new-1"))
+    after = writing.result(raw, lambda note: positions.rename_block(note, "^old", "^new-1"))
 
     assert after == wanted
     assert "new-1" in {one.name for one in parser.parse_note(after).block_ids}
@@ -61,15 +61,15 @@ def test_a_blocks_id_is_changed(raw: bytes, wanted: bytes) -> None:
 
 def test_an_id_in_code_is_no_id() -> None:
     with pytest.raises(NotFound, match=r"no block \^old"):
-        writing.result(b"```\na ^old\n```\n", lambda note: anchors.rename_block(note, "old", "new"))
+        writing.result(b"```\na ^old\n```\n", lambda note: positions.rename_block(note, "old", "new"))
 
 
 @pytest.mark.parametrize("new", ["", "a b", "a_b", "é", "other", "old"])
 def test_an_id_that_cannot_be_is_refused(new: str) -> None:
     with pytest.raises(BadInput):
-        writing.result(b"a ^old\n\nb ^other\n", lambda note: anchors.rename_block(note, "old", new))
+        writing.result(b"a ^old\n\nb ^other\n", lambda note: positions.rename_block(note, "old", new))
 
 
 def test_an_id_that_stands_twice_is_refused_with_its_lines() -> None:
     with pytest.raises(Ambiguous, match="lines 1, 3"):
-        writing.result(b"a ^x\n\nb ^x\n", lambda note: anchors.rename_block(note, "x", "y"))
+        writing.result(b"a ^x\n\nb ^x\n", lambda note: positions.rename_block(note, "x", "y"))

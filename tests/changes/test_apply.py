@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from knapper.changes.disk import apply as changes
-from knapper.changes.disk import history
-from knapper.changes.disk.effects import Effect, MakeFolder, Remove, RemoveFolder, Rename, Trash, Write
-from knapper.changes.disk.files import hash_of
-from knapper.changes.disk.state import State
+from knapper.changes.disk import undo
+from knapper.changes.disk.files import hash_content
+from knapper.changes.disk.plan import Effect, MakeFolder, MoveToTrash, Remove, RemoveFolder, Rename, Write
+from knapper.changes.disk.transaction import State
 from knapper.errors import BadInput, ConflictError, RefusedError, StorageError
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, HookedDisk, Nth, nothing, opened, picture, write
@@ -17,7 +17,7 @@ NOTE = NotePath("a/note.md")
 
 
 def apply(state: State, *effects: Effect) -> changes.Applied:
-    return changes.apply(state, effects, META)
+    return changes.apply_effects(state, effects, META)
 
 
 def test_a_note_is_replaced_and_nothing_is_left_over(root: Path, state: State) -> None:
@@ -27,7 +27,9 @@ def test_a_note_is_replaced_and_nothing_is_left_over(root: Path, state: State) -
 
     assert picture(root).keys() == {"a", NOTE}
     assert (root / NOTE).read_bytes() == b"two\r\n"
-    assert [(one.path, one.before_hash, one.after_hash) for one in applied.files] == [(NOTE, base, hash_of(b"two\r\n"))]
+    assert [(one.path, one.before_hash, one.after_hash) for one in applied.files] == [
+        (NOTE, base, hash_content(b"two\r\n"))
+    ]
 
 
 def test_mode_and_attributes_are_kept(root: Path, state: State) -> None:
@@ -80,18 +82,18 @@ def test_every_conflict_is_named_and_nothing_is_done(root: Path, state: State) -
         apply(
             state,
             Write(path=NotePath("good.md"), base=good, content=b"changed"),
-            Write(path=NotePath("moved on.md"), base=hash_of(b"older"), content=b"x"),
-            Write(path=NotePath("gone.md"), base=hash_of(b"gone"), content=b"x"),
+            Write(path=NotePath("moved on.md"), base=hash_content(b"older"), content=b"x"),
+            Write(path=NotePath("gone.md"), base=hash_content(b"gone"), content=b"x"),
         )
 
     assert caught.value.details["conflicts"] == [
         {
             "path": "moved on.md",
             "problem": "has changed",
-            "expected_hash": hash_of(b"older"),
-            "current_hash": hash_of(b"newer"),
+            "expected_hash": hash_content(b"older"),
+            "current_hash": hash_content(b"newer"),
         },
-        {"path": "gone.md", "problem": "is gone", "expected_hash": hash_of(b"gone"), "current_hash": None},
+        {"path": "gone.md", "problem": "is gone", "expected_hash": hash_content(b"gone"), "current_hash": None},
     ]
     assert picture(root) == before
 
@@ -102,7 +104,7 @@ def test_content_that_is_there_already_is_no_change(root: Path, state: State) ->
     applied = apply(state, Write(path=NOTE, base=base, content=b"same"))
 
     assert applied.change_id == ""
-    assert history.list_changes(state.journal).total == 0
+    assert undo.list_changes(state.journal).total == 0
 
 
 def test_a_rename_moves_the_very_file(root: Path, state: State) -> None:
@@ -135,7 +137,7 @@ def test_a_moved_note_can_be_edited_in_the_same_change(root: Path, state: State)
     assert (root / target).read_bytes() == b"[[a/x]]"
     assert len(applied.files) == 1
     assert applied.files[0].before_path == NOTE
-    assert applied.files[0].after_hash == hash_of(b"[[a/x]]")
+    assert applied.files[0].after_hash == hash_content(b"[[a/x]]")
 
 
 def test_a_folder_moves_whole_and_notes_in_it_can_be_edited(root: Path, state: State) -> None:
@@ -146,7 +148,7 @@ def test_a_folder_moves_whole_and_notes_in_it_can_be_edited(root: Path, state: S
         state,
         Write(path=NotePath("old/deep/n.md"), base=base, content=b"two"),
         Rename(source=NotePath("old"), target=NotePath("new/place")),
-        Write(path=NotePath("new/place/deep/n.md"), base=hash_of(b"two"), content=b"three"),
+        Write(path=NotePath("new/place/deep/n.md"), base=hash_content(b"two"), content=b"three"),
         Write(path=NotePath("old/again.md"), content=b"a new folder of the old name"),
     )
 
@@ -179,7 +181,7 @@ def test_trash_keeps_folders_and_adds_a_number(root: Path, state: State) -> None
     write(root, NOTE, b"new")
     write(root, ".trash/a/note.md", b"old")
 
-    applied = apply(state, Trash(path=NOTE))
+    applied = apply(state, MoveToTrash(path=NOTE))
 
     assert (root / ".trash/a/note 2.md").read_bytes() == b"new"
     assert (root / ".trash/a/note.md").read_bytes() == b"old"
@@ -191,7 +193,7 @@ def test_a_name_that_is_as_long_as_can_be_gets_its_number_in_the_trash(root: Pat
     write(root, note, b"new")
     write(root, f".trash/{note}", b"old")
 
-    (trashed,) = apply(state, Trash(path=note)).files
+    (trashed,) = apply(state, MoveToTrash(path=note)).files
 
     assert trashed.after_path == ".trash/" + "\u65e5" * 83 + " 2.md"
     assert (root / str(trashed.after_path)).read_bytes() == b"new"
@@ -203,7 +205,7 @@ def test_the_systems_trash_gets_the_note_and_the_journal_its_content(root: Path,
     state = opened(root, HookedDisk(hook=nothing, trashed=bin_))
     base = write(root, NOTE, b"text")
 
-    apply(state, Trash(path=NOTE, base=base, where="system"))
+    apply(state, MoveToTrash(path=NOTE, base=base, where="system"))
 
     assert (bin_ / "note.md").read_bytes() == b"text"
     assert not (root / NOTE).exists()
@@ -215,7 +217,7 @@ def test_a_file_too_large_for_the_journal_goes_to_the_vaults_trash_and_it_says_s
     small = State(root=state.root, folder=state.folder, journal=state.journal, files=state.files, trash_limit=3)
     write(root, "big.pdf", b"1234")
 
-    applied = apply(small, Trash(path=NotePath("big.pdf"), where="system"))
+    applied = apply(small, MoveToTrash(path=NotePath("big.pdf"), where="system"))
 
     assert (root / ".trash/big.pdf").read_bytes() == b"1234"
     assert "larger than 3 bytes" in applied.notices[0]
@@ -225,7 +227,7 @@ def test_what_lies_in_the_trash_cant_be_trashed_again(root: Path, state: State) 
     write(root, ".trash/n.md", b"x")
 
     with pytest.raises(BadInput, match="in the trash already"):
-        apply(state, Trash(path=NotePath(".trash/n.md")))
+        apply(state, MoveToTrash(path=NotePath(".trash/n.md")))
 
 
 def test_only_an_empty_folder_is_removed(root: Path, state: State) -> None:
@@ -309,7 +311,7 @@ def test_one_file_under_two_names_is_changed_under_one(root: Path, state: State)
         apply(
             state,
             Write(path=NotePath("real.md"), base=base, content=b"two"),
-            Write(path=NotePath("link.md"), base=hash_of(b"two"), content=b"three"),
+            Write(path=NotePath("link.md"), base=hash_content(b"two"), content=b"three"),
         )
 
     assert (root / "real.md").read_bytes() == b"one"
@@ -353,7 +355,7 @@ def test_whatever_the_disk_refuses_everything_is_as_before(
             Write(path=NotePath("new/n.md"), content=b"new"),
             Rename(source=NotePath("b/move.md"), target=NotePath("c/moved.md")),
             RemoveFolder(path=NotePath("b")),
-            Trash(path=NotePath("trash.md"), base=gone, where="system"),
+            MoveToTrash(path=NotePath("trash.md"), base=gone, where="system"),
         )
 
     assert picture(root) == before
@@ -364,11 +366,11 @@ def test_whatever_the_disk_refuses_everything_is_as_before(
 
 
 ASKED: dict[str, Effect] = {
-    "edit": Write(path=NOTE, base=hash_of(b"one"), content=b"two"),
+    "edit": Write(path=NOTE, base=hash_content(b"one"), content=b"two"),
     "create": Write(path=NotePath("new/n.md"), content=b"new"),
     "move": Rename(source=NOTE, target=NotePath("c/moved.md")),
-    "trash": Trash(path=NOTE),
-    "the system's trash": Trash(path=NOTE, where="system"),
+    "trash": MoveToTrash(path=NOTE),
+    "the system's trash": MoveToTrash(path=NOTE, where="system"),
     "no folder": RemoveFolder(path=NotePath("empty")),
 }
 
@@ -423,7 +425,7 @@ def test_an_interrupted_change_is_taken_back(root: Path) -> None:
         )
 
     assert picture(root) == before
-    assert history.list_changes(state.journal).total == 0
+    assert undo.list_changes(state.journal).total == 0
 
 
 def test_a_way_back_that_fails_is_finished_at_the_next_start(root: Path) -> None:

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk import apply as changes
-from knapper.changes.disk.effects import Effect, MakeFolder, Rename, Trash, Write
-from knapper.changes.disk.files import hash_of
+from knapper.changes.disk import apply
+from knapper.changes.disk.files import hash_content
+from knapper.changes.disk.plan import Effect, MakeFolder, MoveToTrash, Rename, Write
 from knapper.errors import KnapError
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, Death, HookedDisk, Nth, opened, picture, write
 
 FIRST, NOTE, OTHER, NEW = NotePath("a.md"), NotePath("folder/n.md"), NotePath("other.md"), NotePath("folder/new.md")
-EDIT = Write(path=NOTE, base=hash_of(NOTE.encode()), content=b"edited")
+EDIT = Write(path=NOTE, base=hash_content(NOTE.encode()), content=b"edited")
 EFFECTS: dict[str, list[Effect]] = {
     "edit": [EDIT],
     "create": [Write(path=NEW, base=None, content=b"new")],
-    "move into": [Rename(source=OTHER, target=NotePath("folder/other.md"), base=hash_of(OTHER.encode()))],
-    "move out": [Rename(source=NOTE, target=NotePath("moved.md"), base=hash_of(NOTE.encode()))],
-    "trash": [Trash(path=NOTE, base=hash_of(NOTE.encode()))],
+    "move into": [Rename(source=OTHER, target=NotePath("folder/other.md"), base=hash_content(OTHER.encode()))],
+    "move out": [Rename(source=NOTE, target=NotePath("moved.md"), base=hash_content(NOTE.encode()))],
+    "trash": [MoveToTrash(path=NOTE, base=hash_content(NOTE.encode()))],
     "new folder": [MakeFolder(path=NotePath("folder/below"))],
 }
 
@@ -47,10 +47,10 @@ def test_a_folder_that_becomes_a_link_meanwhile_leads_no_write_out_of_the_vault(
     before = picture(outside)
     hook = Nth(number=1, when="after", act=exchange(root, outside), operations=(when,))
     state = opened(root, HookedDisk(hook=hook))
-    begin = Write(path=FIRST, base=hash_of(FIRST.encode()), content=b"is staged, and taken back")
+    begin = Write(path=FIRST, base=hash_content(FIRST.encode()), content=b"is staged, and taken back")
 
     with pytest.raises(KnapError, match=r"'folder' became a symbolic link|No such file"):
-        changes.apply(state, [begin, *effects], META)
+        apply.apply_effects(state, [begin, *effects], META)
 
     assert picture(outside) == before
     assert {path: (root / path).read_bytes() for path in (FIRST, OTHER)} == {
@@ -75,7 +75,7 @@ def test_a_way_back_leads_not_out_of_the_vault_either(tmp_path: Path, content: b
     state = opened(root, HookedDisk(hook=Nth(number=1, when="after", act=die, operations=("swap",))))
     new = Write(path=NEW, base=None, content=b"new")
     with pytest.raises(Death):
-        changes.apply(state, [EDIT, new], META)
+        apply.apply_effects(state, [EDIT, new], META)
 
     assert picture(outside).keys() == {"n.md", "new.md"}
     assert (outside / "n.md").read_bytes() == content

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from knapper.changes.disk import apply as changes
-from knapper.changes.disk import files, recover, selection, undo
-from knapper.changes.disk.effects import Effect, Remove, RemoveFolder, Rename, Write
-from knapper.changes.disk.files import Files, Stamp, hash_of
-from knapper.changes.disk.state import State
+from knapper.changes.disk import files, undo
+from knapper.changes.disk.files import Files, Stamp, hash_content
+from knapper.changes.disk.plan import Effect, Remove, RemoveFolder, Rename, Write
+from knapper.changes.disk.transaction import State
 from knapper.errors import BadInput, ConflictError, StorageError
 from knapper.vault import parser
 from knapper.vault.paths import NotePath
@@ -38,7 +38,7 @@ class CaselessDisk(Files):
 
 
 def apply(state: State, *effects: Effect) -> changes.Applied:
-    return changes.apply(state, effects, META)
+    return changes.apply_effects(state, effects, META)
 
 
 def test_only_the_case_of_a_name_changes_on_a_system_that_ignores_it(root: Path) -> None:
@@ -47,7 +47,7 @@ def test_only_the_case_of_a_name_changes_on_a_system_that_ignores_it(root: Path)
 
     apply(state, Rename(source=NOTE, target=NotePath("NOTE.md"), base=base))
     assert picture(root).keys() == {"NOTE.md"}
-    undo.undo(state, selection.Last(), META)
+    undo.undo(state, undo.Last(), META)
 
     assert picture(root).keys() == {NOTE}
 
@@ -179,7 +179,7 @@ def test_a_linked_folder_inside_the_vault_is_written_at_its_place(root: Path) ->
     )
     assert (root / "real/n.md").read_bytes() == b"two"
     assert (root / "moved.md").read_bytes() == b"new"
-    undo.undo(state, selection.Last(), META)
+    undo.undo(state, undo.Last(), META)
 
     assert picture(root) == before
 
@@ -201,7 +201,7 @@ def test_a_link_inside_a_folder_that_moves_isnt_followed_in_the_same_change(root
 
 
 @pytest.mark.parametrize(
-    "effect", [Rename(source=NOTE, target=NotePath("x/new.md")), Remove(path=NOTE, base=hash_of(b"1"))]
+    "effect", [Rename(source=NOTE, target=NotePath("x/new.md")), Remove(path=NOTE, base=hash_content(b"1"))]
 )
 def test_a_file_deleted_between_check_and_act_is_a_conflict(root: Path, effect: Effect) -> None:
     state = opened(root, HookedDisk(hook=Nth(number=1, act=lambda: (root / NOTE).unlink(), operations=("place",))))
@@ -221,17 +221,17 @@ def test_a_very_large_file_is_moved_unread(root: Path, monkeypatch: pytest.Monke
     applied = apply(state, Rename(source=NotePath("big.pdf"), target=NotePath("a/big.pdf")))
 
     assert (applied.files[0].after_hash or "").startswith("stat:5-")
-    undo.undo(state, selection.Last(), META)
+    undo.undo(state, undo.Last(), META)
     assert picture(root).keys() == {"big.pdf"}
 
 
 def test_a_vault_that_isnt_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="nowhere"):
-        recover.open_state(tmp_path / "nowhere", tmp_path / "state")
+        changes.open_state(tmp_path / "nowhere", tmp_path / "state")
 
 
 def test_hashes_are_those_that_notes_are_read_with() -> None:
-    assert hash_of(b"text") == parser.content_hash(b"text")
+    assert hash_content(b"text") == parser.content_hash(b"text")
 
 
 def test_what_became_of_an_earlier_process_is_told_with_the_next_change(root: Path) -> None:
@@ -247,7 +247,7 @@ def test_what_became_of_an_earlier_process_is_told_with_the_next_change(root: Pa
 
     stuck = opened(root, Stuck(hook=Nth(number=1, act=die, operations=("swap",))))
     with pytest.raises(Death):
-        apply(stuck, Write(path=NOTE, base=hash_of(b"1"), content=b"2"))
+        apply(stuck, Write(path=NOTE, base=hash_content(b"1"), content=b"2"))
 
     applied = apply(alive, Write(path=NotePath("other.md"), content=b"x"))
 

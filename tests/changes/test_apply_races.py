@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk import apply as changes
-from knapper.changes.disk import history
-from knapper.changes.disk.effects import Effect, Remove, Rename, Trash, Write
-from knapper.changes.disk.files import Files, hash_of
-from knapper.changes.disk.site import Site, shelve
-from knapper.changes.disk.steps import Step
+from knapper.changes.disk import apply, undo
+from knapper.changes.disk.files import Files, hash_content
+from knapper.changes.disk.plan import Effect, MoveToTrash, Remove, Rename, Step, Write
+from knapper.changes.disk.transaction import ExecutionContext, keep_conflict_copy
 from knapper.errors import ConflictError, KnapError
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, HookedDisk, Nth, opened, save_over, write
@@ -69,9 +67,9 @@ def test_a_save_around_an_exchange_is_never_lost(tmp_path: Path, save: str, mome
     state = opened(root, HookedDisk(hook=editor))
 
     try:
-        changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+        apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
     except ConflictError:
-        assert history.list_changes(state.journal).total == 0
+        assert undo.list_changes(state.journal).total == 0
 
     current = (root / NOTE).read_bytes()
     assert current == (editor.saved[-1] if editor.saved else OURS)
@@ -88,7 +86,7 @@ def test_two_editors_texts_are_both_kept(tmp_path: Path, save: str, first: int, 
     state = opened(root, HookedDisk(hook=editor))
 
     try:
-        changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+        apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
     except ConflictError:
         assert OURS not in kept(root)
 
@@ -98,8 +96,8 @@ def test_two_editors_texts_are_both_kept(tmp_path: Path, save: str, first: int, 
 def test_a_save_is_kept_however_long_the_notes_name_is(tmp_path: Path) -> None:
     shelf, temp = tmp_path / "shelf", tmp_path / ".knap-tmp-0m3k9x2a1b-7h2mq9xw-0"
     temp.write_bytes(b"a save")
-    here = Site(root=tmp_path, files=Files(), shelf=shelf, content=lambda _: b"")
-    shelve(here, temp, Step(kind="replace", source=NotePath("\u65e5" * 84 + ".md")))
+    here = ExecutionContext(root=tmp_path, files=Files(), shelf=shelf, content=lambda _: b"")
+    keep_conflict_copy(here, temp, Step(kind="replace", source=NotePath("\u65e5" * 84 + ".md")))
 
     (copy,) = shelf.iterdir()
     assert copy.read_bytes() == b"a save"
@@ -116,11 +114,11 @@ def test_a_save_before_one_exchange_takes_the_whole_change_back(tmp_path: Path) 
     )
 
     with pytest.raises(ConflictError, match=r"other\.md") as caught:
-        changes.apply(
+        apply.apply_effects(
             state, [Write(path=NOTE, base=one, content=b"x"), Write(path=OTHER, base=two, content=b"x")], META
         )
 
-    assert caught.value.details["current_hash"] == hash_of(b"mine")
+    assert caught.value.details["current_hash"] == hash_content(b"mine")
     assert (root / NOTE).read_bytes() == b"1"
     assert (root / OTHER).read_bytes() == b"mine"
 
@@ -136,7 +134,7 @@ def test_a_file_saved_while_its_change_is_taken_back_stays_as_saved(tmp_path: Pa
     state = opened(root, HookedDisk(hook=Nth(number=2, act=meddle, operations=("swap",))))
 
     with pytest.raises(ConflictError):
-        changes.apply(
+        apply.apply_effects(
             state, [Write(path=NOTE, base=one, content=b"x"), Write(path=OTHER, base=two, content=b"x")], META
         )
 
@@ -145,11 +143,11 @@ def test_a_file_saved_while_its_change_is_taken_back_stays_as_saved(tmp_path: Pa
 
 
 EFFECTS: dict[str, Effect] = {
-    "replaced": Write(path=NOTE, base=hash_of(TEXT), content=OURS),
+    "replaced": Write(path=NOTE, base=hash_content(TEXT), content=OURS),
     "created": Write(path=NotePath("new.md"), content=OURS),
-    "moved": Rename(source=NOTE, target=NotePath("moved.md"), base=hash_of(TEXT)),
-    "trashed": Trash(path=NOTE, base=hash_of(TEXT)),
-    "removed": Remove(path=NOTE, base=hash_of(TEXT)),
+    "moved": Rename(source=NOTE, target=NotePath("moved.md"), base=hash_content(TEXT)),
+    "trashed": MoveToTrash(path=NOTE, base=hash_content(TEXT)),
+    "removed": Remove(path=NOTE, base=hash_content(TEXT)),
 }
 
 
@@ -172,7 +170,7 @@ def test_whatever_is_done_and_saved_meanwhile_no_save_is_lost(
 
             state = opened(root, HookedDisk(hook=Nth(number=number, when=when, act=meddle)))
             try:
-                changes.apply(state, [EFFECTS[effect]], META)
+                apply.apply_effects(state, [EFFECTS[effect]], META)
                 state.journal.prune(max_age_days=-1)
             except KnapError:
                 assert TEXT in kept(root) or saved
@@ -203,7 +201,7 @@ def test_a_file_that_a_program_is_still_writing_is_waited_for(tmp_path: Path) ->
     thread = threading.Thread(target=finish)
     thread.start()
     with pytest.raises(ConflictError, match="was saved by another program"):
-        changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+        apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
     thread.join()
 
     assert (root / NOTE).read_bytes() == b"slow" + TEXT[4:]
@@ -217,7 +215,7 @@ def test_a_file_that_stays_open_for_writing_is_left_to_its_program(tmp_path: Pat
 
     with (root / NOTE).open("r+b") as slow:
         with pytest.raises(ConflictError, match="open for writing in another program"):
-            changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+            apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
         slow.write(b"slow")
 
     assert (root / NOTE).read_bytes() == b"slow" + TEXT[4:]
@@ -230,7 +228,7 @@ def test_where_names_cant_be_exchanged_a_save_into_the_file_still_stands(tmp_pat
     state = opened(root, HookedDisk(hook=hook, native=None))
 
     with pytest.raises(ConflictError):
-        changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+        apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
 
     assert (root / NOTE).read_bytes() == b"mine"
     assert {path.name for path in root.iterdir()} == {NOTE}
@@ -239,7 +237,7 @@ def test_where_names_cant_be_exchanged_a_save_into_the_file_still_stands(tmp_pat
 def test_a_late_write_into_a_displaced_file_is_seen_at_the_second_look(tmp_path: Path) -> None:
     class NoLeases(HookedDisk):
         def settled(self, path: Path) -> str | None:
-            return hash_of(path.read_bytes()) if path.exists() else None
+            return hash_content(path.read_bytes()) if path.exists() else None
 
     root = tmp_path / "vault"
     one, two = write(root, NOTE, TEXT), write(root, OTHER, b"2")
@@ -251,7 +249,7 @@ def test_a_late_write_into_a_displaced_file_is_seen_at_the_second_look(tmp_path:
         hook = Nth(number=2, act=write_late, operations=("swap",))
         state = opened(root, NoLeases(hook=hook))
         with pytest.raises(ConflictError):
-            changes.apply(
+            apply.apply_effects(
                 state, [Write(path=NOTE, base=one, content=OURS), Write(path=OTHER, base=two, content=OURS)], META
             )
 
@@ -262,7 +260,7 @@ def test_a_late_write_into_a_displaced_file_is_seen_at_the_second_look(tmp_path:
 def test_a_write_into_a_displaced_file_after_the_second_look_is_kept_as_a_copy(tmp_path: Path) -> None:
     class NoLeases(HookedDisk):
         def settled(self, path: Path) -> str | None:
-            return hash_of(path.read_bytes()) if path.exists() else None
+            return hash_content(path.read_bytes()) if path.exists() else None
 
     root = tmp_path / "vault"
     base = write(root, NOTE, TEXT)
@@ -272,7 +270,7 @@ def test_a_write_into_a_displaced_file_after_the_second_look_is_kept_as_a_copy(t
             late.write(b"late")
 
         state = opened(root, NoLeases(hook=Nth(number=1, act=write_late, operations=("sync_folder",))))
-        applied = changes.apply(state, [Write(path=NOTE, base=base, content=OURS)], META)
+        applied = apply.apply_effects(state, [Write(path=NOTE, base=base, content=OURS)], META)
 
     assert (root / NOTE).read_bytes() == OURS
     assert [copy.read_bytes() for copy in state.shelf.iterdir()] == [b"late" + TEXT[4:]]

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk import atomic, writers
+from knapper.changes.disk import files
 
 
 def test_a_temp_file_holds_all_of_the_content(tmp_path: Path) -> None:
     content = os.urandom(3_000_000)
 
-    atomic.stage(tmp_path / "t", content)
+    files.stage_file(tmp_path / "t", content)
 
     assert (tmp_path / "t").read_bytes() == content
 
@@ -19,7 +19,7 @@ def test_a_temp_file_is_never_written_over_another_file(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b"there")
 
     with pytest.raises(FileExistsError):
-        atomic.stage(tmp_path / "t", b"new")
+        files.stage_file(tmp_path / "t", b"new")
 
     assert (tmp_path / "t").read_bytes() == b"there"
 
@@ -30,11 +30,11 @@ def test_a_temp_file_gets_the_mode_that_is_asked_for_or_the_default(tmp_path: Pa
     (tmp_path / "like").chmod(0o604)
     mask = os.umask(0o027)
     try:
-        atomic.stage(tmp_path / "new", b"")
+        files.stage_file(tmp_path / "new", b"")
     finally:
         os.umask(mask)
-    atomic.stage(tmp_path / "asked", b"", mode=0o600)
-    atomic.stage(tmp_path / "kept", b"", like=tmp_path / "like", mode=0o777)
+    files.stage_file(tmp_path / "asked", b"", mode=0o600)
+    files.stage_file(tmp_path / "kept", b"", like=tmp_path / "like", mode=0o777)
 
     modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("new", "asked", "kept")}
     assert modes == {"new": 0o640, "asked": 0o600, "kept": 0o604}
@@ -56,13 +56,13 @@ def test_attributes_that_the_system_refuses_are_left_out(tmp_path: Path, monkeyp
     monkeypatch.setattr(os, "getxattr", label)
     monkeypatch.setattr(os, "setxattr", refuse)
 
-    atomic.stage(tmp_path / "t", b"text", like=tmp_path / "like")
+    files.stage_file(tmp_path / "t", b"text", like=tmp_path / "like")
 
     assert (tmp_path / "t").read_bytes() == b"text"
 
 
 def test_names_begin_with_a_dot_and_tell_the_change() -> None:
-    assert atomic.name("abc", 7) == ".knap-tmp-abc-7"
+    assert files.temp_name("abc", 7) == ".knap-tmp-abc-7"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
@@ -71,11 +71,11 @@ def test_an_open_writer_is_seen_and_a_reader_isnt(tmp_path: Path) -> None:
     note.write_bytes(b"text")
 
     with note.open("rb"):
-        assert writers.gone(note, timeout_s=0)
+        assert files.wait_for_writers(note, timeout_s=0)
     with note.open("ab"):
-        assert not writers.gone(note, timeout_s=0.01)
+        assert not files.wait_for_writers(note, timeout_s=0.01)
 
-    assert writers.gone(note, timeout_s=0)
+    assert files.wait_for_writers(note, timeout_s=0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
@@ -84,7 +84,7 @@ def test_where_no_lease_is_ever_granted_nobody_is_suspected(tmp_path: Path, monk
         return False
 
     (tmp_path / "n.md").write_bytes(b"text")
-    monkeypatch.setattr(writers, "_granted", refused)
+    monkeypatch.setattr(files, "_lease_granted", refused)
 
-    assert writers.gone(tmp_path / "n.md", timeout_s=0)
+    assert files.wait_for_writers(tmp_path / "n.md", timeout_s=0)
     assert [path.name for path in tmp_path.iterdir()] == ["n.md"]

@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes.text import blocks, diff, snapshots, splices
-from knapper.changes.text.blocks import Choice, Rendered
+from knapper.changes.text import blocks, diff, splices
+from knapper.changes.text.blocks import BlockChoice, RenderedBlocks
 from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.vault import parser
 from tests.changes import generated
 
 
-def shown(before: bytes, after: bytes) -> Rendered:
-    return blocks.insert(snapshots.take(before), diff.hunks(before, after))
+def shown(before: bytes, after: bytes) -> RenderedBlocks:
+    return blocks.insert_blocks(splices.take_snapshot(before), diff.diff_hunks(before, after))
 
 
-def resolved(raw: bytes, choice: Choice) -> bytes:
-    return splices.merge(raw, blocks.resolve_all(snapshots.take(raw), choice))
+def resolved(raw: bytes, choice: BlockChoice) -> bytes:
+    return splices.merge(raw, blocks.resolve_blocks(splices.take_snapshot(raw), choice))
 
 
 def test_a_block_has_the_documented_form() -> None:
@@ -36,7 +36,7 @@ def test_a_block_has_the_documented_form() -> None:
 def test_a_block_tells_its_kind(before: bytes, after: bytes, kind: str) -> None:
     raw = shown(before, after).raw
 
-    assert [block.kind for block in blocks.find(snapshots.take(raw))] == [kind]
+    assert [block.kind for block in blocks.find_blocks(splices.take_snapshot(raw))] == [kind]
 
 
 AWKWARD = {
@@ -97,11 +97,11 @@ def test_resolving_one_block_leaves_blank_lines_elsewhere() -> None:
     before = b"\n\n\na\n\n\n\nb\n\n\n"
     rendered = shown(before, before.replace(b"b", b"B").replace(b"a", b"A"))
     first, second = rendered.ids
-    note = snapshots.take(rendered.raw)
-    one = splices.merge(note.raw, [blocks.accept(note, first)])
-    two = snapshots.take(one)
+    note = splices.take_snapshot(rendered.raw)
+    one = splices.merge(note.raw, [blocks.accept_block(note, first)])
+    two = splices.take_snapshot(one)
 
-    assert splices.merge(one, [blocks.reject(two, second)]) == before.replace(b"a", b"A")
+    assert splices.merge(one, [blocks.reject_block(two, second)]) == before.replace(b"a", b"A")
 
 
 def test_an_edit_with_fences_can_be_resolved() -> None:
@@ -133,8 +133,8 @@ def test_lines_between_blocks_hide_none_where_a_bare_carriage_return_ends_them()
     rendered = shown(before, after)
     raw = rendered.raw
     for name in rendered.ids:
-        note = snapshots.take(raw)
-        raw = splices.merge(raw, [blocks.accept(note, name)])
+        note = splices.take_snapshot(raw)
+        raw = splices.merge(raw, [blocks.accept_block(note, name)])
 
     assert raw == after
 
@@ -149,34 +149,34 @@ def test_edits_inside_one_fence_share_a_block() -> None:
 @given(generated.notes(properties=False), st.data())
 def test_accepting_equals_the_edit_and_rejecting_the_original(before: bytes, data: st.DataObject) -> None:
     after = data.draw(generated.edits(before))
-    found = diff.hunks(before, after)
+    found = diff.diff_hunks(before, after)
     try:
-        rendered = blocks.insert(snapshots.take(before), found)
+        rendered = blocks.insert_blocks(splices.take_snapshot(before), found)
     except KnapError as error:
         assert error.code in {"not_in_text", "no_change"}  # noqa: PT017
         return
 
-    note = snapshots.take(rendered.raw)
-    accepted: dict[str, Choice] = dict.fromkeys(rendered.ids, "accept")
-    rejected: dict[str, Choice] = dict.fromkeys(rendered.ids, "reject")
-    assert splices.merge(note.raw, blocks.resolve_all(note, accepted)) == after
-    assert splices.merge(note.raw, blocks.resolve_all(note, rejected)) == before
+    note = splices.take_snapshot(rendered.raw)
+    accepted: dict[str, BlockChoice] = dict.fromkeys(rendered.ids, "accept")
+    rejected: dict[str, BlockChoice] = dict.fromkeys(rendered.ids, "reject")
+    assert splices.merge(note.raw, blocks.resolve_blocks(note, accepted)) == after
+    assert splices.merge(note.raw, blocks.resolve_blocks(note, rejected)) == before
 
 
 @given(generated.notes(properties=False), st.data())
 def test_blocks_can_be_resolved_in_any_order(before: bytes, data: st.DataObject) -> None:
     after = data.draw(generated.edits(before))
     try:
-        rendered = blocks.insert(snapshots.take(before), diff.hunks(before, after))
+        rendered = blocks.insert_blocks(splices.take_snapshot(before), diff.diff_hunks(before, after))
     except KnapError:
         return
     names = list(rendered.ids)
-    choices: dict[str, Choice] = {name: data.draw(st.sampled_from(["accept", "reject"])) for name in names}
-    at_once = splices.merge(rendered.raw, blocks.resolve_all(snapshots.take(rendered.raw), choices))
+    choices: dict[str, BlockChoice] = {name: data.draw(st.sampled_from(["accept", "reject"])) for name in names}
+    at_once = splices.merge(rendered.raw, blocks.resolve_blocks(splices.take_snapshot(rendered.raw), choices))
     raw = rendered.raw
     for name in data.draw(st.permutations(names)):
-        note = snapshots.take(raw)
-        act = blocks.accept if choices[name] == "accept" else blocks.reject
+        note = splices.take_snapshot(raw)
+        act = blocks.accept_block if choices[name] == "accept" else blocks.reject_block
         raw = splices.merge(raw, [act(note, name)])
 
     assert raw == at_once
@@ -214,7 +214,7 @@ def test_a_block_that_a_person_changed_is_refused_with_its_place(old: bytes, new
 
     assert caught.value.details == {"lines": [2]}
     with pytest.raises(KnapError):
-        blocks.accept(snapshots.take(raw), name)
+        blocks.accept_block(splices.take_snapshot(raw), name)
 
 
 def test_one_damaged_block_keeps_all_from_being_resolved_at_once() -> None:
@@ -230,7 +230,7 @@ def test_blocks_of_one_id_are_refused() -> None:
 
 def test_a_block_that_is_missing_is_answered_with_those_there_are() -> None:
     with pytest.raises(NotFound) as caught:
-        blocks.accept(snapshots.take(whole()), "zz")
+        blocks.accept_block(splices.take_snapshot(whole()), "zz")
 
     assert "abc123" in caught.value.hint
 
@@ -271,29 +271,29 @@ def test_no_hunks_make_no_block() -> None:
 
 
 def test_a_change_that_cuts_into_a_waiting_block_is_refused() -> None:
-    note = snapshots.take(whole())
+    note = splices.take_snapshot(whole())
     start, stop, _ = note.line(3)
     with pytest.raises(ConflictError, match="Line 3 cuts into the pending edit abc123, lines 2-5") as caught:
-        blocks.guard(note, [Splice(start=start, stop=stop, new=b"x")])
+        blocks.check_blocks_untouched(note, [Splice(start=start, stop=stop, new=b"x")])
 
     assert caught.value.code == "block_touched"
 
 
 def test_a_change_that_cuts_into_several_lines_of_a_block_is_refused_in_good_words() -> None:
-    note = snapshots.take(whole())
+    note = splices.take_snapshot(whole())
     start, stop = note.line(2)[0], note.line(4)[1]
     with pytest.raises(ConflictError, match="Lines 2-4 cut into the pending edit abc123"):
-        blocks.guard(note, [Splice(start=start, stop=stop, new=b"x")])
+        blocks.check_blocks_untouched(note, [Splice(start=start, stop=stop, new=b"x")])
 
 
 def test_a_change_beside_a_waiting_block_or_of_a_damaged_one_is_not() -> None:
-    note = snapshots.take(whole())
-    block = blocks.find(note)[0]
-    blocks.guard(note, [Splice(start=at, stop=at, new=b"x\n") for at in (block.start, block.stop)])
-    damaged = snapshots.take(whole().replace(b"#ai_edit\n", b""))
-    blocks.guard(damaged, [Splice(start=3, stop=8, new=b"x")])
+    note = splices.take_snapshot(whole())
+    block = blocks.find_blocks(note)[0]
+    blocks.check_blocks_untouched(note, [Splice(start=at, stop=at, new=b"x\n") for at in (block.start, block.stop)])
+    damaged = splices.take_snapshot(whole().replace(b"#ai_edit\n", b""))
+    blocks.check_blocks_untouched(damaged, [Splice(start=3, stop=8, new=b"x")])
 
-    assert len(blocks.find(damaged)) == 1
+    assert len(blocks.find_blocks(damaged)) == 1
 
 
 def test_the_tag_is_found_where_a_block_waits() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes.text import diff, words
+from knapper.changes.text import diff
 from knapper.errors import BadInput
 from tests.changes import generated
 
@@ -20,7 +20,7 @@ def pairs(draw: st.DrawFn) -> tuple[bytes, bytes]:
 @given(pairs())
 def test_all_hunks_make_the_new_state_and_none_leaves_the_old(pair: tuple[bytes, bytes]) -> None:
     before, after = pair
-    found = diff.hunks(before, after)
+    found = diff.diff_hunks(before, after)
 
     assert diff.apply_hunks(before, found) == after
     assert diff.apply_hunks(before, ()) == before
@@ -31,7 +31,7 @@ def test_all_hunks_make_the_new_state_and_none_leaves_the_old(pair: tuple[bytes,
 @given(pairs(), st.data())
 def test_chosen_hunks_change_their_lines_and_no_others(pair: tuple[bytes, bytes], data: st.DataObject) -> None:
     before, after = pair
-    found = diff.hunks(before, after)
+    found = diff.diff_hunks(before, after)
     chosen = [hunk for hunk in found if data.draw(st.booleans())]
     state = diff.apply_hunks(before, chosen)
 
@@ -42,7 +42,7 @@ def test_chosen_hunks_change_their_lines_and_no_others(pair: tuple[bytes, bytes]
 
 @given(pairs())
 def test_the_words_of_a_hunk_join_to_both_sides(pair: tuple[bytes, bytes]) -> None:
-    for hunk in diff.hunks(*pair):
+    for hunk in diff.diff_hunks(*pair):
         marks = hunk.words
 
         assert "".join(mark.text for mark in marks if mark.side != "added").encode() == hunk.old
@@ -50,19 +50,19 @@ def test_the_words_of_a_hunk_join_to_both_sides(pair: tuple[bytes, bytes]) -> No
 
 
 def test_a_hunk_names_its_lines_on_both_sides() -> None:
-    one, two = diff.hunks(b"a\nb\nc\n", b"A\nb\nx\nc\n")
+    one, two = diff.diff_hunks(b"a\nb\nc\n", b"A\nb\nx\nc\n")
 
     assert (one.old_start_line, one.old, one.new_start_line, one.new) == (1, b"a\n", 1, b"A\n")
     assert (two.old_start_line, two.old, two.new_start_line, two.new) == (3, b"", 3, b"x\n")
 
 
 def test_paragraphs_that_change_beside_each_other_can_be_chosen_alone() -> None:
-    assert [hunk.new for hunk in diff.hunks(b"a\n\nb\n", b"A\n\nB\n")] == [b"A\n", b"B\n"]
+    assert [hunk.new for hunk in diff.diff_hunks(b"a\n\nb\n", b"A\n\nB\n")] == [b"A\n", b"B\n"]
 
 
 def test_an_id_is_bound_to_place_and_text() -> None:
     ids = {
-        diff.hunks(before, after)[0].id
+        diff.diff_hunks(before, after)[0].id
         for before, after in [(b"a\n", b"b\n"), (b"a\n", b"c\n"), (b"x\na\n", b"x\nb\n"), (b"aa\n", b"b\n")]
     }
 
@@ -70,7 +70,7 @@ def test_an_id_is_bound_to_place_and_text() -> None:
 
 
 def test_a_hunk_can_be_applied_alone() -> None:
-    found = diff.hunks(b"a\nb\nc\n", b"A\nb\nC\n")
+    found = diff.diff_hunks(b"a\nb\nc\n", b"A\nb\nC\n")
 
     assert diff.apply_hunks(b"a\nb\nc\n", found[1:]) == b"a\nb\nC\n"
 
@@ -86,15 +86,15 @@ def test_a_hunk_can_be_applied_alone() -> None:
     ],
 )
 def test_an_edited_hunk_puts_its_own_text_in_place(before: bytes, after: bytes, text: str, wanted: bytes) -> None:
-    (hunk,) = diff.hunks(before, after)
-    edited = diff.edited(hunk, text)
+    (hunk,) = diff.diff_hunks(before, after)
+    edited = diff.edit_hunk(hunk, text)
 
     assert diff.apply_hunks(before, [edited]) == wanted
     assert edited.id != hunk.id
 
 
 def test_hunks_of_another_state_are_refused() -> None:
-    (hunk,) = diff.hunks(b"a\n" * 10, b"a\n" * 9 + b"b\n")
+    (hunk,) = diff.diff_hunks(b"a\n" * 10, b"a\n" * 9 + b"b\n")
 
     with pytest.raises(BadInput):
         diff.apply_hunks(b"a\n", [hunk])
@@ -110,7 +110,7 @@ def test_a_unified_diff_makes_the_new_state_with_patch(
         return
     folder = tmp_path_factory.mktemp("patch")
     (folder / "n.md").write_bytes(before)
-    text = diff.unified(before, after, "n.md")
+    text = diff.unified_diff(before, after, "n.md")
     made = subprocess.run(
         [git, "apply", "--whitespace=nowarn", "-"], cwd=folder, input=text.encode(), check=False, capture_output=True
     )
@@ -121,7 +121,7 @@ def test_a_unified_diff_makes_the_new_state_with_patch(
 
 def test_a_unified_diff_has_context_and_marks_a_missing_last_newline() -> None:
     before = b"".join(b"%d\n" % number for number in range(1, 21))
-    text = diff.unified(before + b"end", before.replace(b"\n3\n", b"\nthree\n") + b"end\n", "n.md")
+    text = diff.unified_diff(before + b"end", before.replace(b"\n3\n", b"\nthree\n") + b"end\n", "n.md")
 
     assert text == (
         "--- a/n.md\n+++ b/n.md\n@@ -1,6 +1,6 @@\n 1\n 2\n-3\n+three\n 4\n 5\n 6\n"
@@ -130,13 +130,13 @@ def test_a_unified_diff_has_context_and_marks_a_missing_last_newline() -> None:
 
 
 def test_equal_states_have_no_diff() -> None:
-    assert (diff.unified(b"a\n", b"a\n", "n.md"), diff.hunks(b"a\n", b"a\n")) == ("", ())
+    assert (diff.unified_diff(b"a\n", b"a\n", "n.md"), diff.diff_hunks(b"a\n", b"a\n")) == ("", ())
 
 
 def test_large_files_that_differ_everywhere_are_one_hunk() -> None:
     before = b"".join(b"line %d\n" % number for number in range(60_000))
     after = before.replace(b"\n", b"\r\n")
-    (hunk,) = diff.hunks(before, after)
+    (hunk,) = diff.diff_hunks(before, after)
 
     assert diff.apply_hunks(before, [hunk]) == after
     assert len(hunk.words) == 2
@@ -144,7 +144,7 @@ def test_large_files_that_differ_everywhere_are_one_hunk() -> None:
 
 def test_one_line_in_a_large_file_is_one_line() -> None:
     before = b"".join(b"line %d\n" % number for number in range(300_000))
-    (hunk,) = diff.hunks(before, before.replace(b"line 150000\n", b"other\n"))
+    (hunk,) = diff.diff_hunks(before, before.replace(b"line 150000\n", b"other\n"))
 
     assert (hunk.old, hunk.new, hunk.old_start_line) == (b"line 150000\n", b"other\n", 150_001)
 
@@ -162,9 +162,9 @@ def test_one_line_in_a_large_file_is_one_line() -> None:
     ],
 )
 def test_words_that_differ_are_marked(old: str, new: str, marks: list[tuple[str, str]]) -> None:
-    assert list(words.compare(old, new)) == marks
+    assert list(diff.compare_words(old, new)) == marks
 
 
 def test_very_long_texts_are_not_compared_by_words() -> None:
-    assert [mark.side for mark in words.compare("a " * 5_000, "a " * 5_000 + "b")] == ["removed", "added"]
-    assert [mark.side for mark in words.compare("a" * 300_000, "a" * 300_000 + "b")] == ["removed", "added"]
+    assert [mark.side for mark in diff.compare_words("a " * 5_000, "a " * 5_000 + "b")] == ["removed", "added"]
+    assert [mark.side for mark in diff.compare_words("a" * 300_000, "a" * 300_000 + "b")] == ["removed", "added"]

@@ -2,13 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes.text import edit, snapshots, splices
+from knapper.changes.text import replacement, splices
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound
 from tests.changes import generated
 
 
 def replaced(raw: bytes, old: str, new: str, *, count: int = 1) -> bytes:
-    return splices.merge(raw, edit.replace(snapshots.take(raw), old, new, count=count).splices)
+    return splices.merge(raw, replacement.replace_text(splices.take_snapshot(raw), old, new, count=count).splices)
 
 
 def test_the_one_place_where_the_text_stands_is_changed() -> None:
@@ -60,15 +60,15 @@ def test_places_that_overlap_count_as_several() -> None:
     ],
 )
 def test_text_in_another_spelling_is_found_and_reported(raw: str, old: str, differences: tuple[str, ...]) -> None:
-    note = snapshots.take(f"<{raw}>".encode())
-    found = edit.replace(note, old, "NEW")
+    note = splices.take_snapshot(f"<{raw}>".encode())
+    found = replacement.replace_text(note, old, "NEW")
 
     assert splices.merge(note.raw, found.splices) == b"<NEW>"
     assert (found.normalised, found.differences) == (True, differences)
 
 
 def test_text_as_given_wins_over_another_spelling() -> None:
-    found = edit.replace(snapshots.take("it\u2019s it's".encode()), "it's", "x")
+    found = replacement.replace_text(splices.take_snapshot("it\u2019s it's".encode()), "it's", "x")
 
     assert [(splice.start, splice.stop) for splice in found.splices] == [(7, 11)]
     assert (found.normalised, found.differences) == (False, ())
@@ -164,7 +164,7 @@ def test_only_the_old_text_changes(raw: bytes, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     old = text[start : start + data.draw(st.integers(1, 30))]
     try:
-        found = edit.replace(snapshots.take(raw), old, "NEW TEXT")
+        found = replacement.replace_text(splices.take_snapshot(raw), old, "NEW TEXT")
     except KnapError:
         return
     (splice,) = found.splices
@@ -180,6 +180,6 @@ def test_a_pattern_finds_the_text_it_was_made_of(text: str) -> None:
     if not text.strip():
         return
 
-    found = edit.replace(snapshots.take(raw), text.replace("\r\n", "\n").replace("\r", "\n"), "X")
+    found = replacement.replace_text(splices.take_snapshot(raw), text.replace("\r\n", "\n").replace("\r", "\n"), "X")
 
     assert splices.merge(raw, found.splices).startswith(b"<")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk import exchange
-from knapper.changes.disk.exchange import Native
+from knapper.changes.disk import files
+from knapper.changes.disk.files import NativeRename
 
 NAMES = ("one", "two")
 
@@ -88,16 +88,16 @@ class Kernel32:
         return self.code
 
 
-def windows(code: int = 0) -> Native:
+def windows(code: int = 0) -> NativeRename:
     kernel32 = Kernel32(code)
-    return exchange.windows(kernel32, last_error=kernel32.last_error)
+    return files.windows_rename(kernel32, last_error=kernel32.last_error)
 
 
-WAYS: dict[str, Callable[[], Native | None]] = {
-    "this system": exchange.native,
-    "linux": lambda: exchange.linux(LinuxLibrary(), machine="x86_64"),
-    "linux by number": lambda: exchange.linux(OldLinuxLibrary(), machine="x86_64"),
-    "macos": lambda: exchange.macos(MacLibrary()),
+WAYS: dict[str, Callable[[], NativeRename | None]] = {
+    "this system": files.native_rename,
+    "linux": lambda: files.linux_rename(LinuxLibrary(), machine="x86_64"),
+    "linux by number": lambda: files.linux_rename(OldLinuxLibrary(), machine="x86_64"),
+    "macos": lambda: files.macos_rename(MacLibrary()),
     "windows": windows,
     "none": lambda: None,
 }
@@ -106,7 +106,7 @@ POSIX_WAYS = [way for way in WAYS if way != "windows"]
 
 @pytest.mark.parametrize("way", WAYS)
 def test_two_files_change_names(way: str, one: Path, two: Path) -> None:
-    exchange.swap(one, two, WAYS[way]())
+    files.swap_files(one, two, WAYS[way]())
 
     assert texts(one.parent) == {"one": b"2", "two": b"1"}
 
@@ -116,8 +116,8 @@ def test_a_name_is_given_only_if_nothing_has_it(way: str, one: Path, two: Path) 
     how = WAYS[way]()
 
     with pytest.raises(FileExistsError):
-        exchange.place(one, two, how)
-    exchange.place(one, one.with_name("three"), how)
+        files.place_file(one, two, how)
+    files.place_file(one, one.with_name("three"), how)
 
     assert texts(one.parent) == {"two": b"2", "three": b"1"}
 
@@ -130,33 +130,33 @@ def test_a_folder_gets_a_free_name_with_all_it_holds(way: str, tmp_path: Path) -
     how = WAYS[way]()
 
     with pytest.raises(FileExistsError):
-        exchange.place(tmp_path / "dir", tmp_path / "taken", how)
-    exchange.place(tmp_path / "dir", tmp_path / "free", how)
+        files.place_file(tmp_path / "dir", tmp_path / "taken", how)
+    files.place_file(tmp_path / "dir", tmp_path / "free", how)
 
     assert (tmp_path / "free/n.md").read_bytes() == b"n"
     assert not (tmp_path / "dir").exists()
 
 
-def refusing(code: int) -> Native:
-    def refuse(source: Path, target: Path, manner: exchange.Manner) -> None:
+def refusing(code: int) -> NativeRename:
+    def refuse(source: Path, target: Path, manner: files.RenameMode) -> None:
         raise OSError(code, f"{manner} {source} {target}")
 
     return refuse
 
 
-@pytest.mark.parametrize("code", sorted(exchange.UNSUPPORTED))
+@pytest.mark.parametrize("code", sorted(files.UNSUPPORTED))
 def test_where_a_file_system_cant_the_fallback_can(code: int, one: Path, two: Path) -> None:
-    exchange.swap(one, two, refusing(code))
-    exchange.place(two, two.with_name("three"), refusing(code))
+    files.swap_files(one, two, refusing(code))
+    files.place_file(two, two.with_name("three"), refusing(code))
 
     assert texts(one.parent) == {"one": b"2", "three": b"1"}
 
 
 def test_another_failure_is_no_reason_for_the_fallback(one: Path, two: Path) -> None:
     with pytest.raises(OSError, match="swap"):
-        exchange.swap(one, two, refusing(errno.EIO))
+        files.swap_files(one, two, refusing(errno.EIO))
     with pytest.raises(OSError, match="noreplace"):
-        exchange.place(one, one.with_name("three"), refusing(errno.EIO))
+        files.place_file(one, one.with_name("three"), refusing(errno.EIO))
 
     assert texts(one.parent) == {"one": b"1", "two": b"2"}
 
@@ -167,10 +167,10 @@ def test_without_hard_links_the_fallback_copies(one: Path, two: Path, monkeypatc
 
     monkeypatch.setattr(os, "link", no_links)
 
-    exchange.swap(one, two, None)
-    exchange.place(two, two.with_name("three"), None)
+    files.swap_files(one, two, None)
+    files.place_file(two, two.with_name("three"), None)
     with pytest.raises(FileExistsError):
-        exchange.place(one, one.with_name("three"), None)
+        files.place_file(one, one.with_name("three"), None)
 
     assert texts(one.parent) == {"one": b"2", "three": b"1"}
 
@@ -182,7 +182,7 @@ def test_a_fallback_that_fails_leaves_nothing(one: Path, two: Path, monkeypatch:
     monkeypatch.setattr(Path, "replace", fail)
 
     with pytest.raises(OSError, match="one"):
-        exchange.swap(one, two, None)
+        files.swap_files(one, two, None)
 
     assert texts(one.parent) == {"one": b"1", "two": b"2"}
 
@@ -200,7 +200,7 @@ def test_a_save_over_the_file_just_before_the_fallback_replaces_it_is_kept(
 
     monkeypatch.setattr(os, "link", link_then_save)
 
-    exchange.swap(one, two, None)
+    files.swap_files(one, two, None)
 
     assert texts(one.parent) == {"one": b"by hand", "two": b"1"}
 
@@ -208,36 +208,36 @@ def test_a_save_over_the_file_just_before_the_fallback_replaces_it_is_kept(
 @pytest.mark.parametrize("code", [5, 32, 1175, 1176, 1177])
 def test_what_windows_half_did_is_put_right(code: int, one: Path, two: Path) -> None:
     with pytest.raises(PermissionError, match=str(code)):
-        exchange.swap(one, two, windows(code))
+        files.swap_files(one, two, windows(code))
 
     assert texts(one.parent) == {"one": b"1", "two": b"2"}
 
 
 def test_where_windows_cant_the_fallback_can(one: Path, two: Path) -> None:
-    exchange.swap(one, two, windows(50))
+    files.swap_files(one, two, windows(50))
 
     assert texts(one.parent) == {"one": b"2", "two": b"1"}
 
 
 def test_a_system_without_such_a_call_has_none() -> None:
-    assert exchange.linux(object(), machine="vax") is None
-    assert exchange.macos(object()) is None
-    assert exchange.native("plan9") is None
+    assert files.linux_rename(object(), machine="vax") is None
+    assert files.macos_rename(object()) is None
+    assert files.native_rename("plan9") is None
 
 
 @pytest.mark.skipif(sys.platform not in {"linux", "darwin"}, reason="another system's")
 def test_a_missing_file_is_no_exchange(one: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        exchange.swap(one, one.with_name("missing"), exchange.native())
+        files.swap_files(one, one.with_name("missing"), files.native_rename())
 
 
 def test_a_cut_replacement_is_mended(one: Path, two: Path) -> None:
     os.link(two, one.with_name("one-old"))
 
-    exchange.mend(one)
+    files.finish_swap(one)
     assert texts(one.parent) == {"one": b"1", "two": b"2"}
     os.link(two, one.with_name("one-old"))
     one.replace(two)
-    exchange.mend(one)
+    files.finish_swap(one)
 
     assert texts(one.parent) == {"one": b"2", "two": b"1"}

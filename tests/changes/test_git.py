@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk import apply as changes
-from knapper.changes.disk import git, recover
-from knapper.changes.disk.effects import Effect, Meta, Rename, Trash, Write
-from knapper.changes.disk.files import hash_of
-from knapper.changes.disk.git import Outcome
-from knapper.changes.disk.state import State
+from knapper.changes.disk import apply, git
+from knapper.changes.disk.files import hash_content
+from knapper.changes.disk.git import CommitOutcome
+from knapper.changes.disk.plan import ChangeMeta, Effect, MoveToTrash, Rename, Write
+from knapper.changes.disk.transaction import State
 from knapper.vault.paths import NotePath
 from tests.changes.disks import opened, write
 
@@ -55,13 +54,13 @@ def status(root: Path, env: dict[str, str]) -> list[str]:
     return run(root, env, "status", "--porcelain").splitlines()
 
 
-def change(state: State, env: dict[str, str], *effects: Effect, meta: Meta | None = None) -> Outcome:
-    applied = changes.apply(state, list(effects), meta or Meta(client="cli"))
+def change(state: State, env: dict[str, str], *effects: Effect, meta: ChangeMeta | None = None) -> CommitOutcome:
+    applied = apply.apply_effects(state, list(effects), meta or ChangeMeta(client="cli"))
     return git.commit(state.root, [state.journal.show(applied.change_id)], env=env)
 
 
-def edit(state: State, env: dict[str, str], text: bytes = b"new\n") -> Outcome:
-    return change(state, env, Write(path=A, base=hash_of(b"a\n"), content=text))
+def edit(state: State, env: dict[str, str], text: bytes = b"new\n") -> CommitOutcome:
+    return change(state, env, Write(path=A, base=hash_content(b"a\n"), content=text))
 
 
 def test_a_change_is_committed_with_a_message_that_tells_it(root: Path, state: State, env: dict[str, str]) -> None:
@@ -108,8 +107,8 @@ def test_moved_new_and_trashed_files_are_committed(root: Path, state: State, env
         env,
         Rename(source=NotePath("sub"), target=NotePath("moved [x]")),
         Write(path=NotePath("Neu ü.md"), content=b"n\n"),
-        Trash(path=A),
-        meta=Meta(client="agent", run="r1", reason="Tidy up"),
+        MoveToTrash(path=A),
+        meta=ChangeMeta(client="agent", run="r1", reason="Tidy up"),
     )
 
     assert outcome.reason == ""
@@ -120,9 +119,9 @@ def test_moved_new_and_trashed_files_are_committed(root: Path, state: State, env
 
 
 def test_a_vault_below_the_repositorys_top_is_committed(tmp_path: Path, root: Path, env: dict[str, str]) -> None:
-    state, _ = recover.open_state(root / "sub", tmp_path / "state 2")
+    state, _ = apply.open_state(root / "sub", tmp_path / "state 2")
 
-    outcome = change(state, env, Write(path=NotePath("b.md"), base=hash_of(b"b\n"), content=b"new\n"))
+    outcome = change(state, env, Write(path=NotePath("b.md"), base=hash_content(b"b\n"), content=b"new\n"))
 
     assert outcome.reason == ""
     assert run(root, env, "show", "HEAD:sub/b.md") == "new\n"
@@ -130,9 +129,9 @@ def test_a_vault_below_the_repositorys_top_is_committed(tmp_path: Path, root: Pa
 
 
 def test_a_run_is_one_commit(root: Path, state: State, env: dict[str, str]) -> None:
-    meta = Meta(client="agent", run="r1")
-    first = changes.apply(state, [Write(path=A, base=hash_of(b"a\n"), content=b"1\n")], meta)
-    second = changes.apply(state, [Write(path=B, base=hash_of(b"b\n"), content=b"2\n")], meta)
+    meta = ChangeMeta(client="agent", run="r1")
+    first = apply.apply_effects(state, [Write(path=A, base=hash_content(b"a\n"), content=b"1\n")], meta)
+    second = apply.apply_effects(state, [Write(path=B, base=hash_content(b"b\n"), content=b"2\n")], meta)
 
     git.commit(state.root, [state.journal.show(one.change_id) for one in (first, second)], env=env)
 
@@ -165,7 +164,7 @@ def test_an_ignored_file_isnt_committed(root: Path, state: State, env: dict[str,
 def test_a_detached_head_is_skipped(root: Path, state: State, env: dict[str, str]) -> None:
     run(root, env, "checkout", "-q", "--detach")
 
-    assert edit(state, env) == Outcome(commit="", reason="git's HEAD is detached: no branch is checked out")
+    assert edit(state, env) == CommitOutcome(commit="", reason="git's HEAD is detached: no branch is checked out")
 
 
 def test_a_repository_without_a_commit_is_skipped(root: Path, state: State, env: dict[str, str]) -> None:
@@ -224,9 +223,9 @@ def test_another_repositorys_settings_in_the_environment_dont_lead_astray(
 
 def test_a_long_reason_is_cut_and_many_files_are_counted(state: State) -> None:
     effects = [Write(path=NotePath(f"{number}.md"), content=b"x") for number in range(30)]
-    applied = changes.apply(state, effects, Meta(client="cli", reason="because " * 20))
+    applied = apply.apply_effects(state, effects, ChangeMeta(client="cli", reason="because " * 20))
 
-    lines = git.message([state.journal.show(applied.change_id)]).splitlines()
+    lines = git.commit_message([state.journal.show(applied.change_id)]).splitlines()
 
     assert len(lines[0]) <= git.SUBJECT_LENGTH
     assert "- and 10 more" in lines

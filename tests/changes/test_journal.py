@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk import apply as changes
-from knapper.changes.disk import files, history, ids, journal
-from knapper.changes.disk.effects import Meta, Rename, Write
-from knapper.changes.disk.history import Wanted
+from knapper.changes.disk import apply, files, journal, plan, undo
 from knapper.changes.disk.journal import Journal
-from knapper.changes.disk.state import State
+from knapper.changes.disk.plan import ChangeMeta, Rename, Write
+from knapper.changes.disk.transaction import State
+from knapper.changes.disk.undo import ChangeFilter
 from knapper.errors import NotFound, StorageError
 from knapper.vault.paths import NotePath
 from tests.changes.disks import opened, write
@@ -25,14 +24,16 @@ def state(tmp_path: Path) -> State:
     return opened(tmp_path / "vault")
 
 
-def make(state: State, path: str, content: bytes, meta: Meta | None = None) -> str:
-    return changes.apply(state, [Write(path=NotePath(path), content=content)], meta or Meta(client="cli")).change_id
+def make(state: State, path: str, content: bytes, meta: ChangeMeta | None = None) -> str:
+    return apply.apply_effects(
+        state, [Write(path=NotePath(path), content=content)], meta or ChangeMeta(client="cli")
+    ).change_id
 
 
 def edit(state: State, path: str, content: bytes) -> str:
-    base = files.hash_of((state.root / path).read_bytes())
+    base = files.hash_content((state.root / path).read_bytes())
     effects = [Write(path=NotePath(path), base=base, content=content)]
-    return changes.apply(state, effects, Meta(client="cli")).change_id
+    return apply.apply_effects(state, effects, ChangeMeta(client="cli")).change_id
 
 
 def test_a_change_tells_who_when_why_and_what(state: State) -> None:
@@ -42,7 +43,7 @@ def test_a_change_tells_who_when_why_and_what(state: State) -> None:
         Rename(source=NotePath("x/a.md"), target=A),
         Write(path=A, base=base, content=b"two"),
     ]
-    applied = changes.apply(state, effects, Meta(client="mcp", run="r1", reason="tidy", proposal="p1"))
+    applied = apply.apply_effects(state, effects, ChangeMeta(client="mcp", run="r1", reason="tidy", proposal="p1"))
 
     told = state.journal.show(applied.change_id)
 
@@ -58,34 +59,34 @@ def test_a_change_tells_who_when_why_and_what(state: State) -> None:
 def test_the_list_is_newest_first_in_pages(state: State) -> None:
     made = [make(state, f"{number}.md", b"x") for number in range(5)]
 
-    page = history.list_changes(state.journal, limit=2, offset=1)
+    page = undo.list_changes(state.journal, limit=2, offset=1)
 
     assert [change.id for change in page.changes] == [made[3], made[2]]
     assert (page.total, page.limit, page.offset) == (5, 2, 1)
 
 
 def test_the_list_is_filtered_by_who_run_proposal_and_time(state: State) -> None:
-    make(state, "1.md", b"x", Meta(client="cli"))
-    make(state, "2.md", b"x", Meta(client="agent", run="r1"))
-    make(state, "3.md", b"x", Meta(client="agent", run="r2", proposal="p"))
+    make(state, "1.md", b"x", ChangeMeta(client="cli"))
+    make(state, "2.md", b"x", ChangeMeta(client="agent", run="r1"))
+    make(state, "3.md", b"x", ChangeMeta(client="agent", run="r2", proposal="p"))
 
-    def total(wanted: Wanted) -> int:
-        return history.list_changes(state.journal, wanted).total
+    def total(wanted: ChangeFilter) -> int:
+        return undo.list_changes(state.journal, wanted).total
 
-    assert total(Wanted(client="agent")) == 2
-    assert total(Wanted(client="agent", run="r1")) == 1
-    assert total(Wanted(proposal="p")) == 1
-    assert total(Wanted(since=datetime.now(UTC) - timedelta(hours=1))) == 3
-    assert total(Wanted(since=datetime.now(UTC) + timedelta(hours=1))) == 0
+    assert total(ChangeFilter(client="agent")) == 2
+    assert total(ChangeFilter(client="agent", run="r1")) == 1
+    assert total(ChangeFilter(proposal="p")) == 1
+    assert total(ChangeFilter(since=datetime.now(UTC) - timedelta(hours=1))) == 3
+    assert total(ChangeFilter(since=datetime.now(UTC) + timedelta(hours=1))) == 0
 
 
 def test_the_list_is_filtered_by_a_file_before_and_after_and_by_its_folders(state: State) -> None:
     make(state, "x/a.md", b"x")
     make(state, "xy.md", b"x")
-    changes.apply(state, [Rename(source=NotePath("x"), target=NotePath("y"))], Meta(client="cli"))
+    apply.apply_effects(state, [Rename(source=NotePath("x"), target=NotePath("y"))], ChangeMeta(client="cli"))
 
     found = {
-        path: history.list_changes(state.journal, Wanted(path=path)).total
+        path: undo.list_changes(state.journal, ChangeFilter(path=path)).total
         for path in ("x/a.md", "y/a.md", "x", "y", "xy.md", "other.md")
     }
 
@@ -105,11 +106,11 @@ def test_equal_contents_are_kept_once_and_compressed(state: State) -> None:
 def test_the_oldest_go_first_when_the_journal_is_too_large(state: State) -> None:
     make(state, "a.md", b"0" * 10)
     for number in range(30):
-        edit(state, "a.md", ids.make().encode() * 100 + b"%d" % number)
+        edit(state, "a.md", plan.make_id().encode() * 100 + b"%d" % number)
 
     dropped = state.journal.prune(max_bytes=1500)
 
-    page = history.list_changes(state.journal, limit=100)
+    page = undo.list_changes(state.journal, limit=100)
     assert 0 < page.total == 31 - dropped
     assert state.journal.content(page.changes[0].files[0].after_hash or "") == (state.root / A).read_bytes()
     with state.journal.reading() as database:
@@ -126,7 +127,7 @@ def test_of_large_changes_no_more_go_than_must_and_the_newest_stays(state: State
     rest = state.journal.prune(max_bytes=1)
 
     assert (first, rest) == (6, 3)
-    assert history.list_changes(state.journal).total == 1
+    assert undo.list_changes(state.journal).total == 1
 
 
 def test_a_journal_with_a_limit_stays_below_it_while_it_is_open(state: State) -> None:
@@ -157,18 +158,18 @@ def test_changes_older_than_the_limit_go(state: State) -> None:
 
     assert state.journal.prune(max_age_days=365) == 1
 
-    assert [change.id for change in history.list_changes(state.journal).changes] == [new]
+    assert [change.id for change in undo.list_changes(state.journal).changes] == [new]
     with pytest.raises(NotFound):
-        state.journal.content(files.hash_of(b"1"))
+        state.journal.content(files.hash_content(b"1"))
 
 
 def test_an_unfinished_change_is_never_pruned(state: State) -> None:
-    state.journal.begin("unfinished", Meta(client="cli"), [])
+    state.journal.begin("unfinished", ChangeMeta(client="cli"), [])
 
     state.journal.prune(max_bytes=0, max_age_days=0)
 
     assert [change.id for change in state.journal.unfinished()] == ["unfinished"]
-    assert history.list_changes(state.journal).total == 0
+    assert undo.list_changes(state.journal).total == 0
 
 
 def test_an_unknown_change_isnt_found(state: State) -> None:
@@ -177,7 +178,7 @@ def test_an_unknown_change_isnt_found(state: State) -> None:
 
 
 def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
-    (tmp_path / journal.FILE).write_bytes(b"not a database" * 100)
+    (tmp_path / journal.JOURNAL_FILE).write_bytes(b"not a database" * 100)
 
     with pytest.raises(StorageError, match=r"journal\.db"):
         journal.open_journal(tmp_path)
@@ -189,11 +190,11 @@ def test_a_damaged_content_is_named(state: State) -> None:
         database.execute("UPDATE blobs SET content = x'00'")
 
     with pytest.raises(StorageError, match="damaged"):
-        state.journal.content(files.hash_of(b"text"))
+        state.journal.content(files.hash_content(b"text"))
 
 
 def test_a_newer_programs_journal_is_left_alone(tmp_path: Path) -> None:
-    database = sqlite3.connect(tmp_path / journal.FILE)
+    database = sqlite3.connect(tmp_path / journal.JOURNAL_FILE)
     database.execute("PRAGMA user_version = 99")
     database.close()
 
@@ -232,12 +233,12 @@ def test_two_processes_write_to_one_new_vault(tmp_path: Path) -> None:
 
     opened_again: Journal = opened(root).journal
     assert [process.exitcode for process in pair] == [0, 0]
-    assert history.list_changes(opened_again).total == 40
+    assert undo.list_changes(opened_again).total == 40
     assert len(list(root.rglob("*.md"))) == 40
 
 
 def test_ids_are_short_sort_by_time_and_differ() -> None:
-    made = [ids.make() for _ in range(200)]
+    made = [plan.make_id() for _ in range(200)]
 
     assert len(set(made)) == 200
     assert all(len(one) == 18 for one in made)

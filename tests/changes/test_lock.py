@@ -10,14 +10,14 @@ from pathlib import Path
 import filelock
 import pytest
 
-from knapper.changes.disk import lock
+from knapper.changes.disk import storage
 from knapper.errors import ConflictError, StorageError
 
 SPAWN = multiprocessing.get_context("spawn")
 
 
 def keep(folder: Path, held: Event, done: Event) -> None:
-    with lock.hold(folder, timeout_s=60):
+    with storage.hold_write_lock(folder, timeout_s=60):
         held.set()
         done.wait(120)
 
@@ -28,11 +28,11 @@ def test_a_second_process_is_told_who_writes(tmp_path: Path) -> None:
     holder.start()
     assert held.wait(60)
 
-    with pytest.raises(ConflictError) as caught, lock.hold(tmp_path, timeout_s=0.05):
+    with pytest.raises(ConflictError) as caught, storage.hold_write_lock(tmp_path, timeout_s=0.05):
         pass
     done.set()
     holder.join()
-    with lock.hold(tmp_path, timeout_s=1):
+    with storage.hold_write_lock(tmp_path, timeout_s=1):
         pass
 
     assert caught.value.code == "locked"
@@ -51,8 +51,8 @@ def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
     os.kill(holder.pid, signal.SIGKILL)
     holder.join()
 
-    with lock.hold(tmp_path, timeout_s=1):
-        assert int((tmp_path / lock.HOLDER_FILE).read_text(encoding="ascii")) == os.getpid()
+    with storage.hold_write_lock(tmp_path, timeout_s=1):
+        assert int((tmp_path / storage.HOLDER_FILE).read_text(encoding="ascii")) == os.getpid()
 
 
 def test_threads_of_one_process_wait_for_each_other(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_threads_of_one_process_wait_for_each_other(tmp_path: Path) -> None:
     def enter() -> None:
         nonlocal inside, most
         for _ in range(20):
-            with lock.hold(tmp_path, timeout_s=60):
+            with storage.hold_write_lock(tmp_path, timeout_s=60):
                 inside += 1
                 most = max(most, inside)
                 inside -= 1
@@ -77,19 +77,19 @@ def test_threads_of_one_process_wait_for_each_other(tmp_path: Path) -> None:
 
 def test_who_waits_comes_before_who_has_just_written(tmp_path: Path) -> None:
     order: list[str] = []
-    next_one = filelock.FileLock(tmp_path / lock.NEXT_FILE, thread_local=False)
+    next_one = filelock.FileLock(tmp_path / storage.NEXT_FILE, thread_local=False)
 
     def wait() -> None:
-        with lock.hold(tmp_path, timeout_s=60):
+        with storage.hold_write_lock(tmp_path, timeout_s=60):
             order.append("waited")
 
     waiting = threading.Thread(target=wait)
-    with lock.hold(tmp_path, timeout_s=60):
+    with storage.hold_write_lock(tmp_path, timeout_s=60):
         order.append("first")
         waiting.start()
         while _can_take(next_one):
             time.sleep(0.001)
-    with lock.hold(tmp_path, timeout_s=60):
+    with storage.hold_write_lock(tmp_path, timeout_s=60):
         order.append("again")
     waiting.join()
 
@@ -97,10 +97,14 @@ def test_who_waits_comes_before_who_has_just_written(tmp_path: Path) -> None:
 
 
 def test_who_is_next_waits_no_longer_than_it_wants(tmp_path: Path) -> None:
-    with lock.hold(tmp_path, timeout_s=0), pytest.raises(ConflictError), lock.hold(tmp_path, timeout_s=0.05):
+    with (
+        storage.hold_write_lock(tmp_path, timeout_s=0),
+        pytest.raises(ConflictError),
+        storage.hold_write_lock(tmp_path, timeout_s=0.05),
+    ):
         pass
 
-    with lock.hold(tmp_path, timeout_s=1):  # who gave up isn't next any more
+    with storage.hold_write_lock(tmp_path, timeout_s=1):  # who gave up isn't next any more
         pass
 
 
@@ -114,17 +118,20 @@ def _can_take(one: filelock.BaseFileLock) -> bool:
 
 
 def test_it_is_free_after_a_failure(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), lock.hold(tmp_path, timeout_s=0):
+    with pytest.raises(ZeroDivisionError), storage.hold_write_lock(tmp_path, timeout_s=0):
         raise ZeroDivisionError
 
-    with lock.hold(tmp_path, timeout_s=0):
+    with storage.hold_write_lock(tmp_path, timeout_s=0):
         pass
 
 
 def test_an_unknown_holder_is_called_another_process(tmp_path: Path) -> None:
-    with lock.hold(tmp_path, timeout_s=0):
-        (tmp_path / lock.HOLDER_FILE).unlink()
-        with pytest.raises(ConflictError, match="another process") as caught, lock.hold(tmp_path, timeout_s=0):
+    with storage.hold_write_lock(tmp_path, timeout_s=0):
+        (tmp_path / storage.HOLDER_FILE).unlink()
+        with (
+            pytest.raises(ConflictError, match="another process") as caught,
+            storage.hold_write_lock(tmp_path, timeout_s=0),
+        ):
             pass
 
     assert caught.value.details == {"pid": None}
@@ -133,5 +140,5 @@ def test_an_unknown_holder_is_called_another_process(tmp_path: Path) -> None:
 def test_a_state_folder_that_cant_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "nowhere").write_bytes(b"a file")
 
-    with pytest.raises(StorageError, match="nowhere"), lock.hold(tmp_path / "nowhere/state", timeout_s=0):
+    with pytest.raises(StorageError, match="nowhere"), storage.hold_write_lock(tmp_path / "nowhere/state", timeout_s=0):
         pass

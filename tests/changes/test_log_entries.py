@@ -4,22 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes.text import log_entries, log_text
-from knapper.changes.text.log_entries import Entry
-from knapper.changes.text.mentions import Names
+from knapper.changes.text import log_entries
+from knapper.changes.text.log_entries import LogEntry, MentionFinder
 from knapper.vault import pending
 from knapper.vault.parser import parse_note
 
-NAMES = Names.of(["Garden", "Garden Plan", "C++", "Ünï", "2026-11-22", "a", "42", "3.14", "x|y", "Plan#2", "📚 Books"])
+NAMES = MentionFinder.of(
+    ["Garden", "Garden Plan", "C++", "Ünï", "2026-11-22", "a", "42", "3.14", "x|y", "Plan#2", "📚 Books"]
+)
 
 
 def entry(summary: str = "Done.", task: str = "Water") -> str:
-    return log_entries.compose(Entry(time="14:05", task=task, query="When?", summary=summary), NAMES)
+    return log_entries.compose_entry(LogEntry(time="14:05", task=task, query="When?", summary=summary), NAMES)
 
 
 def test_an_entry_is_a_folded_callout() -> None:
-    made = log_entries.compose(
-        Entry(time="14:05", task="Water\nthe Garden", query="When?", response="One.\n\nTwo.", files=["[[A]]", "b"]),
+    made = log_entries.compose_entry(
+        LogEntry(time="14:05", task="Water\nthe Garden", query="When?", response="One.\n\nTwo.", files=["[[A]]", "b"]),
         NAMES,
     )
 
@@ -50,7 +51,7 @@ def test_an_entry_is_a_folded_callout() -> None:
     ],
 )
 def test_names_are_linked_where_they_are_text(text: str, expected: str) -> None:
-    assert log_text.harmless(text, NAMES) == expected
+    assert log_entries.sanitize_text(text, NAMES) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_names_are_linked_where_they_are_text(text: str, expected: str) -> None:
     ],
 )
 def test_nothing_runs_loads_hides_or_tags(text: str, expected: str) -> None:
-    assert log_text.harmless(text, Names.of(())) == expected
+    assert log_entries.sanitize_text(text, MentionFinder.of(())) == expected
 
 
 HOSTILE = [

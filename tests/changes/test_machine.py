@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from knapper import app
-from knapper.changes.disk import atomic
+from knapper.changes.disk import files
 from knapper.config import Embeddings, Settings, Vault
 from knapper.vault import links, parser, paths
 from knapper.vault.outline import Outline
@@ -265,7 +265,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_left_over(self) -> None:
-        assert not list(self.root.rglob(f"{atomic.PREFIX}*"))
+        assert not list(self.root.rglob(f"{files.TEMP_PREFIX}*"))
 
 
 TestMachine = Machine.TestCase

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk import apply as applying
-from knapper.changes.disk.effects import Write
+from knapper.changes.disk import apply
+from knapper.changes.disk.plan import Write
 from knapper.changes.requests import AddText, Create, EditText, Move, Request, Rewrite, Trash
 from knapper.errors import KnapError, RefusedError, StorageError
 from knapper.vault import parser
@@ -77,7 +77,7 @@ def test_writes_are_atomic(tmp_path: Path, number: int) -> None:
     bases = {name: disks.write(root, name, name.encode()) for name in ("a.md", "b.md", "c.md")}
     before = disks.picture(root)
     with pytest.raises(StorageError):
-        applying.apply(
+        apply.apply_effects(
             state, [Write(path=NotePath(name), base=base, content=b"new") for name, base in bases.items()], disks.META
         )
     state.journal.shut()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import rules, sizes
-from knapper.changes.grounds import Ground
+from knapper.changes import rules
+from knapper.changes.rules import VaultFacts
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.vault import access
 from knapper.vault.access import Policy
@@ -20,7 +20,7 @@ FILES = {
     "Journal/day.md": "[[B]] [[sub/C]]\n",
 }
 CLIENT = Policy(client="mcp", hidden=("Journal/",))
-GROUND = Ground(visible=CLIENT.visible, real=lambda path: path)
+GROUND = VaultFacts(visible=CLIENT.visible, real=lambda path: path)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,8 @@ def test_a_folder_moves_for_one_reason_whether_or_not_something_in_it_is_hidden(
     drafts = [world.draft(("sub", "other"), policy=CLIENT) for world in worlds]
 
     assert [draft.folders for draft in drafts] == [(), (("sub", "other"),)]
-    assert {sizes.why_large(draft) for draft in drafts} == {"it moves a folder"}
-    assert {rules.verdict(draft, access.default_grants("cli"), GROUND).reason for draft in drafts} == {
+    assert {rules.why_large(draft) for draft in drafts} == {"it moves a folder"}
+    assert {rules.judge(draft, access.default_grants("cli"), GROUND).reason for draft in drafts} == {
         "it moves a folder"
     }
 

@@ -2,17 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes.text import positions, snapshots, splices
-from knapper.changes.text.positions import After, Before, Mark, Position, Span
-from knapper.changes.text.snapshots import Snapshot
-from knapper.changes.text.splices import Splice
+from knapper.changes.text import positions, splices
+from knapper.changes.text.positions import AfterHeading, BeforeLine, LineSpan, NamedPosition, Position
+from knapper.changes.text.splices import Snapshot, Splice
 from knapper.errors import BadInput, KnapError
 from tests.changes import generated, writing
 from tests.vault import cases
 
 
 def act(note: Snapshot, target: str, text: str) -> Splice:
-    return positions.resolve(note, positions.parse(target), text)
+    return positions.resolve_position(note, positions.parse_position(target), text)
 
 
 @pytest.mark.parametrize(("raw", "wanted"), cases.load("positions"))
@@ -21,25 +20,34 @@ def test_positions(raw: bytes, wanted: str) -> None:
 
 
 numbers = st.integers(1, 40)
-spans = st.builds(Span, word=st.sampled_from(["replace", "delete"]), first=st.integers(1, 9), last=st.integers(9, 30))
+spans = st.builds(
+    LineSpan, word=st.sampled_from(["replace", "delete"]), first=st.integers(1, 9), last=st.integers(9, 30)
+)
 every = st.one_of(
-    st.sampled_from([Mark(word="start"), Mark(word="end"), Mark(word="create"), Mark(word="open")]),
-    numbers.map(lambda line: Before(line=line)),
-    st.sampled_from(["## Two", "# One > ## Two", "Setext"]).map(lambda heading: After(heading=heading)),
+    st.sampled_from(
+        [
+            NamedPosition(word="start"),
+            NamedPosition(word="end"),
+            NamedPosition(word="create"),
+            NamedPosition(word="open"),
+        ]
+    ),
+    numbers.map(lambda line: BeforeLine(line=line)),
+    st.sampled_from(["## Two", "# One > ## Two", "Setext"]).map(lambda heading: AfterHeading(heading=heading)),
     spans,
 )
 
 
 @given(every)
 def test_a_position_reads_as_it_was_written(position: Position) -> None:
-    assert positions.parse(positions.render(position)) == position
+    assert positions.parse_position(positions.render_position(position)) == position
 
 
 @given(generated.notes(), every, generated.texts)
 def test_only_the_span_changes_and_text_stands_on_lines_of_its_own(raw: bytes, position: Position, text: str) -> None:
-    note = snapshots.take(raw)
+    note = splices.take_snapshot(raw)
     try:
-        splice = positions.resolve(note, position, text)
+        splice = positions.resolve_position(note, position, text)
     except KnapError:
         return
     after = splices.merge(raw, [splice])
@@ -47,7 +55,7 @@ def test_only_the_span_changes_and_text_stands_on_lines_of_its_own(raw: bytes, p
     assert after.startswith(raw[: splice.start])
     assert after.endswith(raw[splice.stop :])
     assert splice.start in {0, 3, len(raw), *note.outline.line_starts}
-    if not isinstance(position, Span):
+    if not isinstance(position, LineSpan):
         lines = after.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         assert set(text.removesuffix("\n").encode().split(b"\n")) <= {
             line.removeprefix(b"\xef\xbb\xbf") for line in lines
@@ -58,11 +66,11 @@ def test_only_the_span_changes_and_text_stands_on_lines_of_its_own(raw: bytes, p
 @given(generated.notes(), st.lists(every, min_size=2, max_size=4), st.randoms(use_true_random=False))
 def test_a_batch_of_positions_has_one_result_or_is_refused(raw: bytes, batch: list[Position], chance: object) -> None:
     del chance
-    note = snapshots.take(raw)
+    note = splices.take_snapshot(raw)
     results: set[bytes | str] = set()
     for order in (batch, batch[::-1]):
         try:
-            made = [positions.resolve(note, one, positions.render(one)) for one in order]
+            made = [positions.resolve_position(note, one, positions.render_position(one)) for one in order]
             results.add(splices.merge(raw, made))
         except KnapError:
             results.add("refused")
@@ -71,9 +79,9 @@ def test_a_batch_of_positions_has_one_result_or_is_refused(raw: bytes, batch: li
 
 
 def test_a_line_beyond_the_end_is_refused_with_the_count_and_the_last_lines() -> None:
-    note = snapshots.take(b"".join(b"line %d\n" % number for number in range(1, 11)))
+    note = splices.take_snapshot(b"".join(b"line %d\n" % number for number in range(1, 11)))
     with pytest.raises(BadInput, match="no line 99; the note has 10") as caught:
-        positions.resolve(note, positions.parse("replace:98-99"), "x")
+        positions.resolve_position(note, positions.parse_position("replace:98-99"), "x")
 
     assert caught.value.details == {"lines": 10, "excerpt": "7: line 7\n8: line 8\n9: line 9\n10: line 10"}
 
@@ -92,7 +100,7 @@ def test_a_line_beyond_the_end_is_refused_with_the_count_and_the_last_lines() ->
     ],
 )
 def test_a_position_tells_what_its_change_does(text: str, kind: str) -> None:
-    assert positions.kind(positions.parse(text)) == kind
+    assert positions.position_kind(positions.parse_position(text)) == kind
 
 
 def test_line_numbers_count_pending_blocks_as_they_lie_on_disk() -> None:
@@ -103,13 +111,13 @@ def test_line_numbers_count_pending_blocks_as_they_lie_on_disk() -> None:
 
 def test_a_utf_16_file_is_not_edited() -> None:
     with pytest.raises(BadInput, match="UTF-16"):
-        snapshots.take("a\n".encode("utf-16"))
+        splices.take_snapshot("a\n".encode("utf-16"))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
 def test_a_utf_16_file_without_its_mark_is_not_edited_either(encoding: str) -> None:
     with pytest.raises(BadInput, match="NUL bytes"):
-        snapshots.take("a line\nof text\n".encode(encoding))
+        splices.take_snapshot("a line\nof text\n".encode(encoding))
 
 
 def test_a_nul_byte_in_a_text_is_no_reason_not_to_edit_it() -> None:

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes.text import properties, property_values, snapshots
+from knapper.changes.text import properties, splices, yaml_values
 from knapper.errors import Ambiguous, BadInput, KnapError, NotFound
 from knapper.jsontypes import JSONValue
 from knapper.vault import parser
@@ -39,15 +39,15 @@ body
 
 
 def assigned(raw: bytes, key: str, value: JSONValue) -> bytes:
-    return writing.result(raw, lambda note: properties.assign(note, key, value).splices)
+    return writing.result(raw, lambda note: properties.set_property(note, key, value).splices)
 
 
 def removed(raw: bytes, key: str) -> bytes:
-    return writing.result(raw, lambda note: properties.remove(note, key).splices)
+    return writing.result(raw, lambda note: properties.remove_property(note, key).splices)
 
 
 def appended(raw: bytes, key: str, value: JSONValue) -> bytes:
-    return writing.result(raw, lambda note: properties.append(note, key, value).splices)
+    return writing.result(raw, lambda note: properties.append_to_property(note, key, value).splices)
 
 
 def values(raw: bytes) -> dict[str, JSONValue]:
@@ -264,7 +264,7 @@ def test_appending_adds_to_a_list_or_makes_one(key: str, value: JSONValue, old: 
 
 
 def test_appending_what_is_there_changes_nothing_and_is_no_error() -> None:
-    outcome = properties.append(snapshots.take(NOTE), "tags", ["A", "#b"])
+    outcome = properties.append_to_property(splices.take_snapshot(NOTE), "tags", ["A", "#b"])
 
     assert (outcome.splices, outcome.after) == ((), ["a", "b", "c"])
 
@@ -298,20 +298,20 @@ def test_nothing_can_be_appended_to_a_map() -> None:
 
 
 def test_renaming_keeps_place_and_value() -> None:
-    after = writing.result(NOTE, lambda note: properties.rename(note, "tags", "new: name").splices)
+    after = writing.result(NOTE, lambda note: properties.rename_property(note, "tags", "new: name").splices)
 
     assert after == NOTE.replace(b"Tags:", b'"new: name":')
 
 
 def test_renaming_to_a_name_that_is_taken_is_refused() -> None:
     with pytest.raises(BadInput) as caught:
-        properties.rename(snapshots.take(NOTE), "title", "FLOW")
+        properties.rename_property(splices.take_snapshot(NOTE), "title", "FLOW")
 
     assert caught.value.code == "exists"
 
 
 def test_the_case_of_a_name_can_be_changed() -> None:
-    after = writing.result(NOTE, lambda note: properties.rename(note, "tags", "tags").splices)
+    after = writing.result(NOTE, lambda note: properties.rename_property(note, "tags", "tags").splices)
 
     assert after == NOTE.replace(b"Tags:", b"tags:")
 
@@ -402,8 +402,8 @@ def test_what_cannot_name_a_property_is_refused(key: str) -> None:
     ],
 )
 def test_typed_text_takes_the_type_that_is_there(key: str, text: str, wanted: JSONValue) -> None:
-    note = snapshots.take(block("num: 1", "flag: true", "list: [a]", "text: x", "none:"))
-    found = property_values.interpret(note, key, text)
+    note = splices.take_snapshot(block("num: 1", "flag: true", "list: [a]", "text: x", "none:"))
+    found = yaml_values.interpret_value(note, key, text)
 
     assert json.dumps(found) == json.dumps(wanted)
 
@@ -413,12 +413,12 @@ def test_typed_text_takes_the_type_that_is_there(key: str, text: str, wanted: JS
 )
 def test_typed_text_that_begins_like_json_and_is_none_is_refused(key: str, text: str) -> None:
     with pytest.raises(BadInput):
-        property_values.interpret(snapshots.take(NOTE), key, text)
+        yaml_values.interpret_value(splices.take_snapshot(NOTE), key, text)
 
 
 def test_an_item_takes_the_type_of_the_items_that_are_there() -> None:
-    note = snapshots.take(block("years: [2020, 2021]", "tags: [a]"))
+    note = splices.take_snapshot(block("years: [2020, 2021]", "tags: [a]"))
 
-    assert property_values.interpret_item(note, "years", "2022") == 2022
-    assert property_values.interpret_item(note, "tags", "2022") == "2022"
-    assert property_values.interpret_item(note, "tags", '["x"]') == ["x"]
+    assert yaml_values.interpret_item(note, "years", "2022") == 2022
+    assert yaml_values.interpret_item(note, "tags", "2022") == "2022"
+    assert yaml_values.interpret_item(note, "tags", '["x"]') == ["x"]

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knapper.changes.disk.files import hash_of
-from knapper.changes.disk.state import State
+from knapper.changes.disk.files import hash_content
+from knapper.changes.disk.transaction import State
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.review import proposals
-from knapper.changes.review.making import Note
-from knapper.changes.review.proposal_list import Wanted
-from knapper.changes.review.proposal_records import Proposal
-from knapper.changes.review.proposals import Proposals
+from knapper.changes.proposals import store as proposals_store
+from knapper.changes.proposals.model import Proposal
+from knapper.changes.proposals.parts import ProposalTerms
+from knapper.changes.proposals.store import Proposals
+from knapper.changes.proposals.tables import ProposalFilter
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.vault.paths import NotePath
 from tests.changes import generated, waiting
@@ -32,14 +32,14 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(state: State, clock: Clock) -> Iterator[Proposals]:
-    own = proposals.open_proposals(state.folder, clock=clock)
+    own = proposals_store.open_proposals(state.folder, clock=clock)
     yield own
     own.shut()
 
 
 def kept(state: State, proposal: Proposal) -> Proposal:
     """Read a proposal as another process would."""
-    other = proposals.open_proposals(state.folder, clock=lambda: proposal.created)
+    other = proposals_store.open_proposals(state.folder, clock=lambda: proposal.created)
     try:
         return other.show(proposal.id)
     finally:
@@ -49,14 +49,14 @@ def kept(state: State, proposal: Proposal) -> Proposal:
 def test_a_proposal_is_shown_as_it_was_made(state: State, store: Proposals) -> None:
     draft = Draft(files=(edit("a.md", BEFORE, AFTER), create("b.md", b"new\n")), notices=("look",), by_query=True)
 
-    made = store.save(draft, META, Note(why="too many files", tainted=True))
+    made = store.save(draft, META, ProposalTerms(why="too many files", tainted=True))
     shown = store.show(made.id)
 
     assert shown == made == kept(state, made)
     assert (shown.client, shown.run, shown.reason, shown.why) == ("agent", "run-1", "tidy up", "too many files")
     assert (shown.status, shown.tainted, shown.by_query, shown.notices) == ("open", True, True, ("look",))
     assert [(file.number, file.kind, file.base) for file in shown.files] == [
-        (1, "edit", hash_of(BEFORE)),
+        (1, "edit", hash_content(BEFORE)),
         (2, "create", None),
     ]
     assert [(one.id, one.hunk.old, one.hunk.new) for one in shown.files[0].hunks] == [
@@ -127,7 +127,7 @@ def test_any_hunks_accepted_in_any_order_and_the_rest_rejected_give_the_exact_by
 ) -> None:
     root = tmp_path_factory.mktemp("any") / "vault"
     state = opened(root)
-    own = proposals.open_proposals(state.folder)
+    own = proposals_store.open_proposals(state.folder)
     after = data.draw(generated.edits(before))
     if after == before:
         return
@@ -227,7 +227,7 @@ def test_what_was_stale_fits_again_when_the_text_is_back(root: Path, store: Prop
     store.rebase(made.id, {NotePath("a.md"): b"all else\n"})
 
     assert store.show(made.id).status == "stale"
-    assert store.find(Wanted(status="stale")).proposals[0].items["stale"] == 2
+    assert store.find(ProposalFilter(status="stale")).proposals[0].items["stale"] == 2
     back = store.rebase(made.id, {NotePath("a.md"): BEFORE})
     assert back.status == "open"
     assert back.digest == made.digest
@@ -363,7 +363,7 @@ def test_an_edit_that_would_change_nothing_is_a_rejection(store: Proposals) -> N
 def test_what_another_process_did_is_seen_at_once(state: State, store: Proposals, clock: Clock) -> None:
     made = propose(store, edit("a.md", BEFORE, AFTER))
     shown = store.show(made.id)
-    other = proposals.open_proposals(state.folder, clock=clock)
+    other = proposals_store.open_proposals(state.folder, clock=clock)
 
     other.reject(made.id, "no", hunks=["1.1"])
 
@@ -373,7 +373,7 @@ def test_what_another_process_did_is_seen_at_once(state: State, store: Proposals
 
 def test_what_was_not_kept_after_all_is_not_remembered(state: State, store: Proposals) -> None:
     made = propose(store, edit("a.md", BEFORE, AFTER))
-    with sqlite3.connect(state.folder / proposals.FILE) as database:
+    with sqlite3.connect(state.folder / proposals_store.FILE) as database:
         database.execute("CREATE TRIGGER no BEFORE UPDATE ON proposals BEGIN SELECT RAISE(ABORT, 'full'); END")
     database.close()
 
@@ -392,7 +392,7 @@ def test_rejected_parts_stay_visible_with_the_reason(store: Proposals) -> None:
     assert (part.status, part.files[0].hunks[0].reason, part.digest != made.digest) == ("open", "not so", True)
     assert (whole.status, whole.rejection) == ("rejected", "not at all")
     assert [one.state for one in whole.files[0].hunks] == ["rejected", "rejected"]
-    assert store.find(Wanted(status="rejected")).total == 1
+    assert store.find(ProposalFilter(status="rejected")).total == 1
     with pytest.raises(ConflictError):
         store.reject(made.id, "again")
 
@@ -421,7 +421,7 @@ def test_what_is_not_there_is_not_chosen(
 
 def test_a_proposal_expires(store: Proposals, clock: Clock) -> None:
     made = propose(store, create("a.md", b"x"))
-    short = store.save(Draft(files=(create("b.md", b"x"),)), META, Note(days=1))
+    short = store.save(Draft(files=(create("b.md", b"x"),)), META, ProposalTerms(days=1))
 
     clock.pass_days(2)
     assert [one.status for one in store.find().proposals] == ["expired", "open"]
@@ -435,12 +435,12 @@ def test_a_proposal_expires(store: Proposals, clock: Clock) -> None:
 
 def test_a_proposal_takes_the_place_of_another(store: Proposals) -> None:
     old = propose(store, create("a.md", b"x"))
-    new = store.save(Draft(files=(create("a.md", b"better"),)), META, Note(supersedes=old.id))
+    new = store.save(Draft(files=(create("a.md", b"better"),)), META, ProposalTerms(supersedes=old.id))
 
     with pytest.raises(ConflictError, match=new.id):
         store.select(old.id, old.digest)
     with pytest.raises(NotFound):
-        store.save(Draft(files=(create("b.md", b"x"),)), META, Note(supersedes="none"))
+        store.save(Draft(files=(create("b.md", b"x"),)), META, ProposalTerms(supersedes="none"))
     assert store.find().total == 2
 
 
@@ -454,15 +454,15 @@ def test_proposals_are_listed_by_what_they_are_about(store: Proposals) -> None:
     second = store.save(Draft(files=(move("b.md", "Notes/Deep/b.md", b"x"),)), replace(META, client="mcp"))
     third = propose(store, create("Journal/c.md", b"secret"), create("d.md", b"x"))
 
-    def listed(wanted: Wanted) -> list[str]:
+    def listed(wanted: ProposalFilter) -> list[str]:
         return [one.id for one in store.find(wanted).proposals]
 
-    assert listed(Wanted()) == [third.id, second.id, first.id]
-    assert listed(Wanted(client="mcp")) == [second.id]
-    assert listed(Wanted(path="notes")) == [second.id, first.id]
-    assert listed(Wanted(path="NOTES/A.md")) == [first.id]
-    assert listed(Wanted(run="run-2")) == []
-    assert listed(Wanted(visible=lambda path: not path.startswith("Journal/"))) == [second.id, first.id]
+    assert listed(ProposalFilter()) == [third.id, second.id, first.id]
+    assert listed(ProposalFilter(client="mcp")) == [second.id]
+    assert listed(ProposalFilter(path="notes")) == [second.id, first.id]
+    assert listed(ProposalFilter(path="NOTES/A.md")) == [first.id]
+    assert listed(ProposalFilter(run="run-2")) == []
+    assert listed(ProposalFilter(visible=lambda path: not path.startswith("Journal/"))) == [second.id, first.id]
     page = store.find(limit=1, offset=1)
     assert ([one.id for one in page.proposals], page.total) == ([second.id], 3)
     assert store.find(limit=3).proposals[2].items == {"open": 2, "stale": 0, "accepted": 0, "rejected": 0}
@@ -493,7 +493,7 @@ def test_whoever_may_not_see_a_file_does_not_see_its_proposal(store: Proposals) 
 def test_contents_are_kept_once_and_no_longer_than_needed(state: State, store: Proposals, clock: Clock) -> None:
     for made in [propose(store, edit("a.md", BEFORE, AFTER)) for _ in range(5)]:
         store.reject(made.id, "no")
-    with sqlite3.connect(state.folder / proposals.FILE) as database:
+    with sqlite3.connect(state.folder / proposals_store.FILE) as database:
         kept = database.execute("SELECT count(*) FROM blobs").fetchone()[0]
         clock.pass_days(60)
         store.find()

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes import grounds, rules
-from knapper.changes.disk.state import State
+from knapper.changes import rules
+from knapper.changes.disk.transaction import State
 from knapper.changes.drafts import Draft
-from knapper.changes.review import proposals
-from knapper.changes.review.proposals import Proposals
+from knapper.changes.proposals import store as proposals_store
+from knapper.changes.proposals.store import Proposals
 from knapper.errors import ConflictError, KnapError, RefusedError, StorageError
 from knapper.vault import access
 from knapper.vault.access import Policy
@@ -31,7 +31,7 @@ def accept_in_process(root: Path, proposal_id: str, number: int) -> None:
     While another one's hunk is applied, but not marked yet, this one's seems not to fit its note.
     """
     state = opened(root)
-    own = proposals.open_proposals(state.folder)
+    own = proposals_store.open_proposals(state.folder)
     own.reconcile(state.journal)
     until = time.monotonic() + 100
     while time.monotonic() < until:
@@ -46,7 +46,7 @@ def accept_in_process(root: Path, proposal_id: str, number: int) -> None:
 
 
 def propose_in_process(folder: Path, name: str) -> None:
-    own = proposals.open_proposals(folder)
+    own = proposals_store.open_proposals(folder)
     for number in range(20):
         propose(own, create(f"{name}/{number}.md", b"x"))
     own.shut()
@@ -79,7 +79,7 @@ def test_two_processes_open_a_new_store_and_propose_at_once(tmp_path: Path) -> N
         one.start()
     for one in others:
         one.join()
-    own = proposals.open_proposals(tmp_path)
+    own = proposals_store.open_proposals(tmp_path)
 
     assert [one.exitcode for one in others] == [0] * 3
     assert own.find().total == 60
@@ -96,7 +96,7 @@ def test_what_was_applied_before_a_kill_is_marked_at_the_next_start(root: Path, 
     first = waiting.do(state, selection)
     del selection  # the process ends here
 
-    found = proposals.open_proposals(state.folder)
+    found = proposals_store.open_proposals(state.folder)
     again = found.reconcile(state.journal)
     half = found.show(made.id)
     rest = found.select(made.id, half.digest)
@@ -138,10 +138,10 @@ def test_an_attempt_that_failed_is_forgotten(root: Path, state: State, store: Pr
 
 def test_an_attempt_that_was_never_made_is_forgotten_after_a_day(state: State) -> None:
     clock = Clock()
-    own = proposals.open_proposals(state.folder, clock=clock)
+    own = proposals_store.open_proposals(state.folder, clock=clock)
     made = propose(own, create("a.md", b"x"))
     own.select(made.id, made.digest)
-    with sqlite3.connect(state.folder / proposals.FILE) as database:
+    with sqlite3.connect(state.folder / proposals_store.FILE) as database:
         left = [database.execute("SELECT count(*) FROM acceptances").fetchone()[0]]
         for days in (0.5, 1):
             clock.pass_days(days)
@@ -176,10 +176,10 @@ def test_a_note_that_became_a_link_to_outside_is_not_written(root: Path, state: 
     outside.write_bytes(BEFORE)
     (root / "a.md").unlink()
     (root / "a.md").symlink_to(outside)
-    ground = grounds.of(View.open(root, Policy()))
+    ground = rules.facts_of(View.open(root, Policy()))
 
     selection = store.select(made.id, made.digest)
-    verdict = rules.acceptance(selection.draft, access.default_grants("cli"), ground)
+    verdict = rules.judge_acceptance(selection.draft, access.default_grants("cli"), ground)
 
     assert [one.code for one in verdict.refusals] == ["outside_vault"]
     with pytest.raises(RefusedError):
@@ -190,35 +190,35 @@ def test_a_note_that_became_a_link_to_outside_is_not_written(root: Path, state: 
 def test_a_hidden_note_is_not_accepted_by_who_may_not_see_it(root: Path, store: Proposals) -> None:
     made = propose(store, create("Journal/a.md", b"x"))
     root.mkdir(exist_ok=True)
-    ground = grounds.of(View.open(root, Policy(client="mcp", hidden=("Journal/",))))
+    ground = rules.facts_of(View.open(root, Policy(client="mcp", hidden=("Journal/",))))
 
-    verdict = rules.acceptance(store.select(made.id, made.digest).draft, access.default_grants("mcp"), ground)
+    verdict = rules.judge_acceptance(store.select(made.id, made.digest).draft, access.default_grants("mcp"), ground)
 
     assert [one.code for one in verdict.refusals] == ["untouchable"]
 
 
 def test_a_damaged_store_is_told_and_left_alone(tmp_path: Path) -> None:
-    (tmp_path / proposals.FILE).write_bytes(b"no database" * 1000)
+    (tmp_path / proposals_store.FILE).write_bytes(b"no database" * 1000)
 
     with pytest.raises(StorageError, match=r"proposals\.db"):
-        proposals.open_proposals(tmp_path)
+        proposals_store.open_proposals(tmp_path)
 
-    assert (tmp_path / proposals.FILE).read_bytes() == b"no database" * 1000
+    assert (tmp_path / proposals_store.FILE).read_bytes() == b"no database" * 1000
 
 
 def test_a_newer_store_is_not_touched(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / proposals.FILE) as database:
+    with sqlite3.connect(tmp_path / proposals_store.FILE) as database:
         database.execute("PRAGMA user_version = 99")
     database.close()
 
     with pytest.raises(StorageError, match="newer version"):
-        proposals.open_proposals(tmp_path)
+        proposals_store.open_proposals(tmp_path)
 
 
 def test_a_lost_text_is_told(tmp_path: Path) -> None:
-    own = proposals.open_proposals(tmp_path)
+    own = proposals_store.open_proposals(tmp_path)
     made = own.save(Draft(files=(create("a.md", b"x"),)), META)
-    with sqlite3.connect(tmp_path / proposals.FILE) as database:
+    with sqlite3.connect(tmp_path / proposals_store.FILE) as database:
         database.execute("DELETE FROM blobs")
     database.close()
 

@@ -5,11 +5,10 @@ from typing import Literal
 
 import pytest
 
-from knapper.changes.disk import apply as changes
-from knapper.changes.disk import atomic, history, lock, recover, selection, undo
-from knapper.changes.disk.effects import Effect, MakeFolder, Remove, RemoveFolder, Rename, Trash, Write
-from knapper.changes.disk.files import hash_of
-from knapper.changes.disk.state import State
+from knapper.changes.disk import apply, files, storage, undo
+from knapper.changes.disk.files import hash_content
+from knapper.changes.disk.plan import Effect, MakeFolder, MoveToTrash, Remove, RemoveFolder, Rename, Write
+from knapper.changes.disk.transaction import State
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, Death, Fate, HookedDisk, nothing, opened, picture, save_over, write
 
@@ -23,31 +22,31 @@ def p(path: str) -> NotePath:
 
 
 SCENES: dict[str, list[Effect]] = {
-    "one note": [Write(path=p("a/1.md"), base=hash_of(b"1"), content=b"one")],
+    "one note": [Write(path=p("a/1.md"), base=hash_content(b"1"), content=b"one")],
     "several notes": [
-        Write(path=p("a/1.md"), base=hash_of(b"1"), content=b"one"),
-        Write(path=p("a/2.md"), base=hash_of(b"2"), content=b"two"),
-        Write(path=p("b/3.md"), base=hash_of(b"3"), content=b"three"),
+        Write(path=p("a/1.md"), base=hash_content(b"1"), content=b"one"),
+        Write(path=p("a/2.md"), base=hash_content(b"2"), content=b"two"),
+        Write(path=p("b/3.md"), base=hash_content(b"3"), content=b"three"),
     ],
     "a new note": [Write(path=p("new/folder/n.md"), content=b"new")],
-    "a note gone": [Remove(path=p("a/1.md"), base=hash_of(b"1"))],
-    "a note moved": [Rename(source=p("b/3.md"), target=p("c/3.md"), base=hash_of(b"3"))],
+    "a note gone": [Remove(path=p("a/1.md"), base=hash_content(b"1"))],
+    "a note moved": [Rename(source=p("b/3.md"), target=p("c/3.md"), base=hash_content(b"3"))],
     "a folder made": [MakeFolder(path=p("x/y"))],
-    "the trash": [Trash(path=p("a/1.md")), Trash(path=p("a/2.md"), where="system")],
+    "the trash": [MoveToTrash(path=p("a/1.md")), MoveToTrash(path=p("a/2.md"), where="system")],
     "a folder moved, links rewritten": [
         Rename(source=p("a"), target=p("c/d")),
-        Write(path=p("c/d/1.md"), base=hash_of(b"1"), content=b"one"),
-        Write(path=p("b/3.md"), base=hash_of(b"3"), content=b"three"),
+        Write(path=p("c/d/1.md"), base=hash_content(b"1"), content=b"one"),
+        Write(path=p("b/3.md"), base=hash_content(b"3"), content=b"three"),
     ],
     "everything": [
-        Write(path=p("a/1.md"), base=hash_of(b"1"), content=b"one"),
-        Rename(source=p("b/3.md"), target=p("c/3.md"), base=hash_of(b"3")),
-        Write(path=p("c/3.md"), base=hash_of(b"3"), content=b"three"),
+        Write(path=p("a/1.md"), base=hash_content(b"1"), content=b"one"),
+        Rename(source=p("b/3.md"), target=p("c/3.md"), base=hash_content(b"3")),
+        Write(path=p("c/3.md"), base=hash_content(b"3"), content=b"three"),
         RemoveFolder(path=p("b")),
-        Trash(path=p("a/2.md")),
+        MoveToTrash(path=p("a/2.md")),
         Rename(source=p("a"), target=p("b")),
         Write(path=p("a/new.md"), content=b"new"),
-        Trash(path=p("bin.pdf"), where="system"),
+        MoveToTrash(path=p("bin.pdf"), where="system"),
     ],
 }
 
@@ -71,7 +70,7 @@ def die(root: Path, number: int, when: When, effects: list[Effect], *, bin_: Pat
     """Apply effects until the disk's operation of this number kills; say whether it did."""
     state = opened(root, HookedDisk(hook=Fate(number=number, when=when), trashed=bin_))
     try:
-        changes.apply(state, effects, META)
+        apply.apply_effects(state, effects, META)
     except Death:
         return True
     finally:
@@ -92,12 +91,12 @@ def test_a_kill_at_any_operation_leaves_all_or_none(root: Path, tmp_path: Path, 
         killed = die(root, number, when, effects, bin_=bin_)
         state = opened(root, HookedDisk(hook=nothing, trashed=bin_))
         after = plain(root)
-        if history.list_changes(state.journal).total:
+        if undo.list_changes(state.journal).total:
             seen.add("all")
-            undo.undo(state, selection.Last(), META)
-            undo.undo(state, selection.One(change_id=state.journal.select("undone = 0")[0].id), META)
+            undo.undo(state, undo.Last(), META)
+            undo.undo(state, undo.One(change_id=state.journal.select("undone = 0")[0].id), META)
             assert plain(root) == after
-            undo.undo(state, selection.Last(), META)
+            undo.undo(state, undo.Last(), META)
         else:
             seen.add("none")
         (tmp_path / "state/journal.db").unlink()
@@ -126,14 +125,14 @@ def test_a_kill_between_the_journals_steps_leaves_all_or_none(
             monkeypatch.setattr(type(state.journal), "forget", die_here)
             monkeypatch.setattr("knapper.changes.disk.transaction.roll_back", die_here)
             with pytest.raises(Death):
-                changes.apply(state, SCENES["several notes"], META)
+                apply.apply_effects(state, SCENES["several notes"], META)
             monkeypatch.undo()
             state.journal.shut()
             state = opened(root)
 
-            assert history.list_changes(state.journal).total == (outcome == "all")
+            assert undo.list_changes(state.journal).total == (outcome == "all")
             if outcome == "all":
-                undo.undo(state, selection.Last(), META)
+                undo.undo(state, undo.Last(), META)
             assert picture(root) == before
             state.journal.prune(max_age_days=-1)
             state.journal.shut()
@@ -145,46 +144,46 @@ def test_what_an_editor_saved_after_the_kill_wins_and_is_reported(root: Path, tm
     assert (root / "a/1.md").read_bytes() == b"one"
     save_over(root / "a/1.md", b"by hand")
 
-    state, recovered = recover.open_state(root, tmp_path / "state")
+    state, recovered = apply.open_state(root, tmp_path / "state")
 
     assert (root / "a/1.md").read_bytes() == b"by hand"
     assert (root / "a/2.md").read_bytes() == b"2"
     assert recovered[0].outcome == "taken back"
     assert any("a/1.md" in notice for notice in recovered[0].notices)
-    assert not list(root.rglob(f"{atomic.PREFIX}*"))
+    assert not list(root.rglob(f"{files.TEMP_PREFIX}*"))
     assert [copy.read_bytes() for copy in state.shelf.iterdir()] == [b"1"]
 
 
 def test_a_change_that_another_process_is_making_is_left_alone(root: Path, tmp_path: Path) -> None:
     assert die(root, 3, "before", SCENES["several notes"], bin_=tmp_path)
-    temps = sorted(root.rglob(f"{atomic.PREFIX}*"))
+    temps = sorted(root.rglob(f"{files.TEMP_PREFIX}*"))
     assert temps
 
-    with lock.hold(tmp_path / "state", timeout_s=0):
-        state, recovered = recover.open_state(root, tmp_path / "state")
+    with storage.hold_write_lock(tmp_path / "state", timeout_s=0):
+        state, recovered = apply.open_state(root, tmp_path / "state")
 
     assert recovered == []
-    assert sorted(root.rglob(f"{atomic.PREFIX}*")) == temps
-    assert recover.strays(state) == []
+    assert sorted(root.rglob(f"{files.TEMP_PREFIX}*")) == temps
+    assert apply.find_stray_temp_files(state) == []
 
 
 def test_the_next_write_finishes_what_a_dead_process_left(root: Path, tmp_path: Path) -> None:
     alive = opened(root)
     assert die(root, 9, "before", SCENES["several notes"], bin_=tmp_path)
 
-    changes.apply(alive, [Write(path=p("b/3.md"), base=hash_of(b"3"), content=b"mine")], META)
+    apply.apply_effects(alive, [Write(path=p("b/3.md"), base=hash_content(b"3"), content=b"mine")], META)
 
     assert [(root / path).read_bytes() for path in ("a/1.md", "a/2.md", "b/3.md")] == [b"1", b"2", b"mine"]
-    assert not list(root.rglob(f"{atomic.PREFIX}*"))
+    assert not list(root.rglob(f"{files.TEMP_PREFIX}*"))
 
 
 def test_temp_files_that_no_journal_explains_are_listed_and_kept(root: Path) -> None:
-    stray = root / "a" / atomic.name("0000000000-another", 0)
+    stray = root / "a" / files.temp_name("0000000000-another", 0)
     stray.write_bytes(b"of another machine")
 
     state = opened(root)
 
-    assert recover.strays(state) == [stray]
+    assert apply.find_stray_temp_files(state) == [stray]
     assert stray.exists()
 
 
@@ -201,7 +200,7 @@ def test_a_kill_inside_an_emulated_exchange_is_mended(root: Path, cut: str) -> N
     opened(root)
 
     assert (root / "a/1.md").read_bytes() in {b"1", b"one"}
-    assert not list(root.rglob(f"{atomic.PREFIX}*"))
+    assert not list(root.rglob(f"{files.TEMP_PREFIX}*"))
 
 
 @pytest.mark.parametrize("scene", ["a new note", "a note gone", "a note moved"])
@@ -218,14 +217,14 @@ def test_a_kill_between_giving_a_new_name_and_taking_the_old_is_mended(root: Pat
 
     state = opened(root, Disk(hook=nothing))
     with pytest.raises(Death):
-        changes.apply(state, SCENES[scene], META)
+        apply.apply_effects(state, SCENES[scene], META)
     state.journal.shut()
 
     state = opened(root)
 
-    assert not list(root.rglob(f"{atomic.PREFIX}*"))
-    if history.list_changes(state.journal).total:
-        undo.undo(state, selection.Last(), META)
+    assert not list(root.rglob(f"{files.TEMP_PREFIX}*"))
+    if undo.list_changes(state.journal).total:
+        undo.undo(state, undo.Last(), META)
     assert picture(root) == before
 
 
@@ -239,5 +238,5 @@ def kill(root: Path, act: Callable[[Path, Path], None]) -> None:
 
     state: State = opened(root, Disk(hook=nothing))
     with pytest.raises(Death):
-        changes.apply(state, SCENES["one note"], META)
+        apply.apply_effects(state, SCENES["one note"], META)
     state.journal.shut()

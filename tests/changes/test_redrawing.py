@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knapper.changes.disk.selection import One
+from knapper.changes.disk.undo import One
+from knapper.changes.proposals import store
 from knapper.changes.requests import EditText
-from knapper.changes.review import proposals
 from knapper.changes.reviewer import Reviewer
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import ConflictError, RefusedError
 from knapper.vault import access
 from tests.changes import desks
@@ -27,7 +27,7 @@ EDITED = NOTES["A.md"].replace("alpha", "other\nlines").replace("gamma", "GAMMA"
 def drawn(world: World) -> str:
     """Let two edits of one note wait, and show them in it."""
     requests = [EditText(path="A.md", old="alpha", new="ALPHA"), EditText(path="A.md", old="gamma", new="GAMMA")]
-    name = world.submit(*requests, asked=Asked(propose=True)).proposal_id
+    name = world.submit(*requests, asked=SubmitOptions(propose=True)).proposal_id
     world.reviewer.in_notes.draw(name)
     return name
 
@@ -151,7 +151,7 @@ def test_who_has_read_foreign_text_puts_none_of_it_into_a_note(tmp_path: Path) -
         agent = replace(world.writer, grants=access.default_grants("agent"))
         agent.taints.mark("agent", "", "Clippings/Web.md")
         change = EditText(path="A.md", old="alpha", new="ALPHA")
-        name = agent.submit([change], Asked(propose=True)).proposal_id
+        name = agent.submit([change], SubmitOptions(propose=True)).proposal_id
         reviewer = Reviewer(writer=agent)
         reviewer.edit(name, reviewer.refit(name).digest, "1.1", "while it only waits\n")
         world.reviewer.in_notes.draw(name)
@@ -189,7 +189,7 @@ def test_a_text_that_no_block_can_show_waits_outside_of_the_note(tmp_path: Path)
     with desks.world(tmp_path, NOTES) as world:
         name = drawn(world)
         between = EditText(path="A.md", old="beta", new="BETA")
-        world.reviewer.in_notes.draw(world.submit(between, asked=Asked(propose=True)).proposal_id)
+        world.reviewer.in_notes.draw(world.submit(between, asked=SubmitOptions(propose=True)).proposal_id)
         before = world.text("A.md")
         opens_a_fence = "```\n"
         edited = world.reviewer.edit(name, world.reviewer.refit(name).digest, "1.1", opens_a_fence)
@@ -204,9 +204,9 @@ def test_a_text_that_no_block_can_show_waits_outside_of_the_note(tmp_path: Path)
 def test_proposals_of_an_earlier_version_are_read_and_edited(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
         name = drawn(world)
-        with closing(sqlite3.connect(tmp_path / "state" / proposals.FILE)) as database:
+        with closing(sqlite3.connect(tmp_path / "state" / store.FILE)) as database:
             database.executescript("DROP TABLE drawings; DROP TABLE behalves; PRAGMA user_version = 1;")
-        again = proposals.open_proposals(tmp_path / "state")
+        again = store.open_proposals(tmp_path / "state")
         reviewer = Reviewer(writer=replace(world.writer, proposals=again))
         reviewer.edit(name, reviewer.refit(name).digest, "1.1", "other\nlines\n")
         reviewer.in_notes.resolve("A.md", "accept")

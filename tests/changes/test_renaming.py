@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk import selection
+from knapper.changes.disk import undo
 from knapper.changes.requests import RenameBlock, RenameHeading
 from knapper.errors import Ambiguous, ConflictError, NotFound
 from tests.changes import desks
@@ -39,7 +39,7 @@ def test_a_renamed_heading_takes_every_link_along_and_comes_back_by_undo(tmp_pat
             "![[n#old part]]",
             "[m](N.md#Old%20Part)",
         }
-        world.writer.undo(selection.Last())
+        world.writer.undo(undo.Last())
         assert world.tree() == before
 
 

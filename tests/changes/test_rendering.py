@@ -5,13 +5,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knapper.changes.disk import apply as changes
-from knapper.changes.disk.effects import Meta
-from knapper.changes.disk.state import State
+from knapper.changes.disk.plan import ChangeMeta
+from knapper.changes.disk.transaction import State
 from knapper.changes.drafts import Draft, FileDraft
-from knapper.changes.review import acceptance, proposals, rendering, sight
-from knapper.changes.review.proposal_records import Proposal
-from knapper.changes.review.proposals import Proposals
-from knapper.changes.text import blocks, snapshots, splices
+from knapper.changes.proposals import acceptance, note_blocks, store, visibility
+from knapper.changes.proposals.model import Proposal
+from knapper.changes.proposals.store import Proposals
+from knapper.changes.text import blocks, splices
 from knapper.errors import BadInput, ConflictError, NotFound
 from knapper.vault.access import Policy
 from knapper.vault.paths import NotePath
@@ -26,29 +26,29 @@ AFTER = b"# A\n\nONE\n\nstays\n\nTWO\n\nstays\n\nTHREE\n"
 
 
 def apply(state: State, draft: Draft) -> None:
-    changes.apply(state, list(draft.effects()), Meta(client="cli"))
+    changes.apply_effects(state, list(draft.effects()), ChangeMeta(client="cli"))
 
 
 def draw(state: State, store: Proposals, made: Proposal) -> None:
     """Show a proposal in its note."""
-    found, noted = acceptance.fit(store, state.root, made.id)
+    found, noted = acceptance.fit_to_files(store, state.root, made.id)
     shown = store.drawings.get(made.id).get(NOTE, {})
     raw = noted.get(NOTE, (state.root / NOTE).read_bytes())
-    drawn = rendering.render(found.files[0], raw, shown)
+    drawn = note_blocks.render_note(found.files[0], raw, shown)
     apply(state, drawn.draft)
     store.drawings.put(made.id, NOTE, drawn.blocks)
 
 
 def accept(state: State, store: Proposals, made: Proposal, *, hunks: tuple[str, ...] = ()) -> Proposal:
     view = View.open(state.root, Policy())
-    selection = acceptance.choose(store, view, made.id, store.show(made.id).digest, hunks=hunks)
+    selection = acceptance.select_parts(store, view, made.id, store.show(made.id).digest, hunks=hunks)
     return store.mark_accepted(selection, waiting.do(state, selection))
 
 
-def resolve(state: State, block: str, choice: blocks.Choice) -> None:
+def resolve(state: State, block: str, choice: blocks.BlockChoice) -> None:
     """Resolve a block as an editor's plugin does."""
     raw = (state.root / NOTE).read_bytes()
-    made = blocks.resolve_all(snapshots.take(raw), {block: choice})
+    made = blocks.resolve_blocks(splices.take_snapshot(raw), {block: choice})
     (state.root / NOTE).write_bytes(splices.merge(raw, made))
 
 
@@ -63,7 +63,7 @@ def made(root: Path, state: State, store: Proposals) -> Proposal:
 def test_each_hunk_stands_in_the_note_as_a_block_of_its_own(root: Path, store: Proposals, made: Proposal) -> None:
     shown = store.drawings.get(made.id)[NOTE]
 
-    found = blocks.find(snapshots.take((root / NOTE).read_bytes()))
+    found = blocks.find_blocks(splices.take_snapshot((root / NOTE).read_bytes()))
 
     assert [(block.before, block.after) for block in found] == [
         ("one\n", "ONE\n"),
@@ -89,7 +89,7 @@ def test_accepting_one_leaves_the_other_blocks_standing(
 
     raw = (root / NOTE).read_bytes()
     shown = store.drawings.get(made.id)[NOTE]
-    assert [shown[block.id] for block in blocks.find(snapshots.take(raw))] == [("1.1",), ("1.3",)]
+    assert [shown[block.id] for block in blocks.find_blocks(splices.take_snapshot(raw))] == [("1.1",), ("1.3",)]
     assert b"TWO" in raw
     assert half.status == "open"
     assert accept(state, store, made).status == "accepted"
@@ -100,7 +100,7 @@ def test_accepting_one_leaves_the_other_blocks_standing(
 def test_a_kill_after_accepting_leaves_the_blocks_known(
     root: Path, state: State, store: Proposals, made: Proposal
 ) -> None:
-    selection = acceptance.choose(store, View.open(root, Policy()), made.id, made.digest, hunks=("1.1",))
+    selection = acceptance.select_parts(store, View.open(root, Policy()), made.id, made.digest, hunks=("1.1",))
     waiting.do(state, selection)
 
     assert store.reconcile(state.journal) == [made.id]
@@ -112,15 +112,15 @@ def test_rejecting_gives_the_note_back_byte_for_byte(
     root: Path, state: State, store: Proposals, made: Proposal
 ) -> None:
     store.reject(made.id, "no", hunks=["1.1"])
-    apply(state, acceptance.blocks_removed(store, root, made.id))
+    apply(state, acceptance.draft_block_removal(store, root, made.id))
     part = (root / NOTE).read_bytes()
     store.reject(made.id, "no")
-    apply(state, acceptance.blocks_removed(store, root, made.id))
+    apply(state, acceptance.draft_block_removal(store, root, made.id))
 
     assert part.startswith(b"# A\n\none\n")
     assert part.count(b"#ai_edit") == 2
     assert (root / NOTE).read_bytes() == BEFORE
-    assert acceptance.blocks_removed(store, root, made.id).files == ()
+    assert acceptance.draft_block_removal(store, root, made.id).files == ()
 
 
 def test_what_a_person_did_to_blocks_in_the_note_is_read_back(
@@ -130,7 +130,7 @@ def test_what_a_person_did_to_blocks_in_the_note_is_read_back(
     resolve(state, first, "accept")
     resolve(state, third, "reject")
 
-    seen = rendering.read_back(made.files[0], (root / NOTE).read_bytes(), shown)
+    seen = note_blocks.read_decisions(made.files[0], (root / NOTE).read_bytes(), shown)
     now = store.drawings.mark(made.id, seen.states, "in the note")
     store.drawings.put(made.id, NOTE, seen.blocks)
 
@@ -147,7 +147,7 @@ def test_a_block_that_was_edited_is_told_and_neither_accepted_nor_taken_out(
     raw = (root / NOTE).read_bytes().replace(b'"ONE', b'"MINE')
     (root / NOTE).write_bytes(raw)
 
-    seen = rendering.read_back(made.files[0], raw, store.drawings.get(made.id)[NOTE])
+    seen = note_blocks.read_decisions(made.files[0], raw, store.drawings.get(made.id)[NOTE])
 
     assert (seen.states, len(seen.blocks)) == ({}, 2)
     assert seen.problems == ("line 3: its text was changed by hand",)
@@ -159,10 +159,10 @@ def test_a_block_that_was_edited_is_told_and_neither_accepted_nor_taken_out(
 
 def test_a_block_that_was_deleted_with_its_text_is_not_guessed(root: Path, store: Proposals, made: Proposal) -> None:
     raw = (root / NOTE).read_bytes()
-    block = blocks.find(snapshots.take(raw))[0]
+    block = blocks.find_blocks(splices.take_snapshot(raw))[0]
     cut = raw[: block.start] + b"something else\n" + raw[block.stop :]
 
-    seen = rendering.read_back(made.files[0], cut, store.drawings.get(made.id)[NOTE])
+    seen = note_blocks.read_decisions(made.files[0], cut, store.drawings.get(made.id)[NOTE])
 
     assert seen.states == {}
     assert "neither side" in seen.problems[0]
@@ -176,19 +176,19 @@ def test_only_edits_that_fit_are_shown(root: Path, store: Proposals) -> None:
 
     for file in made.files[:3]:
         with pytest.raises(ConflictError):
-            rendering.render(file, b"c", {})
+            note_blocks.render_note(file, b"c", {})
     with pytest.raises(ConflictError):
-        rendering.render(made.files[3], BEFORE + b"more\n", {})
+        note_blocks.render_note(made.files[3], BEFORE + b"more\n", {})
     front = propose(store, edit("f.md", b"---\na: 1\n---\n", b"---\na: 2\n---\n"))
     with pytest.raises(BadInput):
-        rendering.render(front.files[0], b"---\na: 1\n---\n", {})
+        note_blocks.render_note(front.files[0], b"---\na: 1\n---\n", {})
 
 
 def test_nothing_is_chosen_for_who_may_not_see_it(root: Path, store: Proposals, made: Proposal) -> None:
     view = View.open(root, Policy(hidden=("a.md",)))
 
     with pytest.raises(NotFound):
-        acceptance.choose(store, view, made.id, made.digest)
+        acceptance.select_parts(store, view, made.id, made.digest)
 
 
 def test_what_is_gone_taken_or_led_away_is_stale(root: Path, store: Proposals) -> None:
@@ -206,7 +206,7 @@ def test_what_is_gone_taken_or_led_away_is_stale(root: Path, store: Proposals) -
     )
     made = propose(store, *files)
 
-    found, noted = acceptance.fit(store, root, made.id)
+    found, noted = acceptance.fit_to_files(store, root, made.id)
 
     causes = [file.stale or file.hunks[0].stale for file in found.files]
     assert [cause.code if cause else "" for cause in causes] == ["gone", "gone", "exists", "exists"]
@@ -216,10 +216,10 @@ def test_what_is_gone_taken_or_led_away_is_stale(root: Path, store: Proposals) -
 def test_a_large_file_is_looked_for_and_not_read(root: Path, store: Proposals) -> None:
     film = FileDraft(path=NotePath("film.mp4"), base=None, target=NotePath("x/film.mp4"), needs=frozenset({"move"}))
     made = propose(store, film)
-    gone, _ = acceptance.fit(store, root, made.id)
+    gone, _ = acceptance.fit_to_files(store, root, made.id)
     write(root, NotePath("film.mp4"), b"\0" * 100)
 
-    there, _ = acceptance.fit(store, root, made.id)
+    there, _ = acceptance.fit_to_files(store, root, made.id)
 
     assert (gone.status, there.status, there.files[0].before) == ("stale", "open", None)
 
@@ -230,7 +230,7 @@ def test_links_in_notes_that_are_not_shown_follow_without_being_named(root: Path
     link = edit("Journal/l.md", b"[[a]]\n", b"[[b]]\n", cause="link", requests={0})
     made = propose(store, move(NOTE, "b.md", b"a"), link)
 
-    selection = acceptance.choose(store, View.open(root, Policy(hidden=("Journal/",))), made.id, made.digest)
+    selection = acceptance.select_parts(store, View.open(root, Policy(hidden=("Journal/",))), made.id, made.digest)
 
     assert [(file.path, file.hidden) for file in selection.draft.files] == [(NOTE, False), ("Journal/l.md", True)]
 
@@ -238,7 +238,7 @@ def test_links_in_notes_that_are_not_shown_follow_without_being_named(root: Path
 def test_a_file_is_hidden_if_it_is_so_on_either_side_of_its_move() -> None:
     draft = Draft(files=(edit("a.md", b"a", b"b"), move("b.md", "Hidden/b.md", b"b"), edit("Hidden/c.md", b"a", b"b")))
 
-    marked = sight.marked(draft, lambda path: not path.startswith("Hidden/"))
+    marked = visibility.mark_hidden(draft, lambda path: not path.startswith("Hidden/"))
 
     assert [file.hidden for file in marked.files] == [False, True, True]
 
@@ -259,7 +259,7 @@ def test_drawn_and_accepted_in_any_order_gives_what_was_proposed(
 ) -> None:
     root = tmp_path_factory.mktemp("any") / "vault"
     state = opened(root)
-    own = proposals.open_proposals(state.folder)
+    own = store.open_proposals(state.folder)
     after = data.draw(generated.edits(before))
     write(root, NOTE, before)
     try:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk import apply as applying
-from knapper.changes.disk.selection import Last
+from knapper.changes.disk import apply
+from knapper.changes.disk.undo import Last
+from knapper.changes.proposals import store
 from knapper.changes.requests import EditText
-from knapper.changes.review import proposals
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import StorageError
 from tests.changes import desks
 from tests.changes.desks import World
@@ -23,7 +23,7 @@ DONE = NOTE.replace("alpha", "ALPHA").replace("gamma", "GAMMA")
 
 def proposed(world: World) -> str:
     requests = [EditText(path="A.md", old="alpha", new="ALPHA"), EditText(path="A.md", old="gamma", new="GAMMA")]
-    return world.submit(*requests, asked=Asked(propose=True)).proposal_id
+    return world.submit(*requests, asked=SubmitOptions(propose=True)).proposal_id
 
 
 def drawn(world: World) -> str:
@@ -43,7 +43,7 @@ def put(world: World, text: str) -> None:
 @contextmanager
 def failing(world: World, table: str, act: str = "INSERT") -> Generator[None]:
     """Let nothing be put into a table, or taken out of it, as if the process had ended just before."""
-    file = world.writer.state.folder / proposals.FILE
+    file = world.writer.state.folder / store.FILE
     with closing(sqlite3.connect(file, isolation_level=None)) as database:
         database.execute(f"CREATE TRIGGER fails BEFORE {act} ON {table} BEGIN SELECT RAISE(ABORT, 'killed'); END")
     with pytest.raises(StorageError):
@@ -144,7 +144,7 @@ def test_who_decides_waits_for_what_is_being_applied(tmp_path: Path, decide: Cal
         name = proposed(world)
         before = world.writer.proposals.show(name).digest
         waiting = threading.Thread(target=decide, args=(world, name))
-        with applying.hold(world.writer.state):
+        with apply.hold_lock(world.writer.state):
             waiting.start()
             waiting.join(0.3)
             while_held = world.writer.proposals.show(name)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from knapper.changes.requests import EditText
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError
 from tests.changes import desks
 from tests.changes.desks import World
@@ -15,7 +15,7 @@ NOTES = {
     "A.md": "# A\n\nalpha\n\nstays\n\nbeta\n\nstays\n\ngamma\n",
     "B.md": "# B\n\nalpha\n",
 }
-WAIT = Asked(propose=True)
+WAIT = SubmitOptions(propose=True)
 
 
 def proposed(world: World) -> str:

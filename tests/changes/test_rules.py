@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes import grounds, refusals, rules
+from knapper.changes import rules
 from knapper.changes.drafts import Capability, Draft, FileDraft
-from knapper.changes.grounds import Ground
-from knapper.changes.rules import LogPlace
+from knapper.changes.rules import LogTarget, VaultFacts
 from knapper.errors import RefusedError
 from knapper.vault import access
 from knapper.vault.access import EMPTY_SCOPE, EditableScope, Grants, Outcome, Policy, Scope
@@ -66,7 +65,7 @@ def plain(path: NotePath) -> NotePath:
     return path
 
 
-def leading(alias: str, to: str) -> Ground:
+def leading(alias: str, to: str) -> VaultFacts:
     """Make a vault in which one note is a link to another."""
 
     def real(path: NotePath) -> NotePath:
@@ -75,7 +74,7 @@ def leading(alias: str, to: str) -> Ground:
     return replace(GROUND, real=real)
 
 
-GROUND = Ground(visible=lambda path: not path.startswith(("Journal/", ".")), real=plain)
+GROUND = VaultFacts(visible=lambda path: not path.startswith(("Journal/", ".")), real=plain)
 
 SMALL = {
     "text at the end": draft(edit()),
@@ -115,7 +114,7 @@ USUAL: dict[str, tuple[Outcome, Outcome, Outcome]] = {
 @pytest.mark.parametrize("size", [0, 1, 2], ids=["small", "large", "huge"])
 def test_each_client_applies_and_proposes_what_is_usual(client: str, size: int) -> None:
     for what, one in (SMALL, LARGE, HUGE)[size].items():
-        found = rules.verdict(one, access.default_grants(client), GROUND)
+        found = rules.judge(one, access.default_grants(client), GROUND)
 
         assert (what, found.kind) == (what, USUAL[client][size])
         assert bool(found.reason) == (found.kind == "propose")
@@ -125,7 +124,7 @@ def test_each_client_applies_and_proposes_what_is_usual(client: str, size: int) 
 def test_whoever_read_foreign_text_only_proposes_but_for_persons(client: str) -> None:
     own = replace(access.default_grants(client), small="apply", large="apply", tainted=True)
 
-    kinds = {rules.verdict(one, own, GROUND).kind for one in (*SMALL.values(), *LARGE.values())}
+    kinds = {rules.judge(one, own, GROUND).kind for one in (*SMALL.values(), *LARGE.values())}
 
     assert kinds == ({"apply"} if own.is_person else {"propose"})
 
@@ -146,28 +145,28 @@ def test_whoever_read_foreign_text_only_proposes_but_for_persons(client: str) ->
 def test_the_preferences_change_only_with_a_persons_word(client: str, touched: FileDraft) -> None:
     own = replace(access.default_grants(client), small="apply", large="apply")
 
-    assert rules.verdict(draft(touched), own, GROUND).kind == ("apply" if own.is_person else "propose")
-    assert rules.verdict(draft(touched), own, GROUND, person_word=True).kind == "apply"
-    assert rules.verdict(draft(touched), replace(own, guarded=()), GROUND).kind == "apply"
+    assert rules.judge(draft(touched), own, GROUND).kind == ("apply" if own.is_person else "propose")
+    assert rules.judge(draft(touched), own, GROUND, person_word=True).kind == "apply"
+    assert rules.judge(draft(touched), replace(own, guarded=()), GROUND).kind == "apply"
 
 
 def test_an_alias_of_the_preferences_is_guarded_too() -> None:
     ground = leading("alias.md", "Preferences.md")
 
-    assert rules.verdict(draft(edit("alias.md")), access.default_grants("mcp"), ground).kind == "propose"
+    assert rules.judge(draft(edit("alias.md")), access.default_grants("mcp"), ground).kind == "propose"
 
 
 @pytest.mark.parametrize("one", [*SMALL.values(), *LARGE.values(), *HUGE.values()])
 def test_a_persons_word_applies_what_would_wait(one: Draft) -> None:
-    assert rules.verdict(one, access.default_grants("cli"), GROUND, person_word=True).kind == "apply"
+    assert rules.judge(one, access.default_grants("cli"), GROUND, person_word=True).kind == "apply"
 
 
 def test_what_the_owner_refuses_stays_refused_with_a_persons_word() -> None:
     own = replace(access.default_grants("mcp"), large="refuse")
 
-    assert rules.verdict(draft(trash("a.md")), own, GROUND, person_word=True).kind == "refuse"
+    assert rules.judge(draft(trash("a.md")), own, GROUND, person_word=True).kind == "refuse"
     with pytest.raises(RefusedError, match=r"may not: it trashes 'a.md'"):
-        rules.verdict(draft(trash("a.md")), own, GROUND).raise_if_refused()
+        rules.judge(draft(trash("a.md")), own, GROUND).raise_if_refused()
 
 
 UNTOUCHABLE = [
@@ -193,7 +192,7 @@ def test_hidden_ignored_and_system_places_are_never_written(client: str, path: s
     ):
         if path.startswith(".trash/") and one.target == "a.md":
             continue  # restored
-        found = rules.verdict(draft(one), access.default_grants(client), GROUND, person_word=True)
+        found = rules.judge(draft(one), access.default_grants(client), GROUND, person_word=True)
 
         assert (found.kind, [refusal.code for refusal in found.refusals]) == ("refuse", ["untouchable"])
         assert path in found.reason
@@ -202,7 +201,7 @@ def test_hidden_ignored_and_system_places_are_never_written(client: str, path: s
 def test_a_link_to_a_hidden_note_is_hidden_too() -> None:
     ground = leading("alias.md", "Journal/a.md")
 
-    assert [one.code for one in refusals.enforce(draft(edit("alias.md")), access.default_grants("cli"), ground)] == [
+    assert [one.code for one in rules.find_refusals(draft(edit("alias.md")), access.default_grants("cli"), ground)] == [
         "untouchable"
     ]
 
@@ -213,10 +212,10 @@ def test_a_note_that_became_a_link_to_outside_is_refused(tmp_path: Path) -> None
     outside.write_bytes(TEXT)
     (root / "a.md").symlink_to(outside)
     (root / "Out").symlink_to(tmp_path, target_is_directory=True)
-    ground = grounds.of(View.open(root, Policy()))
+    ground = rules.facts_of(View.open(root, Policy()))
 
     for one in (edit("a.md"), create("Out/new.md"), move("b.md", "Out/b.md")):
-        assert [refusal.code for refusal in refusals.enforce(draft(one), access.default_grants("cli"), ground)] == [
+        assert [refusal.code for refusal in rules.find_refusals(draft(one), access.default_grants("cli"), ground)] == [
             "outside_vault"
         ]
 
@@ -224,10 +223,10 @@ def test_a_note_that_became_a_link_to_outside_is_refused(tmp_path: Path) -> None
 def test_a_file_comes_out_of_the_trash_as_it_is_to_a_place_for_notes() -> None:
     own = replace(access.default_grants("mcp"), capabilities=frozenset({"create"}), editable="context")
 
-    assert refusals.enforce(draft(restore(".trash/a.md", "a.md")), own, GROUND) == ()
+    assert rules.find_refusals(draft(restore(".trash/a.md", "a.md")), own, GROUND) == ()
     for path, target in [(".trash/a.md", ".obsidian/a.md"), (".trash/Journal/a.md", "a.md"), (".trash/a", ".trash/b")]:
-        assert refusals.enforce(draft(restore(path, target)), own, GROUND)
-    assert refusals.enforce(draft(restore(".trash/a.md", "a.md")), replace(own, capabilities=frozenset()), GROUND)
+        assert rules.find_refusals(draft(restore(path, target)), own, GROUND)
+    assert rules.find_refusals(draft(restore(".trash/a.md", "a.md")), replace(own, capabilities=frozenset()), GROUND)
 
 
 NEEDS: list[tuple[FileDraft, Capability]] = [
@@ -244,11 +243,11 @@ NEEDS: list[tuple[FileDraft, Capability]] = [
 def test_a_change_needs_its_capability_whatever_it_claims(one: FileDraft, need: Capability) -> None:
     own = replace(access.default_grants("agent"), capabilities=access.CAPABILITIES - {need})
 
-    (refusal,) = refusals.enforce(draft(one), own, GROUND)
+    (refusal,) = rules.find_refusals(draft(one), own, GROUND)
 
     assert refusal.code == "capability"
     assert one.path in refusal.reason
-    assert refusals.enforce(draft(one), replace(own, capabilities=frozenset({need, *one.needs})), GROUND) == ()
+    assert rules.find_refusals(draft(one), replace(own, capabilities=frozenset({need, *one.needs})), GROUND) == ()
 
 
 @pytest.mark.parametrize("editable", ["current", "linked", "context"])
@@ -258,21 +257,23 @@ def test_without_an_open_note_nothing_that_exists_is_changed(editable: EditableS
 
     for one in (edit("a.md"), property_, move("a.md", "b.md"), trash("a.md")):
         for scope in (EMPTY_SCOPE, Scope(paths=frozenset()), Scope(paths=frozenset({"b.md"}))):
-            assert [refusal.code for refusal in refusals.enforce(draft(one), own, GROUND, scope)] == ["outside_scope"]
-    assert refusals.enforce(draft(create("new.md")), own, GROUND) == ()
+            assert [refusal.code for refusal in rules.find_refusals(draft(one), own, GROUND, scope)] == [
+                "outside_scope"
+            ]
+    assert rules.find_refusals(draft(create("new.md")), own, GROUND) == ()
 
 
 def test_a_move_within_the_scope_may_take_its_links_along() -> None:
     own = replace(access.default_grants("agent"), editable="current")
     moved = draft(move("a.md", "b.md"), link("c.md"), link("Journal/d.md"))
 
-    assert refusals.enforce(moved, own, GROUND, Scope(paths=frozenset({"A.md"}))) == ()
+    assert rules.find_refusals(moved, own, GROUND, Scope(paths=frozenset({"A.md"}))) == ()
 
 
 def test_a_link_in_a_read_only_note_holds_a_move_back() -> None:
     own = replace(access.default_grants("mcp"), read_only=("Archive/",))
 
-    (refusal,) = refusals.enforce(draft(move("a.md", "b.md"), link("Archive/c.md")), own, GROUND)
+    (refusal,) = rules.find_refusals(draft(move("a.md", "b.md"), link("Archive/c.md")), own, GROUND)
 
     assert (refusal.path, refusal.code) == ("Archive/c.md", "not_writable")
     assert "link" in refusal.reason
@@ -282,8 +283,8 @@ def test_a_hidden_note_that_holds_a_link_is_not_named() -> None:
     own = replace(access.default_grants("mcp"), read_only=("Journal/",))
     hidden = replace(link("Journal/secret.md"), hidden=True)
 
-    (refusal,) = refusals.enforce(draft(move("a.md", "b.md"), hidden), own, GROUND)
-    guarded = rules.verdict(
+    (refusal,) = rules.find_refusals(draft(move("a.md", "b.md"), hidden), own, GROUND)
+    guarded = rules.judge(
         draft(replace(hidden, path=NotePath("Journal/Preferences.md"))), access.default_grants("mcp"), GROUND
     )
 
@@ -298,10 +299,10 @@ def test_only_the_bad_items_of_a_batch_are_named() -> None:
     ]
     own = replace(access.default_grants("mcp"), read_only=("Archive/",))
 
-    found = refusals.enforce(draft(*files), own, GROUND)
+    found = rules.find_refusals(draft(*files), own, GROUND)
 
     assert [(sorted(one.requests), one.code) for one in found] == [([1], "not_writable"), ([3], "untouchable")]
-    shown = rules.verdict(draft(*files), own, GROUND)
+    shown = rules.judge(draft(*files), own, GROUND)
     assert shown.kind == "refuse"
     with pytest.raises(RefusedError) as error:
         shown.raise_if_refused()
@@ -315,13 +316,15 @@ def test_a_folder_is_held_to_the_path_rules_even_when_empty() -> None:
         moved = Draft(files=(), folders=((NotePath(source), NotePath(target)),))
         own = replace(access.default_grants("mcp"), read_only=("Archive",))
 
-        assert rules.verdict(moved, own, GROUND).kind == "refuse"
+        assert rules.judge(moved, own, GROUND).kind == "refuse"
 
 
 @pytest.mark.parametrize("client", USUAL)
 def test_a_client_accepts_only_what_it_would_apply(client: str) -> None:
     own = access.default_grants(client)
-    accepted = [{rules.acceptance(one, own, GROUND).kind for one in drafts.values()} for drafts in (SMALL, LARGE, HUGE)]
+    accepted = [
+        {rules.judge_acceptance(one, own, GROUND).kind for one in drafts.values()} for drafts in (SMALL, LARGE, HUGE)
+    ]
 
     persons, small_ones, none = [{"apply"}] * 3, [{"apply"}, {"refuse"}, {"refuse"}], [{"refuse"}] * 3
     assert accepted == (persons if own.is_person else small_ones if client in {"mcp", "http"} else none)
@@ -331,22 +334,24 @@ def test_a_client_accepts_only_what_it_would_apply(client: str) -> None:
 def test_nobody_but_a_person_accepts_for_or_as_one_who_read_foreign_text(client: str) -> None:
     own = replace(access.default_grants(client), small="apply", large="apply")
 
-    assert rules.acceptance(SMALL["a new note"], replace(own, tainted=True), GROUND).kind == "refuse"
-    assert rules.acceptance(SMALL["a new note"], own, GROUND, tainted=True).kind == "refuse"
-    assert rules.acceptance(draft(edit("Preferences.md")), own, GROUND).kind == "refuse"
-    assert rules.acceptance(SMALL["a new note"], access.default_grants("cli"), GROUND, tainted=True).kind == "apply"
+    assert rules.judge_acceptance(SMALL["a new note"], replace(own, tainted=True), GROUND).kind == "refuse"
+    assert rules.judge_acceptance(SMALL["a new note"], own, GROUND, tainted=True).kind == "refuse"
+    assert rules.judge_acceptance(draft(edit("Preferences.md")), own, GROUND).kind == "refuse"
+    assert (
+        rules.judge_acceptance(SMALL["a new note"], access.default_grants("cli"), GROUND, tainted=True).kind == "apply"
+    )
 
 
 def test_accepting_is_held_to_the_rules_again() -> None:
     own = replace(access.default_grants("cli"), read_only=("Archive/",))
 
-    assert rules.acceptance(draft(edit("Archive/a.md")), own, GROUND).kind == "refuse"
-    assert rules.acceptance(draft(edit(".obsidian/a.md")), own, GROUND).kind == "refuse"
+    assert rules.judge_acceptance(draft(edit("Archive/a.md")), own, GROUND).kind == "refuse"
+    assert rules.judge_acceptance(draft(edit(".obsidian/a.md")), own, GROUND).kind == "refuse"
 
 
 ENTRY = b"> [!knap-log]- 14:05 \xc2\xb7 Done\n>\n> Text.\n"
 LOGGED = edit("Daily.md", after=TEXT + b"\n" + ENTRY, anchored=False)
-LOG = LogPlace(path=NotePath("Daily.md"))
+LOG = LogTarget(path=NotePath("Daily.md"))
 
 
 @pytest.mark.parametrize("client", ["agent", "script", "mcp"])
@@ -354,9 +359,9 @@ def test_an_entry_in_the_log_is_applied_for_clients_that_only_propose(client: st
     own = replace(access.default_grants(client), small="propose", large="refuse")
     made = replace(create("Daily.md"), after=b"# Day\n\n" + ENTRY)
 
-    assert rules.verdict(draft(LOGGED), own, GROUND, log=LOG).kind == "apply"
-    assert rules.verdict(draft(made), own, GROUND, log=replace(LOG, opening=b"# Day\n")).kind == "apply"
-    assert rules.verdict(draft(replace(made, after=ENTRY)), own, GROUND, log=LOG).kind == "apply"
+    assert rules.judge(draft(LOGGED), own, GROUND, log=LOG).kind == "apply"
+    assert rules.judge(draft(made), own, GROUND, log=replace(LOG, opening=b"# Day\n")).kind == "apply"
+    assert rules.judge(draft(replace(made, after=ENTRY)), own, GROUND, log=LOG).kind == "apply"
 
 
 @pytest.mark.parametrize(
@@ -384,7 +389,7 @@ def test_an_entry_in_the_log_is_applied_for_clients_that_only_propose(client: st
 def test_nothing_else_passes_for_an_entry(file: FileDraft) -> None:
     own = replace(access.default_grants("agent"), small="propose", large="propose")
 
-    assert rules.verdict(draft(file), own, GROUND, log=replace(LOG, opening=b"# Day\n")).kind != "apply"
+    assert rules.judge(draft(file), own, GROUND, log=replace(LOG, opening=b"# Day\n")).kind != "apply"
 
 
 def test_an_entry_is_held_to_all_other_rules() -> None:
@@ -393,7 +398,7 @@ def test_an_entry_is_held_to_all_other_rules() -> None:
     guarded = replace(LOGGED, path=NotePath("Preferences.md"))
 
     def outcome(file: FileDraft, own: Grants) -> Outcome:
-        return rules.verdict(draft(file), own, GROUND, log=LogPlace(path=file.path)).kind
+        return rules.judge(draft(file), own, GROUND, log=LogTarget(path=file.path)).kind
 
     assert outcome(hidden, own) == "refuse"
     assert outcome(guarded, own) == "propose"
@@ -408,8 +413,8 @@ def test_an_entry_is_held_to_all_other_rules() -> None:
 def test_an_entry_beside_another_change_is_none() -> None:
     own = access.default_grants("agent")
 
-    assert rules.verdict(draft(LOGGED, edit("a.md")), own, GROUND, log=LOG).kind == "propose"
-    assert rules.verdict(replace(draft(LOGGED), by_query=True), own, GROUND, log=LOG).kind == "propose"
+    assert rules.judge(draft(LOGGED, edit("a.md")), own, GROUND, log=LOG).kind == "propose"
+    assert rules.judge(replace(draft(LOGGED), by_query=True), own, GROUND, log=LOG).kind == "propose"
 
 
 FILES = st.lists(
@@ -444,6 +449,6 @@ def test_less_trust_never_does_more(
         replace(open_, capabilities=frozenset({"add"})),
     ]
 
-    most = RANK[rules.verdict(draft(*files), open_, GROUND).kind]
+    most = RANK[rules.judge(draft(*files), open_, GROUND).kind]
 
-    assert all(RANK[rules.verdict(draft(*files), own, GROUND).kind] <= most for own in closer)
+    assert all(RANK[rules.judge(draft(*files), own, GROUND).kind] <= most for own in closer)

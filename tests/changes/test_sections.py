@@ -2,26 +2,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.changes.text import sections, snapshots, splices
-from knapper.changes.text.snapshots import Snapshot
-from knapper.changes.text.splices import Splice
+from knapper.changes.text import positions, splices
+from knapper.changes.text.splices import Snapshot, Splice
 from knapper.errors import Ambiguous, KnapError, NotFound
 from knapper.vault import parser
 from tests.changes import generated, writing
 from tests.vault import cases
 
 ACTS = {
-    "replace": sections.replace,
-    "body": sections.replace_body,
-    "append": sections.append,
-    "prepend": sections.prepend,
+    "replace": positions.replace_section,
+    "body": positions.replace_section_body,
+    "append": positions.append_to_section,
+    "prepend": positions.prepend_to_section,
 }
 
 
 def act(note: Snapshot, target: str, text: str) -> Splice:
     word, _, heading = target.partition(" ")
     if word == "strict":
-        return sections.append(note, heading, text, strict=True)
+        return positions.append_to_section(note, heading, text, strict=True)
     return ACTS[word](note, heading, text)
 
 
@@ -31,39 +30,39 @@ def test_section_edits(raw: bytes, wanted: str) -> None:
 
 
 def test_a_heading_that_stands_twice_is_named_with_its_lines_and_paths() -> None:
-    note = snapshots.take(b"# A\n## Log\n# B\n## Log\n")
+    note = splices.take_snapshot(b"# A\n## Log\n# B\n## Log\n")
     with pytest.raises(Ambiguous, match="in lines 2, 4") as caught:
-        sections.find(note, "## log")
+        positions.find_section(note, "## log")
 
     assert caught.value.details == {"lines": [2, 4], "paths": ["# A > ## Log", "# B > ## Log"]}
 
 
 def test_headings_with_one_path_are_left_to_line_numbers() -> None:
     with pytest.raises(Ambiguous) as caught:
-        sections.find(snapshots.take(b"# A\n# A\n"), "# A")
+        positions.find_section(splices.take_snapshot(b"# A\n# A\n"), "# A")
 
     assert "line numbers" in caught.value.hint
 
 
 def test_a_missing_heading_is_answered_with_the_nearest() -> None:
-    note = snapshots.take(b"# Meeting notes\n# Recipes\n## Meeting\n")
+    note = splices.take_snapshot(b"# Meeting notes\n# Recipes\n## Meeting\n")
     with pytest.raises(NotFound) as caught:
-        sections.find(note, "## Meeting note")
+        positions.find_section(note, "## Meeting note")
 
     assert caught.value.hint.startswith("Nearest: '# Meeting notes' (line 1)")
 
 
 def test_a_note_without_headings_says_so() -> None:
     with pytest.raises(NotFound) as caught:
-        sections.find(snapshots.take(b"text\n"), "# A")
+        positions.find_section(splices.take_snapshot(b"text\n"), "# A")
 
     assert caught.value.hint == "The note has no headings."
 
 
 def test_a_path_may_be_a_list() -> None:
-    note = snapshots.take(b"# A\n## Log\n# B\n## Log\n")
+    note = splices.take_snapshot(b"# A\n## Log\n# B\n## Log\n")
 
-    assert sections.find(note, ["# B", "## Log"]).line == 4
+    assert positions.find_section(note, ["# B", "## Log"]).line == 4
 
 
 @pytest.mark.parametrize(
@@ -79,19 +78,19 @@ def test_a_path_may_be_a_list() -> None:
     ],
 )
 def test_text_goes_after_the_frontmatter_between_blank_lines(raw: bytes, wanted: bytes) -> None:
-    assert writing.result(raw, lambda note: sections.after_frontmatter(note, "new")) == wanted
+    assert writing.result(raw, lambda note: positions.insert_after_frontmatter(note, "new")) == wanted
 
 
 @pytest.mark.parametrize(("raw", "wanted"), [(b"a", b"a\nnew"), (b"a\n", b"a\nnew\n"), (b"", b"new\n")])
 def test_text_is_appended_to_the_file(raw: bytes, wanted: bytes) -> None:
-    assert writing.result(raw, lambda note: sections.append_to_file(note, "new")) == wanted
+    assert writing.result(raw, lambda note: positions.append_to_file(note, "new")) == wanted
 
 
 @given(generated.notes(), st.sampled_from(sorted(ACTS)), st.sampled_from(["## Two", "# One", "### Three", "Setext"]))
 def test_a_section_edit_leaves_every_other_heading_where_it_was(raw: bytes, word: str, heading: str) -> None:
-    note = snapshots.take(raw)
+    note = splices.take_snapshot(raw)
     try:
-        section = sections.find(note, heading)
+        section = positions.find_section(note, heading)
         splice = ACTS[word](note, heading, "fresh text")
     except KnapError:
         return
@@ -114,13 +113,13 @@ def titles(raw: bytes) -> list[str]:
 
 @given(generated.notes(), st.sampled_from(["## Two", "# One", "### Three"]))
 def test_a_section_that_is_replaced_by_itself_changes_nothing_and_says_so(raw: bytes, heading: str) -> None:
-    note = snapshots.take(raw)
+    note = splices.take_snapshot(raw)
     try:
-        section = sections.find(note, heading)
+        section = positions.find_section(note, heading)
     except KnapError:
         return
     text = note.decode(section.start, section.stop)
     with pytest.raises(KnapError) as caught:
-        sections.replace(note, heading, text)
+        positions.replace_section(note, heading, text)
 
     assert caught.value.code == "no_change"

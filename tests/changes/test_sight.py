@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.disk import selection
+from knapper.changes.disk import undo
+from knapper.changes.proposals.tables import ProposalFilter
 from knapper.changes.requests import Move
-from knapper.changes.review.proposal_list import Wanted
 from knapper.changes.reviewer import Reviewer
-from knapper.changes.submissions import Submission
-from knapper.changes.writer import Asked, Writer
+from knapper.changes.writer import Submission, SubmitOptions, Writer
 from knapper.errors import KnapError, NotFound, RefusedError
 from knapper.vault import access
 from knapper.vault.access import Policy
@@ -21,7 +20,7 @@ from tests.changes.desks import World
 NOTES = {"Zed.md": "z\n", "Page.md": "[[Zed]]\n", "Secret/Plan.md": "hush [[Zed]] hush\nmore [[Zed]]\n"}
 GUEST = replace(access.default_grants("guest", "mcp"), small="apply", large="apply")
 MOVE = Move(source="Zed.md", destination="Else/Zed 2.md")
-PROPOSE = Asked(propose=True)
+PROPOSE = SubmitOptions(propose=True)
 
 
 @pytest.fixture
@@ -137,7 +136,7 @@ def test_a_hidden_file_that_cannot_be_written_is_not_named(world: World) -> None
     assert (world.root / "Zed.md").exists()
 
 
-def submitted_and_accepted(writer: Writer, asked: Asked | None) -> Submission:
+def submitted_and_accepted(writer: Writer, asked: SubmitOptions | None) -> Submission:
     done = writer.submit([MOVE], asked)
     shown = writer.proposals.show(done.proposal_id)
     return Reviewer(writer=writer).accept(shown.id, shown.digest)
@@ -160,11 +159,11 @@ def test_a_list_counts_and_finds_proposals_by_what_is_seen_of_them(world: World)
     view = guest(world).desk.view
     find = world.writer.proposals.find
 
-    [one] = find(Wanted(visible=view.visible)).proposals
-    by_hidden = find(Wanted(visible=view.visible, path="Secret/Plan.md")).total
+    [one] = find(ProposalFilter(visible=view.visible)).proposals
+    by_hidden = find(ProposalFilter(visible=view.visible, path="Secret/Plan.md")).total
 
     assert (one.path, one.files, one.items["open"], by_hidden) == ("Page.md", 2, 2, 0)
-    assert find(Wanted(path="Secret/Plan.md")).total == 1
+    assert find(ProposalFilter(path="Secret/Plan.md")).total == 1
 
 
 def test_what_was_cut_short_elsewhere_is_told_to_who_sees_all(world: World) -> None:
@@ -172,7 +171,7 @@ def test_what_was_cut_short_elsewhere_is_told_to_who_sees_all(world: World) -> N
     writer = replace(world.writer, recovered=[told])
     client = replace(guest(world), recovered=writer.recovered)
 
-    first, second = client.submit([MOVE]), writer.undo(selection.Last())
+    first, second = client.submit([MOVE]), writer.undo(undo.Last())
 
     assert told not in first.notices
     assert second.applied.change_id

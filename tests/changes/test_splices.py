@@ -41,7 +41,7 @@ def test_bytes_outside_the_spans_are_the_same(batch: tuple[bytes, list[Splice]])
     shift = 0
     kept = b""
     done = 0
-    for splice in splices.order(raw, made):
+    for splice in splices.check_order(raw, made):
         kept += merged[done + shift : splice.start + shift]
         assert merged[splice.start + shift : splice.start + shift + len(splice.new)] == splice.new
         shift += len(splice.new) - (splice.stop - splice.start)
@@ -69,7 +69,7 @@ def test_an_insert_goes_before_what_is_replaced_there_and_after_what_ends_there(
 
 
 def test_inserts_at_one_place_stand_in_the_order_of_their_ranks() -> None:
-    made = [replacing(2, 2, b"end", splices.END), replacing(2, 2, b"below", splices.BELOW)]
+    made = [replacing(2, 2, b"end", splices.RANK_END), replacing(2, 2, b"below", splices.RANK_BELOW_HEADING)]
 
     assert splices.merge(b"a\n", made) == b"a\nbelowend"
 
@@ -153,7 +153,7 @@ def test_a_change_of_the_last_line_is_a_conflict_with_text_put_after_it() -> Non
     ],
 )
 def test_text_for_the_end_goes_to_the_new_end(old: bytes, new: bytes, wanted: bytes) -> None:
-    splice = splices.at_end(old, b"log", b"\r\n" if b"\r\n" in old else b"\n")
+    splice = splices.append_at_end(old, b"log", b"\r\n" if b"\r\n" in old else b"\n")
 
     assert splices.merge(new, [splices.rebase(splice, old, new)]) == wanted
 

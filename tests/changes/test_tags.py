@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 
-from knapper.changes.text import snapshots, splices, tags
+from knapper.changes.text import properties, splices
 from knapper.changes.text.splices import Splice
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.vault import parser
@@ -9,7 +9,7 @@ from tests.changes import generated, writing
 
 
 def renamed(raw: bytes, old: str, new: str) -> bytes:
-    return writing.result(raw, lambda note: tags.rename(note, old, new).splices)
+    return writing.result(raw, lambda note: properties.rename_tag(note, old, new).splices)
 
 
 def test_a_tag_and_those_below_it_are_renamed_in_text_and_properties() -> None:
@@ -64,14 +64,14 @@ def test_a_tag_that_is_not_there_is_not_found() -> None:
 
 
 def test_the_lines_that_change_are_told() -> None:
-    assert tags.rename(snapshots.take(b"x #a\n\n#a/b #a\n"), "a", "b").lines == (1, 3, 3)
+    assert properties.rename_tag(splices.take_snapshot(b"x #a\n\n#a/b #a\n"), "a", "b").lines == (1, 3, 3)
 
 
 @given(generated.notes())
 def test_renaming_a_tag_there_and_back_is_the_identity(raw: bytes) -> None:
-    note = snapshots.take(raw)
+    note = splices.take_snapshot(raw)
     try:
-        there = splices.merge(raw, tags.rename(note, "tag", "quite/new").splices)
+        there = splices.merge(raw, properties.rename_tag(note, "tag", "quite/new").splices)
     except KnapError:
         return
     names = [tag.name for tag in parser.parse_note(there).tags]
@@ -82,7 +82,7 @@ def test_renaming_a_tag_there_and_back_is_the_identity(raw: bytes) -> None:
 
 
 def test_a_batch_can_hold_a_rename_beside_other_changes() -> None:
-    note = snapshots.take(b"#a\nb\n")
-    made = [*tags.rename(note, "a", "x").splices, Splice(start=3, stop=4, new=b"B")]
+    note = splices.take_snapshot(b"#a\nb\n")
+    made = [*properties.rename_tag(note, "a", "x").splices, Splice(start=3, stop=4, new=b"B")]
 
     assert splices.merge(note.raw, made) == b"#x\nB\n"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.review import taint
-from knapper.changes.review.taint import Taints
+from knapper.changes.proposals import taint
+from knapper.changes.proposals.taint import Taints
 from knapper.errors import RefusedError
 from knapper.vault import access
 

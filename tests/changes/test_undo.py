@@ -4,12 +4,12 @@ from typing import cast
 
 import pytest
 
-from knapper.changes.disk import apply as changes
+from knapper.changes.disk import apply
 from knapper.changes.disk import undo as undoing
-from knapper.changes.disk.effects import Effect, MakeFolder, Meta, RemoveFolder, Rename, Trash, Write
-from knapper.changes.disk.files import hash_of
-from knapper.changes.disk.selection import Last, OfProposal, OfRun, One, Selector, Since
-from knapper.changes.disk.state import State
+from knapper.changes.disk.files import hash_content
+from knapper.changes.disk.plan import ChangeMeta, Effect, MakeFolder, MoveToTrash, RemoveFolder, Rename, Write
+from knapper.changes.disk.transaction import State
+from knapper.changes.disk.undo import Last, OfProposal, OfRun, One, Selector, Since
 from knapper.errors import BadInput, ConflictError, NotFound
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, HookedDisk, nothing, opened, picture, write
@@ -25,8 +25,8 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def edit(state: State, path: NotePath, old: bytes, new: bytes, meta: Meta = META) -> str:
-    return changes.apply(state, [Write(path=path, base=hash_of(old), content=new)], meta).change_id
+def edit(state: State, path: NotePath, old: bytes, new: bytes, meta: ChangeMeta = META) -> str:
+    return apply.apply_effects(state, [Write(path=path, base=hash_content(old), content=new)], meta).change_id
 
 
 def undo(state: State, selector: Selector | None = None, *, partial: bool = False) -> undoing.Undone:
@@ -71,7 +71,7 @@ def test_a_change_is_undone_once(state: State) -> None:
 
 def test_a_new_note_goes_and_so_do_its_empty_folders(root: Path, state: State) -> None:
     before = picture(root)
-    changes.apply(state, [Write(path=NEW, content=b"new")], META)
+    apply.apply_effects(state, [Write(path=NEW, content=b"new")], META)
 
     undo(state)
 
@@ -79,7 +79,7 @@ def test_a_new_note_goes_and_so_do_its_empty_folders(root: Path, state: State) -
 
 
 def test_a_new_notes_folder_stays_if_something_else_lies_in_it(root: Path, state: State) -> None:
-    changes.apply(state, [Write(path=NEW, content=b"new")], META)
+    apply.apply_effects(state, [Write(path=NEW, content=b"new")], META)
     write(root, "x/other.md", b"other")
 
     undo(state)
@@ -90,8 +90,8 @@ def test_a_new_notes_folder_stays_if_something_else_lies_in_it(root: Path, state
 def test_a_moved_folder_comes_back(root: Path, state: State) -> None:
     write(root, "dir/.obsidian-like", b"hidden")
     before = picture(root)
-    changes.apply(state, [Rename(source=A, target=NotePath("dir/a.md"))], META)
-    changes.apply(state, [Rename(source=NotePath("dir"), target=NotePath("p/q"))], META)
+    apply.apply_effects(state, [Rename(source=A, target=NotePath("dir/a.md"))], META)
+    apply.apply_effects(state, [Rename(source=NotePath("dir"), target=NotePath("p/q"))], META)
 
     undo(state)
     undo(state)
@@ -103,7 +103,7 @@ def test_trash_is_taken_back_from_the_vaults_and_from_the_systems(root: Path, tm
     (root / B).chmod(0o640)
     state = opened(root, HookedDisk(hook=nothing, trashed=tmp_path))
     before = picture(root)
-    changes.apply(state, [Trash(path=A), Trash(path=B, where="system")], META)
+    apply.apply_effects(state, [MoveToTrash(path=A), MoveToTrash(path=B, where="system")], META)
     assert picture(root).keys() == {".trash", ".trash/a.md"}
 
     undo(state)
@@ -121,7 +121,7 @@ def test_a_symbolic_link_comes_out_of_the_trash_whatever_it_leads_to_there(
     inner = root / "in.md"
     inner.symlink_to("a.md")
     before = picture(root)
-    changes.apply(state, [Trash(path=link), Trash(path=NotePath("in.md"))], META)
+    apply.apply_effects(state, [MoveToTrash(path=link), MoveToTrash(path=NotePath("in.md"))], META)
     after = picture(root)
     write(root, leads_to, b"changed since")
     write(root, f".trash/{leads_to}", b"another one that lies in the trash")
@@ -138,7 +138,7 @@ def test_a_symbolic_link_comes_out_of_the_trash_whatever_it_leads_to_there(
 
 def test_a_symbolic_link_that_was_made_anew_since_is_no_longer_the_one_that_was_moved(root: Path, state: State) -> None:
     (root / "in.md").symlink_to("a.md")
-    changes.apply(state, [Rename(source=NotePath("in.md"), target=NotePath("to.md"))], META)
+    apply.apply_effects(state, [Rename(source=NotePath("in.md"), target=NotePath("to.md"))], META)
     (root / "to.md").unlink()
     (root / "to.md").symlink_to("b.md")
 
@@ -152,7 +152,7 @@ def test_a_removed_folder_comes_back_with_its_mode(root: Path, state: State) -> 
     (root / "empty").mkdir()
     (root / "empty").chmod(0o750)
     before = picture(root)
-    changes.apply(state, [RemoveFolder(path=NotePath("empty"))], META)
+    apply.apply_effects(state, [RemoveFolder(path=NotePath("empty"))], META)
 
     undo(state)
 
@@ -160,9 +160,9 @@ def test_a_removed_folder_comes_back_with_its_mode(root: Path, state: State) -> 
 
 
 def test_a_file_changed_since_is_refused_and_named(root: Path, state: State) -> None:
-    changes.apply(
+    apply.apply_effects(
         state,
-        [Write(path=A, base=hash_of(b"a"), content=b"a1"), Write(path=B, base=hash_of(b"b"), content=b"b1")],
+        [Write(path=A, base=hash_content(b"a"), content=b"a1"), Write(path=B, base=hash_content(b"b"), content=b"b1")],
         META,
     )
     write(root, A, b"by hand")
@@ -179,12 +179,12 @@ def conflicts(error: ConflictError) -> list[dict[str, object]]:
 
 
 def test_the_rest_is_undone_when_asked_and_what_stays_is_told(root: Path, state: State) -> None:
-    changes.apply(
+    apply.apply_effects(
         state,
         [
-            Write(path=A, base=hash_of(b"a"), content=b"a1"),
+            Write(path=A, base=hash_content(b"a"), content=b"a1"),
             Rename(source=B, target=NotePath("c/b.md")),
-            Write(path=NotePath("c/b.md"), base=hash_of(b"b"), content=b"b1"),
+            Write(path=NotePath("c/b.md"), base=hash_content(b"b"), content=b"b1"),
             Write(path=NEW, content=b"new"),
         ],
         META,
@@ -209,11 +209,11 @@ def test_a_partial_undo_that_could_do_nothing_is_refused(root: Path, state: Stat
 
 @pytest.mark.parametrize("selector", [OfRun(run="r1"), OfProposal(proposal="p1")])
 def test_all_of_a_run_or_proposal_is_one_undo(root: Path, state: State, selector: Selector) -> None:
-    mine = Meta(client="agent", run="r1", proposal="p1")
+    mine = ChangeMeta(client="agent", run="r1", proposal="p1")
     before = picture(root)
     edit(state, A, b"a", b"a1", mine)
     edit(state, A, b"a1", b"a2", mine)
-    changes.apply(state, [Rename(source=A, target=NEW)], mine)
+    apply.apply_effects(state, [Rename(source=A, target=NEW)], mine)
 
     undone = undo(state, selector)
 
@@ -223,7 +223,7 @@ def test_all_of_a_run_or_proposal_is_one_undo(root: Path, state: State, selector
 
 
 def test_what_others_changed_stays_when_a_run_is_undone(root: Path, state: State) -> None:
-    edit(state, A, b"a", b"a1", Meta(client="agent", run="r1"))
+    edit(state, A, b"a", b"a1", ChangeMeta(client="agent", run="r1"))
     edit(state, B, b"b", b"b1")
 
     undo(state, OfRun(run="r1"))
@@ -262,9 +262,9 @@ def test_what_was_pruned_says_so(state: State) -> None:
 def test_a_run_of_which_some_was_pruned_is_taken_back_as_far_as_it_goes_only_if_asked_for(
     root: Path, state: State
 ) -> None:
-    old = edit(state, A, b"a", b"a1", Meta(client="cli", run="r"))
+    old = edit(state, A, b"a", b"a1", ChangeMeta(client="cli", run="r"))
     backdate(state, old)
-    edit(state, B, b"b", b"b1", Meta(client="cli", run="r"))
+    edit(state, B, b"b", b"b1", ChangeMeta(client="cli", run="r"))
     state.journal.prune(max_age_days=30)
 
     with pytest.raises(ConflictError, match=f"change '{old}' of 2020-01-01 isn't in the journal any more") as caught:
@@ -300,7 +300,7 @@ def test_an_undo_tells_why_in_the_journal(state: State) -> None:
 
 def test_folders_made_before_stay(root: Path, state: State) -> None:
     (root / "there").mkdir()
-    changes.apply(state, [MakeFolder(path=NotePath("there/new"))], META)
+    apply.apply_effects(state, [MakeFolder(path=NotePath("there/new"))], META)
 
     undo(state)
 
@@ -313,9 +313,9 @@ def test_effects_on_each_other_are_undone_in_reverse(root: Path, state: State) -
         Rename(source=A, target=NotePath("t.md")),
         Rename(source=B, target=A),
         Rename(source=NotePath("t.md"), target=B),
-        Write(path=A, base=hash_of(b"b"), content=b"edited"),
+        Write(path=A, base=hash_content(b"b"), content=b"edited"),
     ]
-    changes.apply(state, swap, META)
+    apply.apply_effects(state, swap, META)
 
     undo(state)
 

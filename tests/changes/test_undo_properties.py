@@ -10,12 +10,11 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from knapper.changes.disk import apply as changes
-from knapper.changes.disk import undo
-from knapper.changes.disk.effects import Effect, MakeFolder, Remove, RemoveFolder, Rename, Trash, Write
-from knapper.changes.disk.files import hash_of
-from knapper.changes.disk.selection import One, Since
-from knapper.changes.disk.state import State
+from knapper.changes.disk import apply, undo
+from knapper.changes.disk.files import hash_content
+from knapper.changes.disk.plan import Effect, MakeFolder, MoveToTrash, Remove, RemoveFolder, Rename, Write
+from knapper.changes.disk.transaction import State
+from knapper.changes.disk.undo import One, Since
 from knapper.vault.paths import NotePath
 from tests.changes.disks import META, opened, picture
 
@@ -101,17 +100,17 @@ def draw_file(data: st.DataObject, model: Model, kind: str, path: NotePath) -> E
     before = model.held[path] or b""
     if kind == "write":
         model.held[path] = content = data.draw(contents)
-        return Write(path=path, base=hash_of(before), content=content)
+        return Write(path=path, base=hash_content(before), content=content)
     if kind == "remove":
         del model.held[path]
-        return Remove(path=path, base=hash_of(before))
+        return Remove(path=path, base=hash_content(before))
     if kind == "rename" and model.free():
         target = data.draw(st.sampled_from(model.free()))
         model.move(path, target)
-        return Rename(source=path, target=target, base=hash_of(before))
+        return Rename(source=path, target=target, base=hash_content(before))
     if kind == "trash" and not path.startswith(".trash/") and f".trash/{path}" not in model.held:
         model.move(path, f".trash/{path}")
-        return Trash(path=path)
+        return MoveToTrash(path=path)
     return None
 
 
@@ -148,7 +147,7 @@ def test_apply_then_undo_is_the_identity_and_undo_of_undo_is_apply(
         drawn = [draw_effect(data, model) for _ in range(data.draw(st.integers(1, 6)))]
         effects = [effect for effect in drawn if effect is not None]
 
-        applied = changes.apply(state, effects, META)
+        applied = apply.apply_effects(state, effects, META)
         after = picture(root)
 
         assert held(root) == model.held
@@ -172,7 +171,7 @@ def test_all_changes_since_the_beginning_are_taken_back_at_once(
         made = False
         for _ in range(data.draw(st.integers(1, 4))):
             drawn = [draw_effect(data, model) for _ in range(data.draw(st.integers(1, 3)))]
-            applied = changes.apply(state, [effect for effect in drawn if effect is not None], META)
+            applied = apply.apply_effects(state, [effect for effect in drawn if effect is not None], META)
             made |= bool(applied.change_id)
         if not made:
             return

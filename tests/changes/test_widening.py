@@ -18,7 +18,7 @@ from knapper.changes.requests import (
     Trash,
 )
 from knapper.changes.reviewer import Reviewer
-from knapper.changes.writer import Asked, Writer
+from knapper.changes.writer import SubmitOptions, Writer
 from knapper.errors import RefusedError
 from knapper.vault import access
 from knapper.vault.access import Grants
@@ -84,7 +84,7 @@ def test_what_a_bold_client_may_do_itself_it_accepts_too(tmp_path: Path) -> None
 def test_who_has_read_foreign_text_puts_none_of_it_into_what_is_trusted(tmp_path: Path) -> None:
     with desks.world(tmp_path, dict(NOTES)) as world:
         mcp = as_client(world, access.default_grants("mcp"))
-        clean = mcp.submit([EditText(path="N1.md", old="[[N0]]", new="x")], Asked(propose=True)).proposal_id
+        clean = mcp.submit([EditText(path="N1.md", old="[[N0]]", new="x")], SubmitOptions(propose=True)).proposal_id
         reviewer = Reviewer(writer=mcp)
         mcp.taints.mark("mcp", "r1", "Clippings/Web.md")
         digest = reviewer.refit(clean).digest
@@ -104,7 +104,7 @@ def test_nobody_but_a_person_gives_a_persons_word(tmp_path: Path) -> None:
             access.default_grants("http"),
         ):
             with pytest.raises(RefusedError, match="no person"):
-                as_client(world, own).submit([Trash(path="N1.md")], Asked(person_word=True))
+                as_client(world, own).submit([Trash(path="N1.md")], SubmitOptions(person_word=True))
 
 
 @pytest.mark.parametrize("path", ["Preferences.md", "PREFERENCES.md", "./Preferences.md", "Sub/../Preferences.md"])

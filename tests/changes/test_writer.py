@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from knapper.changes.disk import selection
+from knapper.changes.disk import undo
 from knapper.changes.requests import (
     AddText,
     AtPosition,
@@ -23,7 +23,7 @@ from knapper.changes.requests import (
     Trash,
 )
 from knapper.changes.reviewer import Reviewer
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import Ambiguous, BadInput, CallerError, ConflictError, KnapError, NotFound, RefusedError
 from knapper.index.search import SearchRequest
 from knapper.vault import access, parser
@@ -58,7 +58,7 @@ def test_every_kind_of_request_is_applied_and_taken_back_byte_for_byte(tmp_path:
             submission = world.submit(request)
             assert submission.status == "applied", request
             assert world.tree() != before
-            world.writer.undo(selection.One(change_id=submission.change_id))
+            world.writer.undo(undo.One(change_id=submission.change_id))
             assert world.tree() == before, request
 
 
@@ -74,7 +74,7 @@ def test_a_batch_gives_one_result_in_whatever_order_it_comes(tmp_path: Path) -> 
         for order in itertools.permutations(batch):
             change = world.writer.submit(order).change_id
             results.add(world.tree()["A.md"])
-            world.writer.undo(selection.One(change_id=change))
+            world.writer.undo(undo.One(change_id=change))
 
     assert len(results) == 1
     assert b"before alpha\nalpha" in results.pop()
@@ -131,7 +131,7 @@ def test_a_batch_of_which_nothing_can_be_done_lists_every_failure(tmp_path: Path
 def test_a_dry_run_shows_the_diff_and_writes_nothing(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
         before = world.tree()
-        submission = world.submit(EditText(path="A.md", old="alpha", new="ALPHA"), asked=Asked(dry_run=True))
+        submission = world.submit(EditText(path="A.md", old="alpha", new="ALPHA"), asked=SubmitOptions(dry_run=True))
 
         assert (submission.status, world.tree()) == ("planned", before)
         assert "-alpha\n+ALPHA" in submission.files[0].diff
@@ -240,7 +240,7 @@ def test_who_has_read_foreign_text_only_proposes_until_a_person_clears_it(tmp_pa
         world.writer.taints.mark("mcp", "", "Clippings/page.md")
         tainted = world.submit(EditText(path="A.md", old="alpha", new="x"))
         with pytest.raises(RefusedError):
-            world.writer.undo(selection.Last())
+            world.writer.undo(undo.Last())
 
         assert tainted.status == "proposed"
 
@@ -253,7 +253,7 @@ def test_agents_and_scripts_neither_accept_nor_undo(tmp_path: Path, client: str)
         with pytest.raises(RefusedError):
             world.reviewer.accept(made.proposal_id, digest)
         with pytest.raises(RefusedError):
-            world.writer.undo(selection.Last())
+            world.writer.undo(undo.Last())
 
 
 def test_a_proposal_is_accepted_by_hunk_and_the_rest_stays_open(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_a_proposal_is_accepted_by_hunk_and_the_rest_stays_open(tmp_path: Path) 
         made = world.submit(
             EditText(path="L.md", old="line 2\n", new="two\n"),
             EditText(path="L.md", old="line 25\n", new="twenty-five\n"),
-            asked=Asked(propose=True),
+            asked=SubmitOptions(propose=True),
         )
         shown = world.reviewer.refit(made.proposal_id)
         accepted = world.reviewer.accept(made.proposal_id, shown.digest, hunks=["1.2"])
@@ -275,7 +275,7 @@ def test_a_proposal_is_accepted_by_hunk_and_the_rest_stays_open(tmp_path: Path) 
 def test_a_proposal_whose_note_changed_elsewhere_is_fitted_and_accepted(tmp_path: Path) -> None:
     lines = "".join(f"line {n}\n" for n in range(30))
     with desks.world(tmp_path, {"L.md": lines}) as world:
-        made = world.submit(EditText(path="L.md", old="line 25\n", new="x\n"), asked=Asked(propose=True))
+        made = world.submit(EditText(path="L.md", old="line 25\n", new="x\n"), asked=SubmitOptions(propose=True))
         (world.root / "L.md").write_text("first\n" + lines)
         shown = world.reviewer.refit(made.proposal_id)
         world.reviewer.accept(made.proposal_id, shown.digest)
@@ -285,7 +285,7 @@ def test_a_proposal_whose_note_changed_elsewhere_is_fitted_and_accepted(tmp_path
 
 def test_a_proposal_whose_place_changed_is_stale_and_cannot_be_accepted(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
-        made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=Asked(propose=True))
+        made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=SubmitOptions(propose=True))
         (world.root / "B.md").write_text("entirely other\n")
         shown = world.reviewer.refit(made.proposal_id)
         with pytest.raises(KnapError):
@@ -297,7 +297,7 @@ def test_a_proposal_whose_place_changed_is_stale_and_cannot_be_accepted(tmp_path
 
 def test_what_was_confirmed_cannot_be_swapped(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
-        made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=Asked(propose=True))
+        made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=SubmitOptions(propose=True))
         shown = world.reviewer.refit(made.proposal_id)
         world.writer.proposals.drawings.edit(made.proposal_id, shown.digest, "1.1", "evil #x\n", {})
         with pytest.raises(ConflictError):
@@ -326,7 +326,7 @@ def test_enforcement_holds_where_no_note_is_open(tmp_path: Path) -> None:
         with pytest.raises(RefusedError, match="no note is open"):
             narrow.submit([EditText(path="A.md", old="alpha", new="x")])
         done = narrow.submit(
-            [EditText(path="A.md", old="alpha", new="x")], Asked(scope=Scope(paths=frozenset({"A.md"})))
+            [EditText(path="A.md", old="alpha", new="x")], SubmitOptions(scope=Scope(paths=frozenset({"A.md"})))
         )
 
         assert done.status == "applied"
@@ -345,7 +345,7 @@ def test_the_index_forgets_the_place_that_an_undone_move_had_led_to(tmp_path: Pa
     with desks.world(tmp_path, NOTES) as world:
         world.submit(Move(source="B.md", destination="sub/B2.md"))
 
-        world.writer.undo(selection.Last())
+        world.writer.undo(undo.Last())
 
         assert sorted(world.index.store.known()) == sorted(NOTES)
 
@@ -355,21 +355,21 @@ def test_a_client_takes_back_only_its_own_changes_of_files_that_it_sees(tmp_path
         theirs = person.submit(EditText(path="A.md", old="alpha", new="x"))
         other = replace(person.writer, grants=access.default_grants("mcp"))
         with pytest.raises(RefusedError, match="its own changes"):
-            other.undo(selection.One(change_id=theirs.change_id))
+            other.undo(undo.One(change_id=theirs.change_id))
         mine = other.submit([EditText(path="A.md", old="beta", new="y")])
         hidden = replace(
             other, desk=replace(other.desk, view=other.desk.view.seen_by(Policy(client="mcp", hidden=("A.md",))))
         )
         with pytest.raises(RefusedError, match="that it may change"):
-            hidden.undo(selection.One(change_id=mine.change_id))
+            hidden.undo(undo.One(change_id=mine.change_id))
 
-        other.undo(selection.One(change_id=mine.change_id))
+        other.undo(undo.One(change_id=mine.change_id))
         assert "beta" in person.text("A.md")
 
 
 def test_blocks_go_into_no_note_that_the_rules_keep_from_the_client(tmp_path: Path) -> None:
     with desks.world(tmp_path, NOTES) as world:
-        made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=Asked(propose=True))
+        made = world.submit(EditText(path="B.md", old="gamma", new="x"), asked=SubmitOptions(propose=True))
         keeper = Reviewer(writer=replace(world.writer, grants=replace(world.writer.grants, read_only=("B.md",))))
         with pytest.raises(RefusedError):
             keeper.in_notes.draw(made.proposal_id)

@@ -4,18 +4,18 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from knapper.changes.disk import apply as changes
-from knapper.changes.disk.effects import Meta
-from knapper.changes.disk.files import hash_of
-from knapper.changes.disk.state import State
+from knapper.changes.disk import apply
+from knapper.changes.disk.files import hash_content
+from knapper.changes.disk.plan import ChangeMeta
+from knapper.changes.disk.transaction import State
 from knapper.changes.drafts import Cause, Draft, FileDraft
-from knapper.changes.review.choices import Selection
-from knapper.changes.review.proposal_records import Proposal
-from knapper.changes.review.proposals import Proposals
+from knapper.changes.proposals.model import Proposal
+from knapper.changes.proposals.parts import Selection
+from knapper.changes.proposals.store import Proposals
 from knapper.errors import KnapError
 from knapper.vault.paths import NotePath
 
-META = Meta(client="agent", run="run-1", reason="tidy up")
+META = ChangeMeta(client="agent", run="run-1", reason="tidy up")
 
 
 class Clock:
@@ -34,7 +34,7 @@ class Clock:
 def edit(path: str, before: bytes, after: bytes, *, cause: Cause = "asked", requests: Iterable[int] = ()) -> FileDraft:
     return FileDraft(
         path=NotePath(path),
-        base=hash_of(before),
+        base=hash_content(before),
         before=before,
         after=after,
         needs=frozenset({"add", "delete"}),
@@ -50,7 +50,7 @@ def create(path: str, content: bytes) -> FileDraft:
 def move(path: str, target: str, before: bytes, after: bytes | None = None, *, request: int = 0) -> FileDraft:
     return FileDraft(
         path=NotePath(path),
-        base=hash_of(before),
+        base=hash_content(before),
         before=before,
         after=before if after is None else after,
         target=NotePath(target),
@@ -61,7 +61,7 @@ def move(path: str, target: str, before: bytes, after: bytes | None = None, *, r
 
 def trash(path: str, before: bytes) -> FileDraft:
     return FileDraft(
-        path=NotePath(path), base=hash_of(before), before=before, trash="vault", needs=frozenset({"delete"})
+        path=NotePath(path), base=hash_content(before), before=before, trash="vault", needs=frozenset({"delete"})
     )
 
 
@@ -77,8 +77,8 @@ def look(root: Path, proposal: Proposal) -> dict[NotePath, bytes | None]:
 
 def do(state: State, selection: Selection) -> str:
     """Apply a selection, and give the change's id."""
-    meta = Meta(client="cli", proposal=selection.proposal)
-    return changes.apply(state, list(selection.draft.effects()), meta).change_id
+    meta = ChangeMeta(client="cli", proposal=selection.proposal)
+    return apply.apply_effects(state, list(selection.draft.effects()), meta).change_id
 
 
 def accept(

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from knapper.changes.text import snapshots, splices
-from knapper.changes.text.snapshots import Snapshot
-from knapper.changes.text.splices import Splice
+from knapper.changes.text import splices
+from knapper.changes.text.splices import Snapshot, Splice
 from knapper.errors import KnapError
 from tests.vault import cases
 
@@ -13,7 +12,7 @@ Act = Callable[[Snapshot, str, str], Splice | Iterable[Splice]]
 
 def result(raw: bytes, act: Callable[[Snapshot], Splice | Iterable[Splice]]) -> bytes:
     """Give a note after an operation."""
-    made = act(snapshots.take(raw))
+    made = act(splices.take_snapshot(raw))
     return splices.merge(raw, [made] if isinstance(made, Splice) else made)
 
 

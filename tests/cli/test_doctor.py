@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import watchfiles
 
-from knapper.changes.disk import atomic
+from knapper.changes.disk import files
 from knapper.cli import main
 from knapper.cli.checks import table
 from tests.index import worlds
@@ -82,7 +82,7 @@ def test_a_watcher_that_is_slow_to_start_still_notices(
 
 def test_temp_files_that_a_power_cut_left_are_a_warning(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (vault / "Plans").mkdir()
-    left = vault / "Plans" / atomic.name("0000000000-another", 0)
+    left = vault / "Plans" / files.temp_name("0000000000-another", 0)
     left.write_bytes(b"half a note")
 
     code, checks = doctor(capsys, "-v", str(vault))

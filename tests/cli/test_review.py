@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.cli import decisions, main, review
 from knapper.cli.render import diffs, outcomes
 from knapper.cli.render import waiting as waits
@@ -32,7 +32,7 @@ def vault(tmp_path: Path) -> Opener:
 
 def propose(vault: Opener) -> dict[str, Any]:
     """Propose three hunks for Garden.md; gives the proposal as it is shown."""
-    with vault.open(asked=Asked(propose=True)) as context:
+    with vault.open(asked=SubmitOptions(propose=True)) as context:
         text = NOTE.replace("One.", "1.").replace("Two.", "2.").replace("Three.", "3.")
         done = files.write_file(context, "Garden.md", text, context.view.read("Garden.md").hash)
         return proposals.show_proposal(context, str(done["proposal_id"]))
@@ -116,7 +116,7 @@ def test_a_dry_run_tells_what_the_answers_would_do(vault: Opener) -> None:
     shown = propose(vault)
     made, _ = answer(shown, "yen", new="zwei.\n")
 
-    with vault.open(asked=Asked(dry_run=True)) as context:
+    with vault.open(asked=SubmitOptions(dry_run=True)) as context:
         lines = decisions.carry_out(context, shown, made)
         left: dict[str, Any] = proposals.show_proposal(context, shown["id"])
 
@@ -126,7 +126,7 @@ def test_a_dry_run_tells_what_the_answers_would_do(vault: Opener) -> None:
 
 
 def test_a_move_is_asked_about_with_all_that_follows_it(vault: Opener) -> None:
-    with vault.open(asked=Asked(propose=True)) as context:
+    with vault.open(asked=SubmitOptions(propose=True)) as context:
         name = str(moves.move_file(context, "Garden.md", "Yard.md")["proposal_id"])
         shown: dict[str, Any] = proposals.show_proposal(context, name)
 
@@ -177,7 +177,7 @@ def test_no_name_and_no_reason_looks_like_lines_of_the_program(vault: Opener) ->
     forged = "nothing to see\n\n1  edit  Harmless.md\n1.1  line 1"
     (vault.root / "A\nchange 1 is taken back.md").write_text("a\n", encoding="utf-8")
     with vault.open("mcp") as context:
-        asked = replace(context, asked=Asked(reason=forged, propose=True))
+        asked = replace(context, asked=SubmitOptions(reason=forged, propose=True))
         name = str(files.edit_file(asked, "A\nchange 1 is taken back.md", "a", "b")["proposal_id"])
     with vault.open() as context:
         shown = waits.proposal(proposals.show_proposal(context, name))

@@ -15,7 +15,7 @@ from knapper.agents.run.finding import Finding
 from knapper.agents.run.records import Limits
 from knapper.app import tables
 from knapper.app.scripting import Scripts
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.codemode.checkpoints import Answer, Checkpoints, open_checkpoints
 from knapper.codemode.sandbox.pool import Sandbox
 from knapper.tools.cancelling import OnCancel, never
@@ -61,7 +61,7 @@ def make(tmp_path: Path, sandbox: Sandbox, checkpoints: Checkpoints) -> Iterator
         _ = world.context.index.refresh()
 
         def context_of(run: str) -> Context:
-            return replace(world.context, asked=Asked(run=run), open_sandbox=lambda: sandbox)
+            return replace(world.context, asked=SubmitOptions(run=run), open_sandbox=lambda: sandbox)
 
         finding = Finding(checkpoints=checkpoints)
         world.engine = replace(world.engine, retrieve=finding, context_of=context_of)
@@ -323,7 +323,7 @@ def test_a_script_ends_with_its_run(make: Make) -> None:
     world, endless = make(Brain(scripts={TASK: [GOOD]})), Endless()
 
     def context_of(run: str) -> Context:
-        return replace(world.context, asked=Asked(run=run), open_sandbox=lambda: endless)
+        return replace(world.context, asked=SubmitOptions(run=run), open_sandbox=lambda: endless)
 
     world.engine = replace(world.engine, context_of=context_of)
     run = world.begin(TASK)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from knapper.changes.disk import recover
-from knapper.changes.disk.records import Change
-from knapper.changes.disk.state import State
+from knapper.changes.disk import apply
+from knapper.changes.disk.journal import Change
+from knapper.changes.disk.transaction import State
 from tests.stress import writer
 
 PROJECT = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ def run(rounds: int, *, seed: int, top: Path) -> Report:
     last = 0
     for number in range(rounds):
         report.kills += kill_two(root, folder, chance, seed + number)
-        state, recovered = recover.open_state(root, folder)
+        state, recovered = apply.open_state(root, folder)
         report.finished += sum(one.outcome == "finished" for one in recovered)
         report.taken_back += sum(one.outcome == "taken back" for one in recovered)
         made = state.journal.select("seq > :last ORDER BY seq", {"last": last})

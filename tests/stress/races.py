@@ -5,10 +5,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from knapper.changes.disk import apply as changes
-from knapper.changes.disk import atomic, files, recover
-from knapper.changes.disk.effects import Meta, Write
-from knapper.changes.disk.state import State
+from knapper.changes.disk import apply, files
+from knapper.changes.disk.plan import ChangeMeta, Write
+from knapper.changes.disk.transaction import State
 from knapper.errors import ConflictError
 from knapper.vault.paths import NotePath
 from tests.stress import editor
@@ -49,7 +48,7 @@ def run(rounds: int, *, seed: int, top: Path) -> Report:
     root.mkdir(parents=True)
     for name in editor.NOTES:
         (root / name).write_bytes(editor.text(0))
-    state, _ = recover.open_state(root, top / "state")
+    state, _ = apply.open_state(root, top / "state")
     command = [sys.executable, "-m", "tests.stress.editor", str(root), str(rounds), str(seed)]
     with subprocess.Popen(
         command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
@@ -60,7 +59,7 @@ def run(rounds: int, *, seed: int, top: Path) -> Report:
             touch(state, report)
         report.lost = person.communicate()[0] if not person.returncode else f"the editor failed: {person.returncode}"
     report.shelved = len(list(state.shelf.iterdir())) if state.shelf.exists() else 0
-    report.temps = len(list(root.glob(f"{atomic.PREFIX}*")))
+    report.temps = len(list(root.glob(f"{files.TEMP_PREFIX}*")))
     state.journal.shut()
     return report
 
@@ -70,7 +69,7 @@ def touch(state: State, report: Report) -> None:
     names = editor.NOTES[: 1 + (report.applied + report.caught) % 2]
     try:
         effects = [touched(state.root, name) for name in names]
-        changes.apply(state, effects, Meta(client="stress"))
+        apply.apply_effects(state, effects, ChangeMeta(client="stress"))
     except FileNotFoundError:
         return
     except ConflictError as error:
@@ -90,4 +89,4 @@ def touched(root: Path, name: str) -> Write:
         lines[1] = b"touched: %d" % (int(lines[1].split()[1]) + 1)
     else:
         lines.append(b"touched while empty")
-    return Write(path=NotePath(name), base=files.hash_of(content), content=b"\n".join(lines))
+    return Write(path=NotePath(name), base=files.hash_content(content), content=b"\n".join(lines))

@@ -8,10 +8,9 @@ import random
 import sys
 from pathlib import Path
 
-from knapper.changes.disk import apply as changes
-from knapper.changes.disk import files, recover
-from knapper.changes.disk.effects import Effect, Meta, Rename, Trash, Write
-from knapper.changes.disk.state import State
+from knapper.changes.disk import apply, files
+from knapper.changes.disk.plan import ChangeMeta, Effect, MoveToTrash, Rename, Write
+from knapper.changes.disk.transaction import State
 from knapper.errors import ConflictError
 from knapper.vault.paths import NotePath
 
@@ -47,7 +46,7 @@ def rewritten(root: Path, path: str) -> Write:
     """Raise a note's serial number."""
     content = (root / path).read_bytes()
     raised = content.replace(b"serial: %d\n" % serial_of(content), b"serial: %d\n" % (serial_of(content) + 1), 1)
-    return Write(path=NotePath(path), base=files.hash_of(content), content=raised)
+    return Write(path=NotePath(path), base=files.hash_content(content), content=raised)
 
 
 def made_up(root: Path, chance: random.Random) -> list[Effect]:
@@ -59,7 +58,7 @@ def made_up(root: Path, chance: random.Random) -> list[Effect]:
         return [rewritten(root, f"{half}/pair {number}.md") for half in ("left", "right")]
     if kind == "create and trash":
         new, old = root / "made/new.md", NotePath("made/new.md")
-        return [Trash(path=old)] if new.exists() else [Write(path=old, content=b"new")]
+        return [MoveToTrash(path=old)] if new.exists() else [Write(path=old, content=b"new")]
     if kind == "folder":
         here, there = ("left", "left moved") if (root / "left").exists() else ("left moved", "left")
         return [
@@ -75,12 +74,14 @@ def run(state: State, chance: random.Random) -> None:
     """Change until killed; a change that the other writer was quicker with is thought of anew."""
     while True:
         try:
-            changes.apply(state, made_up(state.root, chance), Meta(client="stress", run=str(chance.random())))
+            apply.apply_effects(
+                state, made_up(state.root, chance), ChangeMeta(client="stress", run=str(chance.random()))
+            )
         except (ConflictError, FileNotFoundError):
             continue
 
 
 if __name__ == "__main__":
     vault, folder, seed = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-    opened, _ = recover.open_state(vault, folder, lock_timeout_s=LOCK_TIMEOUT_S)
+    opened, _ = apply.open_state(vault, folder, lock_timeout_s=LOCK_TIMEOUT_S)
     run(opened, random.Random(seed))

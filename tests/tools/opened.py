@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from knapper import app
 from knapper.app import tables
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.tools.context import Context
 from tests.index import worlds
@@ -33,7 +33,7 @@ class Opener:
             config_file=self.state / "config.toml",
         )
 
-    def open(self, client: str | Client = "cli", asked: Asked | None = None) -> Context:
+    def open(self, client: str | Client = "cli", asked: SubmitOptions | None = None) -> Context:
         named = client if isinstance(client, str) else client.name
         settings = self.settings() if isinstance(client, str) else self.settings(client)
         return replace(app.open_vault(settings, client=named), asked=asked)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.config import Client
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
 from knapper.tools import daily, journal, passages, search
@@ -180,9 +180,9 @@ def test_a_folder_that_is_hidden_is_not_written_to(tmp_path: Path) -> None:
 def test_how_a_call_is_meant_counts_for_an_entry_too(tmp_path: Path) -> None:
     vault = make(tmp_path)
 
-    with vault.open(asked=Asked(dry_run=True)) as context:
+    with vault.open(asked=SubmitOptions(dry_run=True)) as context:
         planned = daily.log_interaction(at_two(context), "t", "q", "s")
-    with vault.open(asked=Asked(propose=True)) as context:
+    with vault.open(asked=SubmitOptions(propose=True)) as context:
         proposed = daily.log_interaction(at_two(context), "t", "q", "s")
 
     assert (planned["status"], proposed["status"]) == ("planned", "proposed")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
 from knapper.tools import files, reading, sections
@@ -91,7 +91,7 @@ def test_text_at_the_beginning_comes_after_the_properties(vault: Opener) -> None
 def test_a_proposal_tells_the_hash_that_the_note_still_has(vault: Opener) -> None:
     before = vault.text("Garden.md")
 
-    with vault.open(asked=Asked(propose=True)) as context:
+    with vault.open(asked=SubmitOptions(propose=True)) as context:
         hash_ = reading.read_file(context, "Garden.md")["hash"]
         done = files.append_to_file(context, "Garden.md", "More.")
 
@@ -103,7 +103,7 @@ def test_a_proposal_tells_the_hash_that_the_note_still_has(vault: Opener) -> Non
 def test_a_dry_run_changes_nothing_and_shows_the_difference(vault: Opener) -> None:
     before = vault.text("Garden.md")
 
-    with vault.open(asked=Asked(dry_run=True)) as context:
+    with vault.open(asked=SubmitOptions(dry_run=True)) as context:
         done: dict[str, Any] = files.append_to_file(context, "Garden.md", "More.")
 
     assert done["status"] == "planned"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import ConflictError, NotFound
 from knapper.tools import files, journal, links, neighbors, pending, properties, proposals, search
 from knapper.tools.context import Context
@@ -102,7 +102,7 @@ def test_every_way_of_reading_foreign_text_counts(vault: Opener, read: Callable[
 
 
 def test_a_difference_shows_foreign_text_too(vault: Opener) -> None:
-    with vault.open("mcp", Asked(dry_run=True)) as context:
+    with vault.open("mcp", SubmitOptions(dry_run=True)) as context:
         files.append_to_file(context, "Clippings/Web.md", "x")
     with vault.open("mcp") as context:
         after = status(context)
@@ -125,7 +125,7 @@ def test_a_planned_undo_shows_foreign_text_too(vault: Opener) -> None:
     with vault.open("mcp") as context:
         made = files.create_file(context, "Clippings/Own.md", "own\n")
         before = status(context)
-    with vault.open("mcp", Asked(dry_run=True)) as context:
+    with vault.open("mcp", SubmitOptions(dry_run=True)) as context:
         journal.undo_change(context, str(made["change_id"]))
     with vault.open("mcp") as context:
         after = status(context)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.config import Client
 from knapper.errors import KnapError, NotFound, RefusedError
 from knapper.tools import files, journal, moves
@@ -16,7 +16,7 @@ from tests.tools import opened
 from tests.tools.opened import Opener
 
 MCP = access.default_grants("mcp")
-DRY = Asked(dry_run=True)
+DRY = SubmitOptions(dry_run=True)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def journal_answer(context: Context, change_id: str) -> str:
 
 
 def test_a_tainted_run_undoes_nothing(vault: Opener) -> None:
-    with vault.open("mcp", Asked(run="r1")) as context:
+    with vault.open("mcp", SubmitOptions(run="r1")) as context:
         files.append_to_file(context, "Mine.md", "x")
         context.writer.taints.mark("mcp", "r1", "Clippings/Web.md")
 
@@ -114,7 +114,7 @@ def test_who_trashed_a_file_takes_it_out_again(vault: Opener) -> None:
 
 
 def test_why_a_hidden_file_was_changed_is_not_told(vault: Opener) -> None:
-    with vault.open("cli", Asked(reason="the plan to leave")) as context:
+    with vault.open("cli", SubmitOptions(reason="the plan to leave")) as context:
         files.append_to_file(context, "Secret/Plan.md", "x")
     with replace(vault, hidden=("Secret/",)).open("mcp") as context:
         told = journal.list_changes(context)

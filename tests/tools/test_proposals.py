@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.tools import files, journal, moves, pending, proposals
 from knapper.tools.context import Context
@@ -22,7 +22,7 @@ def vault(tmp_path: Path) -> Opener:
 
 def propose(vault: Opener, client: str = "agent", *texts: tuple[str, str]) -> str:
     """Let a client propose a new text for the whole of Garden.md; gives the proposal's id."""
-    with vault.open(client, Asked(reason="better", propose=True)) as context:
+    with vault.open(client, SubmitOptions(reason="better", propose=True)) as context:
         note = vault.text("Garden.md")
         for old, new in texts or (("One.", "1."), ("Three.", "3.")):
             note = note.replace(old, new)
@@ -139,7 +139,7 @@ def test_what_was_not_shown_is_not_accepted(vault: Opener) -> None:
 def test_a_planned_decision_says_what_it_would_do_and_does_nothing(vault: Opener) -> None:
     name = propose(vault)
 
-    with vault.open("cli", Asked(dry_run=True)) as context:
+    with vault.open("cli", SubmitOptions(dry_run=True)) as context:
         before = show(context, name)
         accepted: dict[str, Any] = proposals.accept_proposal(context, name, before["digest"], hunks=["1.2"])
         rejected = proposals.reject_proposal(context, name, "no", hunks=["1.1"])
@@ -214,7 +214,7 @@ def test_a_proposal_about_hidden_files_is_not_there(tmp_path: Path) -> None:
 def test_a_move_and_the_links_that_follow_are_one_group(vault: Opener) -> None:
     (vault.root / "Link.md").write_text("[[Garden]]\n", encoding="utf-8")
 
-    with vault.open(asked=Asked(propose=True)) as context:
+    with vault.open(asked=SubmitOptions(propose=True)) as context:
         name = str(moves.move_file(context, "Garden.md", "Yard.md")["proposal_id"])
         shown = show(context, name)
 
@@ -296,7 +296,7 @@ def test_a_damaged_block_is_reported_and_left_alone(vault: Opener) -> None:
 
 
 def test_changes_are_listed_newest_first_with_who_and_why(vault: Opener) -> None:
-    with vault.open("mcp", Asked(reason="shorter", run="r1")) as context:
+    with vault.open("mcp", SubmitOptions(reason="shorter", run="r1")) as context:
         first = files.edit_file(context, "Garden.md", "One.", "1.")
     with vault.open() as context:
         second = files.create_file(context, "New.md", "x\n")
@@ -324,7 +324,7 @@ def test_undo_gives_back_the_bytes_and_can_be_undone(vault: Opener) -> None:
 def test_a_planned_undo_shows_the_difference_and_does_nothing(vault: Opener) -> None:
     with vault.open() as context:
         files.edit_file(context, "Garden.md", "One.", "1.")
-    with vault.open(asked=Asked(dry_run=True)) as context:
+    with vault.open(asked=SubmitOptions(dry_run=True)) as context:
         planned: dict[str, Any] = journal.undo_change(context)
 
     assert planned["status"] == "planned"
@@ -333,7 +333,7 @@ def test_a_planned_undo_shows_the_difference_and_does_nothing(vault: Opener) -> 
 
 
 def test_an_undo_leaves_what_was_changed_since_if_asked_to(vault: Opener) -> None:
-    with vault.open(asked=Asked(run="r")) as context:
+    with vault.open(asked=SubmitOptions(run="r")) as context:
         files.edit_file(context, "Garden.md", "One.", "1.")
         files.append_to_file(context, "Secret/Plan.md", "More.")
         (vault.root / "Garden.md").write_text("mine\n", encoding="utf-8")

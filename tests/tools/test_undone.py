@@ -6,7 +6,7 @@ from typing import Any
 import click
 import pytest
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.cli.render import waiting
 from knapper.tools import files, journal, pending, proposals
 from knapper.tools.context import Context
@@ -23,7 +23,7 @@ def vault(tmp_path: Path) -> Opener:
 
 def propose(vault: Opener) -> str:
     """Let an agent propose two hunks; gives the proposal's id."""
-    with vault.open("agent", Asked(propose=True)) as context:
+    with vault.open("agent", SubmitOptions(propose=True)) as context:
         text = NOTE.replace("One.", "1.").replace("Three.", "3.")
         return str(files.write_file(context, "Garden.md", text, context.view.read("Garden.md").hash)["proposal_id"])
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, KnapError, SetupError
 from knapper.net.web import Web, WebOptions, open_web
 from knapper.tools import files, web
@@ -29,7 +29,7 @@ def opener(tmp_path: Path) -> Opener:
 
 
 def online(opener: Opener, reached: Web, client: str = "mcp", run: str = "") -> Context:
-    return replace(opener.open(client, Asked(run=run) if run else None), open_web=lambda: reached)
+    return replace(opener.open(client, SubmitOptions(run=run) if run else None), open_web=lambda: reached)
 
 
 def searching(url: str) -> Web:

@@ -9,7 +9,7 @@ from typing import Final
 
 from knapper.agents import scopes
 from knapper.agents.scopes import ContextScopeConfig, EditRules
-from knapper.changes.disk.ledger import Ledger, open_ledger
+from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.errors import BadInput, NotFound
 from knapper.jsontypes import JSONValue
 
@@ -70,7 +70,7 @@ class Preset:
 class Presets:
     """Hold the open file; threads and processes may share it."""
 
-    def __init__(self, own: Ledger) -> None:
+    def __init__(self, own: SharedDatabase) -> None:
         """Wrap an open file; `open_presets` makes one."""
         self._ledger = own
 
@@ -138,7 +138,7 @@ def open_presets(folder: Path) -> Presets:
     Raises:
         StorageError: The file can't be used.
     """
-    return Presets(open_ledger(folder / FILE, _SCHEMA, VERSION))
+    return Presets(open_shared_database(folder / FILE, _SCHEMA, VERSION))
 
 
 def of(said: Mapping[str, JSONValue]) -> Preset:

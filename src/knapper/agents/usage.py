@@ -14,7 +14,7 @@ from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import events
-from knapper.changes.disk.ledger import Ledger, open_ledger
+from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.codemode.asking import Spent
 from knapper.errors import RefusedError, StorageError
 
@@ -142,7 +142,7 @@ class Meter:
     where a turn is killed.
     """
 
-    def __init__(self, own: Ledger, limits: Limits, now: Callable[[], datetime]) -> None:
+    def __init__(self, own: SharedDatabase, limits: Limits, now: Callable[[], datetime]) -> None:
         """Wrap an open file; `open_meter` makes one."""
         self._ledger = own
         self._now = now
@@ -281,7 +281,7 @@ def open_meter(folder: Path, limits: Limits, now: Callable[[], datetime]) -> Met
     Raises:
         StorageError: The file can't be used.
     """
-    return Meter(open_ledger(folder / FILE, _SCHEMA, VERSION), limits, now)
+    return Meter(open_shared_database(folder / FILE, _SCHEMA, VERSION), limits, now)
 
 
 def _left(setting: str, allowed: int, spent: int) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from knapper.app import narrowing
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from knapper.app.hub import Hub
     from knapper.tools.context import Context
+
 
 CLIENT: Final = "agent"
 """Whose policy holds for what a model does."""
@@ -29,7 +30,7 @@ def opened(hub: Hub, vault: str, run_id: str, clients: Iterable[str]) -> Context
     Raises:
         SetupError: What all may see can't be joined.
     """
-    context = hub.context(client=CLIENT, vault=vault, asked=Asked(run=run_id))
+    context = hub.context(client=CLIENT, vault=vault, asked=SubmitOptions(run=run_id))
     for name in dict.fromkeys(clients):
         context = narrowing.narrowed(context, hub.settings.client(name))
     return context

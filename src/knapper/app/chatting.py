@@ -13,7 +13,7 @@ from knapper.agents.conversations import Conversations
 from knapper.agents.sessions import export, store
 from knapper.app import acting, chats
 from knapper.app.chats import Chats
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, RefusedError
 from knapper.tools import files
 from knapper.vault import paths
@@ -95,7 +95,7 @@ class Room:
     def context(self, run: str) -> Context:
         """Open the vault as the client itself sees it, for what it orders by its own word."""
         chats = self.chats
-        return chats.hub.context(client=self.client, vault=chats.vault, asked=Asked(run=run))
+        return chats.hub.context(client=self.client, vault=chats.vault, asked=SubmitOptions(run=run))
 
     def export(self, session_id: str, path: str = "") -> Answer:
         """Write a session as a note, by the client's own word.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from knapper.agents.offers import Offered
     from knapper.app.opened import OpenedVault
-    from knapper.changes.writer import Asked
+    from knapper.changes.writer import SubmitOptions
     from knapper.config import Settings
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
@@ -103,7 +103,7 @@ class Hub(Closing):
                 self._stack.callback(opened.close)
         return opened
 
-    def context(self, *, client: str, vault: str = "", asked: Asked | None = None) -> Context:
+    def context(self, *, client: str, vault: str = "", asked: SubmitOptions | None = None) -> Context:
         """Give a vault as *client* sees it; closing it closes nothing.
 
         Args:

@@ -13,7 +13,7 @@ from knapper.agents.presets import AgentToggles
 from knapper.app.acting import CLIENT
 from knapper.app.tasks import choices, pipelines, presets, resuming
 from knapper.app.tasks.choices import Choice
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import RefusedError, SetupError
 from knapper.tools import foreign
 
@@ -72,7 +72,7 @@ def _acting(hub: Hub, context: Context, opened: Pipelines, run_id: str) -> tuple
     """Open the vault as the agents see it that act for a client, and say whose run it is."""
     grants = context.writer.grants
     if grants.kind in {"agent", "script"}:  # it may be narrowed already
-        return replace(context, asked=Asked(run=run_id)), grants.client
+        return replace(context, asked=SubmitOptions(run=run_id)), grants.client
     waits = next((run.client for run in opened.runs.list() if run.id == run_id), "")
     owner = waits or (CLIENT if grants.is_person else grants.client)
     clients = (owner,) if grants.is_person else (owner, grants.client)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from knapper.app.writing import Desks
-    from knapper.changes.writer import Asked, Writer
+    from knapper.changes.writer import SubmitOptions, Writer
     from knapper.config import Client, Settings, Vault
 
 
@@ -70,7 +70,9 @@ class OpenedVault:
         self._stack.callback(self._outside.close)
         self._rules = _stamps(vault.path)
 
-    def context(self, client: str, *, asked: Asked | None = None, close: outside.Close = outside.nothing) -> Context:
+    def context(
+        self, client: str, *, asked: SubmitOptions | None = None, close: outside.Close = outside.nothing
+    ) -> Context:
         """Give the vault as *client* sees it.
 
         Args:

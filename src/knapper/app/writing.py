@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from knapper import config
-from knapper.changes.disk import recover
-from knapper.changes.drafting import Desk
-from knapper.changes.linking.pasts import Pasts
-from knapper.changes.review import proposals, taint
+from knapper.changes.disk import apply
+from knapper.changes.drafting import DraftContext
+from knapper.changes.links.targets import LinkHistory
+from knapper.changes.proposals import store, taint
 from knapper.changes.writer import Writer
 from knapper.errors import ConflictError, NotFound, StorageError
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from knapper.changes.disk.state import State
-    from knapper.changes.review.proposals import Proposals
-    from knapper.changes.review.taint import Taints
+    from knapper.changes.disk.transaction import State
+    from knapper.changes.proposals.store import Proposals
+    from knapper.changes.proposals.taint import Taints
     from knapper.config import Settings
     from knapper.index.engine import Engine
     from knapper.vault.access import Grants
@@ -52,9 +52,9 @@ class Desks:
         Raises:
             StorageError: The state can't be opened.
         """
-        state, recovered = recover.open_state(engine.view.root, folder)
+        state, recovered = apply.open_state(engine.view.root, folder)
         stack.callback(state.journal.shut)
-        waiting = proposals.open_proposals(folder)
+        waiting = store.open_proposals(folder)
         stack.callback(waiting.shut)
         taints = taint.open_taints(settings.state_dir)  # who read it in one vault, read it for all
         stack.callback(taints.shut)
@@ -69,13 +69,13 @@ class Desks:
         """Make the writer of one client."""
         engine, state = self.engine, self.state
         return Writer(
-            desk=Desk(
+            desk=DraftContext(
                 view=view,
                 owner=engine.view,
                 graph=engine.graph,
                 version=_versions(state),
                 catch_up=engine.catch_up,
-                pasts=Pasts(state.journal),
+                pasts=LinkHistory(state.journal),
             ),
             state=state,
             proposals=self.proposals,

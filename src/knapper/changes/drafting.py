@@ -1,13 +1,13 @@
-"""Turn requests over a vault into a draft: what would happen to which files."""
+"""Drafts of requests: what a batch would do to which files."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from knapper.changes import creating, tagging, text_edits, trashing
-from knapper.changes.drafts import Capability, Draft, FileDraft, Rewritten
-from knapper.changes.failures import Failure
-from knapper.changes.linking import moving, renaming
-from knapper.changes.linking.pasts import Pasts
+from knapper.changes import text_edits
+from knapper.changes.disk.plan import TrashPlace
+from knapper.changes.drafts import Capability, Draft, Failure, FileDraft, LinkRewrite
+from knapper.changes.links import moving, renaming
+from knapper.changes.links.targets import LinkHistory
 from knapper.changes.requests import (
     AtPosition,
     Create,
@@ -21,18 +21,127 @@ from knapper.changes.requests import (
     TextRequest,
     Trash,
 )
-from knapper.changes.text import positions
-from knapper.changes.text_edits import Made
-from knapper.errors import BadInput, KnapError
+from knapper.changes.text import positions, properties, replacement, splices
+from knapper.changes.text_edits import TextChange
+from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.index.graph import Graph
-from knapper.vault import walk
+from knapper.vault import parser, paths, walk
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
 
+_NOTE_SUFFIX = ".md"
+
+
+def draft_creation(view: View, request: Create) -> tuple[FileDraft, tuple[str, ...]]:
+    """Draft a new note, with its properties in the order given.
+
+    A name without ending is a note's: ``Plans/Week`` becomes ``Plans/Week.md``, and that is said.
+
+    Raises:
+        BadInput: The path, the text or a property can't be written.
+        RefusedError: The note would lie where the client sees nothing.
+        ConflictError: There is such a file.
+    """
+    if not request.path.strip() or request.path.endswith("/"):
+        what = "an empty path" if not request.path.strip() else f"'{request.path}'"
+        raise BadInput(f"{what} names no note", hint="give the note's own name too, such as 'Folder/Note.md'")
+    full_path = request.path if paths.suffix(request.path) else f"{request.path}{_NOTE_SUFFIX}"
+    path = view.new_path(full_path)
+    unwise = tuple(problem.message for problem in paths.check_new(path, root=view.root))
+    content = replacement.compose_note(request.content, request.properties)
+    file = FileDraft(path=path, base=None, after=content, needs=frozenset({"create"}), anchored=True)
+    completed = () if full_path == request.path else (f"made {path}: a name without ending is a note's",)
+    return file, (*completed, *unwise)
+
+
+def draft_tag_rename(view: View, request: RenameTag, tagged: Sequence[NotePath]) -> list[FileDraft]:
+    """Draft a tag's new name.
+
+    Args:
+        view: The vault.
+        request: Which tag; its own paths come before *tagged*.
+        tagged: The notes that the index knows to have the tag, or one below it.
+
+    Raises:
+        BadInput: The new name can't be a tag's.
+        NotFound: No note has the tag.
+    """
+    properties.check_tag(request.new.strip().removeprefix("#").rstrip("/"))
+    files: list[FileDraft] = []
+    for path in request.paths or tagged:
+        try:
+            note = view.read(path)
+            renamed = properties.rename_tag(splices.take_snapshot(note.raw, note.outline), request.old, request.new)
+        except NotFound:
+            if request.paths:
+                raise
+            continue  # the index is behind, or the note isn't the client's to see
+        after = splices.merge(note.raw, renamed.splices)
+        in_properties = any(tag.origin == "property" for tag in note.outline.tags)
+        needs = frozenset[Capability]({"properties", "delete"} if in_properties else {"delete"})
+        files.append(
+            FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=True)
+        )
+    if not files:
+        raise NotFound(
+            f"no note has the tag #{request.old.removeprefix('#')}", hint="list_tags, or `knap tags`, lists them"
+        )
+    return files
+
+
+TRASH_FOLDER = ".trash"
+
+
+def draft_trashing(view: View, request: Trash) -> FileDraft:
+    """Draft the way to the trash that the vault's settings name; nothing is deleted for good.
+
+    Raises:
+        NotFound: There is no such file.
+        ConflictError: The file isn't what the caller saw.
+    """
+    path = view.path(request.path)
+    raw = view.read_bytes(path) if walk.kind_of(path) != "attachment" else None
+    base = parser.content_hash(raw) if raw is not None else None
+    if request.base and base and request.base != base:
+        details: dict[str, object] = {"current_hash": base, "path": path}
+        raise ConflictError(f"{path} changed meanwhile", hint="read it again", code="stale", details=details)
+    where: TrashPlace = "system" if view.settings.trash_option == "system" else "vault"
+    return FileDraft(
+        path=path, base=base, before=raw, trash=where, needs=frozenset({"delete"}), anchored=bool(request.base)
+    )
+
+
+def draft_restore(view: View, request: Restore) -> FileDraft:
+    """Draft the way back out of the vault's trash.
+
+    Raises:
+        NotFound: The trash has no such file; the hint lists what it has of that name.
+        ConflictError: There is a file where it would go.
+    """
+    inside = paths.parse(request.path.removeprefix(f"{TRASH_FOLDER}/"), root=view.root)
+    source = NotePath(f"{TRASH_FOLDER}/{inside}")
+    if not (view.root / source).is_file() or (view.root / source).is_symlink() or not view.policy.visible(inside):
+        raise NotFound(f"the trash has no {inside}", hint=_similar_in_trash(view, inside))
+    target = view.new_path(request.destination or inside)
+    return FileDraft(path=source, base=None, target=target, needs=frozenset({"create"}), anchored=True)
+
+
+def _similar_in_trash(view: View, wanted: NotePath) -> str:
+    folder = view.root / TRASH_FOLDER
+    names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    alike = [
+        name
+        for name in names
+        if paths.name_key(paths.stem(wanted)) in paths.name_key(name) and view.policy.visible(name)
+    ]
+    return (
+        f"it has: {', '.join(alike[:5])}" if alike else "what went to the system's trash comes back there, or by undo"
+    )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class DraftContext:
     """Hold what drafting looks at."""
 
     view: View
@@ -44,7 +153,7 @@ class Desk:
     """Gives the content of a hash that the journal knows."""
     catch_up: Callable[[], None]
     """Makes the index know all that changed; asked before links or tags of the whole vault are looked up."""
-    pasts: Pasts | None = None
+    pasts: LinkHistory | None = None
     """What earlier moves rewrote, so that the way back gives every link what it said; None for no memory."""
 
 
@@ -55,20 +164,20 @@ class _Batch:
     files: list[FileDraft] = field(default_factory=list[FileDraft])
     folders: list[tuple[NotePath, NotePath]] = field(default_factory=list[tuple[NotePath, NotePath]])
     notices: list[str] = field(default_factory=list[str])
-    rewritten: list[Rewritten] = field(default_factory=list[Rewritten])
+    rewritten: list[LinkRewrite] = field(default_factory=list[LinkRewrite])
     failures: list[Failure] = field(default_factory=list[Failure])
     by_query: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drafted:
+class DraftResult:
     """Hold a batch's draft, and the requests that can't be part of it."""
 
     draft: Draft
     failures: tuple[Failure, ...]
 
 
-def draft(desk: Desk, requests: Sequence[Request]) -> Drafted:
+def draft_requests(desk: DraftContext, requests: Sequence[Request]) -> DraftResult:
     """Draft a batch; each request is read against the files as they are now, and none against another's outcome.
 
     Requests that can't be carried out are listed, and the others form the draft. In whatever order requests come, the
@@ -81,7 +190,7 @@ def draft(desk: Desk, requests: Sequence[Request]) -> Drafted:
     if any(isinstance(request, Move | RenameTag | RenameHeading | RenameBlock) for request in requests):
         desk.catch_up()
     read = desk.view.read_head if all(isinstance(one, EditProperty) for one in requests) else desk.view.read
-    texts: dict[NotePath, tuple[Note, list[tuple[int, Made]]]] = {}
+    texts: dict[NotePath, tuple[Note, list[tuple[int, TextChange]]]] = {}
     moves: list[tuple[int, Move]] = []
     for number, request in enumerate(requests):
         try:
@@ -89,16 +198,16 @@ def draft(desk: Desk, requests: Sequence[Request]) -> Drafted:
                 case Move():
                     moves.append((number, request))
                 case Create() | RenameTag() | RenameHeading() | RenameBlock() | Trash() | Restore():
-                    _whole(desk, batch, number, request)
+                    _draft_request(desk, batch, number, request)
                 case _:
-                    _text(desk, batch, texts, read, number, request)
+                    _collect_text_edit(desk, batch, texts, read, number, request)
         except KnapError as error:
             batch.failures.append(Failure(number=number, error=error))
-    for note, made in texts.values():
-        _join(batch, note, made)
-    _move(desk, batch, moves)
-    _check_once(batch.files)
-    return Drafted(
+    for note, changes in texts.values():
+        _draft_note(batch, note, changes)
+    _draft_moves(desk, batch, moves)
+    _check_no_overlap(batch.files)
+    return DraftResult(
         draft=Draft(
             files=tuple(sorted(batch.files, key=lambda file: file.path)),
             folders=tuple(batch.folders),
@@ -110,23 +219,26 @@ def draft(desk: Desk, requests: Sequence[Request]) -> Drafted:
     )
 
 
-def _text(
-    desk: Desk,
+def _collect_text_edit(
+    desk: DraftContext,
     batch: _Batch,
-    texts: dict[NotePath, tuple[Note, list[tuple[int, Made]]]],
+    texts: dict[NotePath, tuple[Note, list[tuple[int, TextChange]]]],
     read: Callable[[str], Note],
     number: int,
     request: TextRequest,
 ) -> None:
-    if isinstance(request, AtPosition) and positions.kind(positions.parse(request.position)) == "create":
-        _whole(desk, batch, number, Create(path=request.path, content=request.content))
+    if (
+        isinstance(request, AtPosition)
+        and positions.position_kind(positions.parse_position(request.position)) == "create"
+    ):
+        _draft_request(desk, batch, number, Create(path=request.path, content=request.content))
         return
-    known = texts.get(NotePath(request.path))  # the usual spelling needn't be looked up and parsed again
-    note, made = known or texts.setdefault((fresh := read(request.path)).path, (fresh, []))
+    entry = texts.get(NotePath(request.path))  # the usual spelling needn't be looked up and parsed again
+    note, changes = entry or texts.setdefault((fresh := read(request.path)).path, (fresh, []))
     _check_kind(note, request)
-    one = text_edits.make(note, request, version=desk.version)
+    one = text_edits.resolve_request(note, request, version=desk.version)
     batch.notices.extend(one.notices)
-    made.append((number, one))
+    changes.append((number, one))
 
 
 def _check_kind(note: Note, request: TextRequest) -> None:
@@ -143,11 +255,11 @@ def _check_kind(note: Note, request: TextRequest) -> None:
         raise BadInput(f"'{note.path}' is no note, and has no properties", hint="name a note", code="not_a_note")
 
 
-def _join(batch: _Batch, note: Note, made: Sequence[tuple[int, Made]]) -> None:
+def _draft_note(batch: _Batch, note: Note, made: Sequence[tuple[int, TextChange]]) -> None:
     if not made:
         return
     try:
-        after = text_edits.merged(note, [one for _, one in made])
+        after = text_edits.apply_all(note, [one for _, one in made])
     except KnapError as error:
         batch.failures.extend(Failure(number=number, error=error) for number, _ in made)
         return
@@ -158,52 +270,55 @@ def _join(batch: _Batch, note: Note, made: Sequence[tuple[int, Made]]) -> None:
     batch.files.append(replace(file, requests=numbers))
 
 
-def _whole(
-    desk: Desk, batch: _Batch, number: int, request: Create | RenameTag | RenameHeading | RenameBlock | Trash | Restore
+def _draft_request(
+    desk: DraftContext,
+    batch: _Batch,
+    number: int,
+    request: Create | RenameTag | RenameHeading | RenameBlock | Trash | Restore,
 ) -> None:
     match request:
         case Create():
-            file, notices = creating.draft(desk.view, request)
-            made = Draft(files=(file,), notices=notices)
+            file, notices = draft_creation(desk.view, request)
+            drafted = Draft(files=(file,), notices=notices)
         case RenameTag():
-            files = tagging.draft(desk.view, request, desk.graph.tagged(request.old))
-            made = Draft(files=tuple(files), by_query=not request.paths)
+            files = draft_tag_rename(desk.view, request, desk.graph.tagged(request.old))
+            drafted = Draft(files=tuple(files), by_query=not request.paths)
         case RenameHeading() | RenameBlock():
-            made = renaming.draft(desk.view, desk.owner, desk.graph, request)
+            drafted = renaming.draft_rename(desk.view, desk.owner, desk.graph, request)
         case Trash():
-            made = Draft(files=(trashing.draft(desk.view, request),))
+            drafted = Draft(files=(draft_trashing(desk.view, request),))
         case Restore():
-            made = Draft(files=(trashing.restore(desk.view, request),))
-    _add(batch, made, {number})
+            drafted = Draft(files=(draft_restore(desk.view, request),))
+    _add_draft(batch, drafted, {number})
 
 
-def _move(desk: Desk, batch: _Batch, moves: Sequence[tuple[int, Move]]) -> None:
+def _draft_moves(desk: DraftContext, batch: _Batch, moves: Sequence[tuple[int, Move]]) -> None:
     """Draft all moves as one, so that links between them are right; where that fails, find those that can't be made."""
     if not moves:
         return
     try:
-        made = moving.draft(desk.view, desk.owner, desk.graph, [move for _, move in moves], desk.pasts)
+        drafted = moving.draft_moves(desk.view, desk.owner, desk.graph, [move for _, move in moves], desk.pasts)
     except KnapError as error:
         if len(moves) == 1:
             batch.failures.append(Failure(number=moves[0][0], error=error))
             return
     else:
-        _add(batch, made, {number for number, _ in moves})
+        _add_draft(batch, drafted, {number for number, _ in moves})
         return
     possible: list[tuple[int, Move]] = []
     for number, move in moves:
         try:
-            _ = moving.draft(desk.view, desk.owner, desk.graph, [move])
+            _ = moving.draft_moves(desk.view, desk.owner, desk.graph, [move])
             possible.append((number, move))
         except KnapError as error:
             batch.failures.append(Failure(number=number, error=error))
     if len(possible) == len(moves):
         hint = "two of them want the same place, or one is inside another"
         raise BadInput("these moves don't go together", hint=hint)
-    _move(desk, batch, possible)
+    _draft_moves(desk, batch, possible)
 
 
-def _add(batch: _Batch, made: Draft, numbers: Collection[int]) -> None:
+def _add_draft(batch: _Batch, made: Draft, numbers: Collection[int]) -> None:
     batch.files.extend(replace(file, requests=frozenset(numbers)) for file in made.files)
     batch.folders.extend(made.folders)
     batch.notices.extend(made.notices)
@@ -211,11 +326,11 @@ def _add(batch: _Batch, made: Draft, numbers: Collection[int]) -> None:
     batch.by_query = batch.by_query or made.by_query
 
 
-def _check_once(files: Iterable[FileDraft]) -> None:
-    seen: set[NotePath] = set()
+def _check_no_overlap(files: Iterable[FileDraft]) -> None:
+    claimed: set[NotePath] = set()
     for file in files:
         for path in {file.path, file.place}:
-            if path in seen:
+            if path in claimed:
                 hint = "make one after the other"
                 raise BadInput(f"two requests want {path} to become different things", hint=hint, code="overlap")
-            seen.add(path)
+            claimed.add(path)

@@ -1,10 +1,14 @@
-"""Hold what a change would do to files, before anything is decided or done."""
+"""What a change would do to files, and the requests of a batch that can't be carried out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from knapper.changes.disk.effects import Effect, Rename, Trash, TrashPlace, Write
+from knapper.changes import requests
+from knapper.changes.disk.plan import Effect, MoveToTrash, Rename, TrashPlace, Write
+from knapper.changes.requests import Request
+from knapper.errors import CallerError, KnapError
+from knapper.jsontypes import JSONValue
 from knapper.vault import parser
 from knapper.vault.paths import NotePath
 
@@ -54,7 +58,7 @@ class FileDraft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
+class LinkRewrite:
     """Hold one link, or definition of links, that says something else so as to lead where it led."""
 
     path: NotePath
@@ -75,7 +79,7 @@ class Draft:
     """The files were chosen by a query or a folder, and not named one by one."""
     notices: tuple[str, ...] = ()
     """What the caller should hear: a match after normalising, a link that stays broken."""
-    rewritten: tuple[Rewritten, ...] = ()
+    rewritten: tuple[LinkRewrite, ...] = ()
     """Links that follow a move or a renamed heading, by file and place; those in hidden files aren't among them."""
 
     @property
@@ -92,7 +96,78 @@ class Draft:
                 yield Rename(source=file.path, target=file.target, base=file.base)
         for file in self.files:
             if file.trash is not None:
-                yield Trash(path=file.path, base=file.base, where=file.trash)
+                yield MoveToTrash(path=file.path, base=file.base, where=file.trash)
             elif file.after is not None and file.after != file.before:
                 base = parser.content_hash(file.before) if file.before is not None else None
                 yield Write(path=file.place, base=base, content=file.after)
+
+
+_SHOWN_FAILURES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Hold one of them."""
+
+    number: int
+    """From 0, in the order given."""
+    error: KnapError
+
+
+def failure_row(failure: Failure) -> dict[str, JSONValue]:
+    """Shape a failure as every surface shows it."""
+    error = failure.error
+    return {"request": failure.number, "error": error.message, "code": error.code, "hint": error.hint}
+
+
+def failure_rows(failures: Sequence[Failure], asked: Sequence[Request]) -> JSONValue:
+    """Shape failures as an error's details list them: with the path that each is about.
+
+    Args:
+        failures: Some requests of the batch.
+        asked: The batch.
+    """
+    return [{"path": requests.subject(asked[one.number]), **failure_row(one)} for one in failures]
+
+
+def batch_error(failures: Sequence[Failure], asked: Sequence[Request]) -> KnapError:
+    """Make the error of a batch of which nothing can be carried out.
+
+    Args:
+        failures: One at least.
+        asked: The batch.
+
+    Returns:
+        What is wrong with the only request, or an error whose ``details["failures"]`` lists each with path, code and
+        hint. Its code is theirs where they have the same, else ``batch_failed``.
+    """
+    errors = [one.error for one in failures]
+    if len(asked) == 1:
+        return errors[0]
+    codes, hints = ({error.code for error in errors}, {error.hint for error in errors})
+    return _common_error_class(errors)(
+        _batch_message(failures, asked),
+        hint=hints.pop() if len(hints) == 1 else "each failure has a hint of its own",
+        code=codes.pop() if len(codes) == 1 else "batch_failed",
+        details={"failures": failure_rows(failures, asked)},
+    )
+
+
+def _common_error_class(errors: Sequence[KnapError]) -> type[KnapError]:
+    """Tell who must act: whoever does for every one of them, else the caller."""
+    shared = (kind for kind in type(errors[0]).__mro__ if all(isinstance(error, kind) for error in errors))
+    kind = next(shared, KnapError)
+    return kind if issubclass(kind, KnapError) and kind is not KnapError else CallerError
+
+
+def _batch_message(failures: Sequence[Failure], asked: Sequence[Request]) -> str:
+    messages = {one.error.message for one in failures}
+    if len(messages) == 1:
+        return messages.pop()
+    messages_shown = [
+        f"{requests.subject(asked[one.number])}: {one.error.message}" for one in failures[:_SHOWN_FAILURES]
+    ]
+    more = len(failures) - len(messages_shown)
+    return f"nothing of {len(asked)} requests can be done: {'; '.join(messages_shown)}" + (
+        f"; and {more} more" if more else ""
+    )

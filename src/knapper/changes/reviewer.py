@@ -1,21 +1,215 @@
-"""Decide on what waits: accept it, reject it, or edit it before."""
+"""Decisions on proposals: accept, reject or edit them, as a whole or as blocks in notes."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from knapper.changes import deciding, grounds, rules
-from knapper.changes.disk.effects import Meta
-from knapper.changes.note_blocks import NoteBlocks
-from knapper.changes.review import acceptance, choices, sight
-from knapper.changes.review.choices import Blocks, Selection
-from knapper.changes.review.proposal_records import Proposal, ProposedFile
-from knapper.changes.submissions import Submission
-from knapper.changes.writer import Writer
-from knapper.errors import KnapError, RefusedError
+from knapper.changes import rules
+from knapper.changes import writer as changes_writer
+from knapper.changes.disk import apply, plan
+from knapper.changes.disk.plan import ChangeMeta
+from knapper.changes.drafts import Capability, Draft, FileDraft
+from knapper.changes.proposals import acceptance, note_blocks, parts, visibility
+from knapper.changes.proposals.model import Proposal, ProposedFile
+from knapper.changes.proposals.note_blocks import NoteRendering
+from knapper.changes.proposals.parts import BlockHunks, Selection
+from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.text import blocks, splices
+from knapper.changes.text.blocks import BlockChoice
+from knapper.changes.writer import Submission, Writer
+from knapper.errors import BadInput, KnapError, RefusedError
 from knapper.vault.paths import NotePath
 
-_NAMED = 5
+
+def check_person(writer: Writer, what: str) -> None:
+    """See that the client is a person.
+
+    Raises:
+        RefusedError: It isn't.
+    """
+    if not writer.grants.is_person:
+        raise RefusedError(f"only a person can {what}", hint="use `knap edits`, or accept the proposal itself")
+
+
+def get_decidable(writer: Writer, proposal_id: str) -> Proposal:
+    """Give a proposal that the client may decide on.
+
+    Raises:
+        NotFound: There is none, or it is about a file that the client may not know of.
+        RefusedError: It is another client's, or an agent made it for another one, and the client is no person.
+    """
+    proposal = writer.proposals.show(proposal_id, visible=writer.desk.view.visible)
+    who = writer.grants
+    if not who.is_person and (proposal.client, proposal.behalf) != (who.client, who.behalf):
+        raise RefusedError(f"the proposal {proposal_id} is another client's", hint="a person can decide on it")
+    return proposal
+
+
+def sync_note_blocks(writer: Writer, proposal_id: str) -> None:
+    """Learn what became of blocks in notes meanwhile, of a proposal that the client may know of."""
+    _ = writer.proposals.show(proposal_id, visible=writer.desk.view.visible)
+    acceptance.sync_accepted_blocks(writer.proposals, writer.state.journal, writer.desk.view.root, proposal_id)
+
+
+def apply_block_draft(writer: Writer, draft: Draft, reason: str, run: str = "", *, proposal: str = "") -> Submission:
+    """Write what only concerns blocks in notes; the rules hold for that, too."""
+    draft = _check_permitted(writer, draft)
+    return writer.apply(draft, ChangeMeta(client=writer.grants.client, run=run, reason=reason, proposal=proposal))
+
+
+def plan_block_draft(writer: Writer, draft: Draft) -> Submission:
+    """Tell what `apply` would do; errors are the same."""
+    return preview_draft(writer, _check_permitted(writer, draft))
+
+
+def preview_draft(writer: Writer, draft: Draft) -> Submission:
+    """Tell what applying a draft would do, once it is permitted."""
+    with visibility.hiding_errors(visibility.hidden_paths(draft.files, writer.desk.view.visible)):
+        plan.check_conflicts(apply.plan_effects(writer.state, list(draft.effects())))
+    files, hidden = changes_writer.report_files(draft)
+    submission = Submission(status="planned", files=files, hidden=hidden, notices=draft.notices)
+    return replace(submission, rewritten=draft.rewritten)
+
+
+def _check_permitted(writer: Writer, draft: Draft) -> Draft:
+    grants, ground = writer.grants, rules.facts_of(writer.desk.view)
+    draft = visibility.mark_hidden(draft, writer.desk.view.visible)
+    rules.judge(draft, replace(grants, editable="all"), ground, person_word=True).raise_if_refused()
+    return draft
+
+
+_MAX_READ_BACK = 50
+"""Proposals about one note that are told what became of their blocks in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteBlocks:
+    """Handle the blocks in notes on behalf of the client that a writer writes for."""
+
+    writer: Writer
+
+    def draw(self, proposal_id: str, *, dry_run: bool = False) -> Submission:
+        """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
+
+        What can't be shown in a note, such as a change of its properties, waits outside of it and is told.
+
+        Args:
+            proposal_id: Which.
+            dry_run: Only tell what that would do.
+
+        Raises:
+            NotFound: There is none.
+            RefusedError: The client isn't a person.
+            BadInput: No part can be shown in a note.
+            ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
+        """
+        check_person(self.writer, "put blocks into notes")
+        return self.writer.alone(lambda alone: replace(self, writer=alone).draw_alone(proposal_id, dry_run=dry_run))
+
+    def draw_alone(self, proposal_id: str, *, dry_run: bool) -> Submission:
+        """Draw as `draw` does, while nobody else writes."""
+        sync_note_blocks(self.writer, proposal_id)
+        proposal, note_contents = acceptance.fit_to_files(
+            self.writer.proposals, self.writer.desk.view.root, proposal_id
+        )
+        shown_blocks = self.writer.proposals.drawings.get(proposal_id)
+        renderings, causes = _render_files(proposal, note_contents, shown_blocks)
+        if not renderings:
+            hint = "only edits that fit their notes can be; `knap edits show` shows the proposal"
+            raise causes[0] if causes else BadInput(f"nothing of {proposal_id} can be shown in a note", hint=hint)
+        draft = Draft(files=tuple(file for one in renderings.values() for file in one.draft.files))
+        if dry_run:
+            submission = plan_block_draft(self.writer, draft)
+        else:
+            self.writer.proposals.drawings.keep(proposal_id, {path: one.blocks for path, one in renderings.items()})
+            submission = apply_block_draft(self.writer, draft, f"shown: {proposal_id}", proposal.run)
+            for path, one in renderings.items():
+                self.writer.proposals.drawings.put(proposal_id, path, one.blocks)
+        left_out = (
+            *(notice for one in renderings.values() for notice in one.left_out),
+            *(error.message for error in causes),
+        )
+        return replace(submission, proposal_id=proposal_id, notices=(*submission.notices, *left_out))
+
+    def resolve(
+        self, path: str, choice: BlockChoice | Mapping[str, BlockChoice], *, dry_run: bool = False
+    ) -> Submission:
+        """Accept or reject the edits that wait as blocks in a note: all of them, or each by its id.
+
+        Args:
+            path: The note's.
+            choice: What becomes of all, or of each.
+            dry_run: Only tell what that would do.
+
+        Raises:
+            NotFound: There is no such note or block.
+            ConflictError: A block was edited by hand or half deleted.
+            RefusedError: The client isn't a person.
+        """
+        check_person(self.writer, "resolve blocks")
+        return self.writer.alone(lambda alone: replace(self, writer=alone).resolve_alone(path, choice, dry_run=dry_run))
+
+    def resolve_alone(self, path: str, choice: BlockChoice | Mapping[str, BlockChoice], *, dry_run: bool) -> Submission:
+        """Resolve as `resolve` does, while nobody else writes."""
+        note = self.writer.desk.view.read(path)
+        for one in self._about(note.path):
+            self.writer.proposals.drawings.follow(one, {note.path: note.raw})
+        resolutions = blocks.resolve_blocks(splices.take_snapshot(note.raw, note.outline), choice)
+        accepted_ids = self._accepted(note.path, choice)
+        after = splices.merge(note.raw, resolutions)
+        needs = frozenset[Capability]({"add", "delete"})
+        file = FileDraft(path=note.path, base=note.hash, before=note.raw, after=after, needs=needs, anchored=True)
+        proposal = accepted_ids[0] if len(accepted_ids) == 1 else ""
+        if dry_run:
+            return replace(plan_block_draft(self.writer, Draft(files=(file,))), proposal_id=proposal)
+        submission = apply_block_draft(self.writer, Draft(files=(file,)), "resolved waiting edits", proposal=proposal)
+        self._read_back(note.path, after, submission.change_id)
+        return replace(submission, proposal_id=proposal)
+
+    def _accepted(self, path: NotePath, choice: BlockChoice | Mapping[str, BlockChoice]) -> list[str]:
+        """List the proposals of which blocks in a note are accepted."""
+        return [
+            one
+            for one in self._about(path)
+            for block_hunks in [self.writer.proposals.drawings.get(one).get(path, {})]
+            if any((choice if isinstance(choice, str) else choice.get(name)) == "accept" for name in block_hunks)
+        ]
+
+    def _read_back(self, path: NotePath, raw: bytes, change_id: str) -> None:
+        """Tell proposals what became of their blocks in a note."""
+        drawings = self.writer.proposals.drawings
+        for one in self._about(path):
+            block_hunks = drawings.get(one).get(path)
+            if not block_hunks:
+                continue
+            file = next(file for file in self.writer.proposals.show(one).files if file.path == path)
+            decisions = note_blocks.read_decisions(file, raw, block_hunks)
+            _ = drawings.mark(one, decisions.states, change_id=change_id)
+            drawings.put(one, path, decisions.blocks)
+
+    def _about(self, path: NotePath) -> list[str]:
+        return [one.id for one in self.writer.proposals.find(ProposalFilter(path=path), limit=_MAX_READ_BACK).proposals]
+
+
+def _render_files(
+    proposal: Proposal, noted: Mapping[NotePath, bytes], held: Mapping[NotePath, BlockHunks]
+) -> tuple[dict[NotePath, NoteRendering], list[BadInput]]:
+    """Put what waits into its notes, and gather why that can't be done with some."""
+    renderings: dict[NotePath, NoteRendering] = {}
+    causes: list[BadInput] = []
+    for file in proposal.files:
+        if file.state != "open" or not file.waiting:
+            continue
+        try:
+            renderings[file.path] = note_blocks.render_note(
+                file, noted.get(file.path, file.before or b""), held.get(file.path, {})
+            )
+        except BadInput as error:
+            causes.append(error)
+    return renderings, causes
+
+
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,36 +253,40 @@ class Reviewer:
         self, proposal_id: str, digest: str, *, files: Sequence[str], hunks: Sequence[str], run: str
     ) -> Submission:
         """Accept as `accept` does, while nobody else writes."""
-        deciding.follow(self.writer, proposal_id)
-        selection = acceptance.choose(
+        sync_note_blocks(self.writer, proposal_id)
+        selection = acceptance.select_parts(
             self.writer.proposals, self.writer.desk.view, proposal_id, digest, files=files, hunks=hunks
         )
         try:
             self._judge(selection, run)
             source = selection.source
-            meta = Meta(client=self.writer.grants.client, run=source.run, reason=source.reason, proposal=proposal_id)
+            meta = ChangeMeta(
+                client=self.writer.grants.client, run=source.run, reason=source.reason, proposal=proposal_id
+            )
             applied = self.writer.apply(selection.draft, meta)
         except KnapError:
             self.writer.proposals.abandon(selection)
             raise
-        settled = self.writer.proposals.mark_accepted(selection, applied.change_id)
-        left = () if files or hunks else _left(sight.seen(settled, self.writer.desk.view.visible))
-        return replace(applied, proposal_id=proposal_id, notices=(*applied.notices, *left))
+        proposal = self.writer.proposals.mark_accepted(selection, applied.change_id)
+        stale_notices = (
+            () if files or hunks else _stale_notices(visibility.visible_part(proposal, self.writer.desk.view.visible))
+        )
+        return replace(applied, proposal_id=proposal_id, notices=(*applied.notices, *stale_notices))
 
     def plan(
         self, proposal_id: str, digest: str, *, files: Sequence[str] = (), hunks: Sequence[str] = (), run: str = ""
     ) -> Submission:
         """Tell what accepting would do, and do nothing; errors are those of `accept`."""
         view = self.writer.desk.view
-        deciding.follow(self.writer, proposal_id)
-        selection = acceptance.choose(self.writer.proposals, view, proposal_id, digest, files=files, hunks=hunks)
+        sync_note_blocks(self.writer, proposal_id)
+        selection = acceptance.select_parts(self.writer.proposals, view, proposal_id, digest, files=files, hunks=hunks)
         self.writer.proposals.abandon(selection)
         self._judge(selection, run)
-        return replace(deciding.tell(self.writer, selection.draft), proposal_id=proposal_id)
+        return replace(preview_draft(self.writer, selection.draft), proposal_id=proposal_id)
 
     def _judge(self, selection: Selection, run: str) -> None:
-        grants, ground = self.writer.mine(run), grounds.of(self.writer.desk.view)
-        verdict = rules.acceptance(selection.draft, grants, ground, selection.scope, tainted=selection.tainted)
+        grants, ground = self.writer.mine(run), rules.facts_of(self.writer.desk.view)
+        verdict = rules.judge_acceptance(selection.draft, grants, ground, selection.scope, tainted=selection.tainted)
         verdict.raise_if_refused()
 
     def refit(self, proposal_id: str) -> Proposal:
@@ -98,18 +296,18 @@ class Reviewer:
             NotFound: There is none, or it is about a file that the client may not know of.
             ConflictError: A block of it in a note was edited by hand.
         """
-        found = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
-        if found.status not in {"open", "stale"}:
-            return found
-        deciding.follow(self.writer, proposal_id)
+        proposal = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
+        if proposal.status not in {"open", "stale"}:
+            return proposal
+        sync_note_blocks(self.writer, proposal_id)
         with self._veiling(proposal_id):
-            fitted, _ = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
-        return sight.seen(fitted, self.writer.desk.view.visible)
+            fitted, _ = acceptance.fit_to_files(self.writer.proposals, self.writer.desk.view.root, proposal_id)
+        return visibility.visible_part(fitted, self.writer.desk.view.visible)
 
     def _veiling(self, proposal_id: str) -> AbstractContextManager[None]:
         """Let errors tell nothing of those files of a proposal that the client may not know of."""
         files = self.writer.proposals.show(proposal_id).files
-        return sight.veiling(sight.hidden_paths(files, self.writer.desk.view.visible))
+        return visibility.hiding_errors(visibility.hidden_paths(files, self.writer.desk.view.visible))
 
     def reject(
         self, proposal_id: str, reason: str = "", *, files: Sequence[str] = (), hunks: Sequence[str] = ()
@@ -130,30 +328,30 @@ class Reviewer:
 
     def reject_alone(self, proposal_id: str, reason: str, *, files: Sequence[str], hunks: Sequence[str]) -> Submission:
         """Reject as `reject` does, while nobody else writes."""
-        found = deciding.own(self.writer, proposal_id)
-        choices.check_names(found, files, hunks)
-        deciding.follow(self.writer, proposal_id)
+        proposal = get_decidable(self.writer, proposal_id)
+        parts.check_names(proposal, files, hunks)
+        sync_note_blocks(self.writer, proposal_id)
         chosen = self.writer.proposals.rejectable(proposal_id, files=files, hunks=hunks)
         ending = {f"{file}.{hunk}" for file, numbers in chosen.items() for hunk in numbers}
         root = self.writer.desk.view.root
         with self._veiling(proposal_id):
-            cleared = acceptance.blocks_removed(self.writer.proposals, root, proposal_id, ending=ending)
-        done = Submission(status="applied", proposal_id=proposal_id)
+            cleared = acceptance.draft_block_removal(self.writer.proposals, root, proposal_id, ending=ending)
+        submission = Submission(status="applied", proposal_id=proposal_id)
         if cleared.files:  # first, so that a kill leaves nothing in notes of what is rejected
-            done = deciding.apply(self.writer, cleared, f"rejected {proposal_id}", found.run)
+            submission = apply_block_draft(self.writer, cleared, f"rejected {proposal_id}", proposal.run)
         _ = self.writer.proposals.reject(proposal_id, reason, files=files, hunks=hunks)
-        return done
+        return submission
 
     def plan_rejection(
         self, proposal_id: str, *, files: Sequence[str] = (), hunks: Sequence[str] = ()
     ) -> tuple[ProposedFile, ...]:
         """Give the files of which `reject` would reject something, with just those hunks; errors are the same."""
-        found = deciding.own(self.writer, proposal_id)
-        choices.check_names(found, files, hunks)
+        proposal = get_decidable(self.writer, proposal_id)
+        parts.check_names(proposal, files, hunks)
         chosen = self.writer.proposals.rejectable(proposal_id, files=files, hunks=hunks)
         return tuple(
             replace(file, hunks=tuple(one for one in file.hunks if one.number in chosen[file.number]))
-            for file in found.files
+            for file in proposal.files
             if file.number in chosen
         )
 
@@ -174,40 +372,44 @@ class Reviewer:
         def edit(alone: Writer) -> Submission:
             return replace(self, writer=alone).edit_alone(proposal_id, digest, hunk, text, run=run)
 
-        done = self.writer.alone(edit)
+        submission = self.writer.alone(edit)
         now = self.writer.proposals.show(proposal_id, visible=self.writer.desk.view.visible)
-        return Edited(proposal=now, change_id=done.change_id, notices=done.notices)
+        return Edited(proposal=now, change_id=submission.change_id, notices=submission.notices)
 
     def edit_alone(self, proposal_id: str, digest: str, hunk: str, text: str, *, run: str) -> Submission:
         """Edit as `edit` does, while nobody else writes."""
-        found = deciding.own(self.writer, proposal_id)
-        choices.check_names(found, (), (hunk,))
-        deciding.follow(self.writer, proposal_id)
+        proposal = get_decidable(self.writer, proposal_id)
+        parts.check_names(proposal, (), (hunk,))
+        sync_note_blocks(self.writer, proposal_id)
         drawings = self.writer.proposals.drawings
-        held = drawings.get(proposal_id)
+        shown_blocks = drawings.get(proposal_id)
         if self.writer.mine(run).tainted and not self.writer.grants.is_person:
-            _check_taint(found, held, hunk)
-        noted: Mapping[NotePath, bytes] = {}
-        if held:
+            _check_edit_taint(proposal, shown_blocks, hunk)
+        note_contents: Mapping[NotePath, bytes] = {}
+        if shown_blocks:
             with self._veiling(proposal_id):
-                _, noted = acceptance.fit(self.writer.proposals, self.writer.desk.view.root, proposal_id)
-        made = drawings.edit(proposal_id, digest, hunk, text, noted).rendering
-        done = Submission(status="applied")
-        if made is not None:
+                _, note_contents = acceptance.fit_to_files(
+                    self.writer.proposals, self.writer.desk.view.root, proposal_id
+                )
+        rendering = drawings.edit(proposal_id, digest, hunk, text, note_contents).rendering
+        submission = Submission(status="applied")
+        if rendering is not None:
             try:
-                done = deciding.apply(self.writer, made.draft, f"edited {hunk} of {proposal_id}", run or found.run)
+                submission = apply_block_draft(
+                    self.writer, rendering.draft, f"edited {hunk} of {proposal_id}", run or proposal.run
+                )
             except KnapError:
-                drawings.follow(proposal_id, noted)
+                drawings.follow(proposal_id, note_contents)
                 raise
-        return replace(done, notices=(*done.notices, *(made.left_out if made else ())))
+        return replace(submission, notices=(*submission.notices, *(rendering.left_out if rendering else ())))
 
 
-def _check_taint(proposal: Proposal, held: Mapping[NotePath, Blocks], hunk: str) -> None:
+def _check_edit_taint(proposal: Proposal, held: Mapping[NotePath, BlockHunks], hunk: str) -> None:
     """Keep what somebody wrote who has read others' text out of what was trusted, and out of notes."""
     if not proposal.tainted:
         hint = "propose it anew, so that a person decides on it"
         raise RefusedError(f"{proposal.id} was proposed before text was read that others wrote", hint=hint)
-    ((number, own),) = choices.hunks_of(proposal, [hunk]).items()
+    ((number, own),) = parts.choose_hunks(proposal, [hunk]).items()
     for path, blocks_there in held.items():
         if any(f"{number}.{min(own)}" in hunks for hunks in blocks_there.values()):
             hint = "a person can edit it, or reject it, so that it can be proposed anew"
@@ -216,10 +418,10 @@ def _check_taint(proposal: Proposal, held: Mapping[NotePath, Blocks], hunk: str)
             )
 
 
-def _left(proposal: Proposal) -> tuple[str, ...]:
+def _stale_notices(proposal: Proposal) -> tuple[str, ...]:
     """Tell of what was asked for and didn't fit its file any more."""
     stale = [file.path for file in proposal.files if file.state == "open"]
     if not stale:
         return ()
-    names = ", ".join(f"'{path}'" for path in stale[:_NAMED]) + (", …" if len(stale) > _NAMED else "")
+    names = ", ".join(f"'{path}'" for path in stale[:_MAX_NAMED]) + (", …" if len(stale) > _MAX_NAMED else "")
     return (f"what doesn't fit {names} any more wasn't applied; `knap edits show {proposal.id}` says why",)

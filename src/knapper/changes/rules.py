@@ -1,27 +1,253 @@
-"""Hold drafts to what a client may do: which are applied, which wait for a person, which are refused and why.
+"""Decide what becomes of a change: what a client may do, how large the change is, and what the vault says."""
 
-Nothing is asked of a model here, and nothing depends on which surface a draft comes from.
-"""
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
-from dataclasses import dataclass
-from typing import Final
-
-from knapper.changes import refusals, sizes
-from knapper.changes.drafts import Draft
-from knapper.changes.grounds import Ground
-from knapper.changes.refusals import Refusal
+from knapper.changes.drafts import Capability, Draft, FileDraft
 from knapper.changes.text import log_entries
 from knapper.errors import RefusedError
-from knapper.vault import access
+from knapper.vault import access, files
 from knapper.vault.access import Grants, Outcome, Scope
 from knapper.vault.paths import NotePath
+from knapper.vault.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultFacts:
+    """Hold the questions that the rules ask; a test answers them by itself."""
+
+    visible: Callable[[NotePath], bool]
+    """Whether the client may know of a path; ignored ones count as not visible."""
+    real: Callable[[NotePath], NotePath]
+    """Where the bytes of a path lie, links followed; raises `RefusedError` where that is outside the vault."""
+
+    def place(self, path: NotePath) -> NotePath | None:
+        """Tell where the bytes of a path lie; None where that is outside the vault."""
+        try:
+            return self.real(path)
+        except RefusedError:
+            return None
+
+
+def facts_of(view: View) -> VaultFacts:
+    """Answer from a vault as the client sees it."""
+
+    def real(path: NotePath) -> NotePath:
+        return files.find_path(view.root, path, must_exist=False).target
+
+    return VaultFacts(visible=view.visible, real=real)
+
+
+_COMMON_LINES: Final = re.compile(rb"-{3,}|`{3,}.*|\xef\xbb\xbf")
+"""Lines that nearly any two notes have in common."""
+_FEW_LINES: Final = 2
+
+
+def why_large(draft: Draft) -> str:
+    """Tell why a draft isn't small; empty where it is.
+
+    Small is what changes one file, in a place that was named exactly, and overwrites, moves and trashes nothing: text
+    that stands there once, a unique heading's section, a property, the start or end, a new note.
+    """
+    if draft.by_query or draft.folders:
+        return why_unnamed(draft)
+    named_files = [file for file in draft.files if file.cause == "asked"]
+    if len(named_files) != 1:
+        return f"it changes {len(named_files)} files"
+    return _why_file_is_large(named_files[0])
+
+
+def why_unnamed(draft: Draft) -> str:
+    """Tell why the files of a draft count as not named one by one; empty where they were.
+
+    A folder that moves file by file reads like one that moves as a whole: the difference tells what is hidden in it.
+    """
+    named_files = [file for file in draft.files if file.cause == "asked"]
+    if draft.folders or (draft.by_query and named_files and all(file.target is not None for file in named_files)):
+        return "it moves a folder"
+    return "its files were chosen by a query" if draft.by_query else ""
+
+
+def _why_file_is_large(file: FileDraft) -> str:
+    if file.target is not None:
+        return f"it moves '{file.path}'"
+    if file.trash is not None:
+        return f"it trashes '{file.path}'"
+    if file.before is None:
+        return ""
+    if not file.anchored:
+        return f"it doesn't name the exact place in '{file.path}'"
+    return f"it replaces what '{file.path}' holds" if overwrites(file.before, file.after or b"") else ""
+
+
+def overwrites(before: bytes, after: bytes) -> bool:
+    """Tell whether nothing is left of a note of several lines."""
+    old, new = _significant_lines(before), _significant_lines(after)
+    return len(old) >= _FEW_LINES and old.isdisjoint(new)
+
+
+def _significant_lines(raw: bytes) -> set[bytes]:
+    rows = (row.strip() for row in raw.splitlines())
+    return {row for row in rows if row and not _COMMON_LINES.fullmatch(row)}
+
+
+RefusalCode = Literal["untouchable", "outside_vault", "read_only", "not_writable", "capability", "outside_scope"]
+
+_TRASH_PREFIX: Final = ".trash/"
+_CAPABILITY_PHRASES: Final[dict[Capability, str]] = {
+    "add": "add text to",
+    "delete": "replace or delete text of, or trash,",
+    "create": "create",
+    "move": "move",
+    "properties": "change properties of",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Say why one file of a draft may not be changed."""
+
+    path: NotePath
+    """Empty for a file that the client may not know of."""
+    code: RefusalCode
+    reason: str
+    """Names the file and the rule."""
+    hint: str
+    requests: frozenset[int] = frozenset()
+    """Numbers of the batch's requests that want it; the others may go on without them."""
+
+
+def find_refusals(
+    draft: Draft, grants: Grants, ground: VaultFacts, scope: Scope = access.EMPTY_SCOPE
+) -> tuple[Refusal, ...]:
+    """Find the files that the client may not change so, each with the first rule that it breaks.
+
+    Args:
+        draft: What would happen.
+        grants: The client's.
+        ground: The vault as the client sees it.
+        scope: The notes that the client's editable scope comes to right now.
+
+    Returns:
+        In the draft's order; empty where all is allowed.
+    """
+    return tuple(refusal for one in changed_items(draft) if (refusal := _refusal(one, grants, ground, scope)))
+
+
+def changed_items(draft: Draft) -> Iterator[FileDraft]:
+    """Give the files of a draft, and the folders that move as if they were files."""
+    yield from draft.files
+    for source, target in draft.folders:
+        inside = (file.requests for file in draft.files if file.path.startswith(f"{source}/"))
+        numbers = frozenset(number for requests in inside for number in requests)
+        yield FileDraft(path=source, base=None, target=target, needs=frozenset({"move"}), requests=numbers)
+
+
+def paths_of(file: FileDraft) -> tuple[NotePath, ...]:
+    """Give the paths that a change of a file is about."""
+    return (file.path,) if file.target is None else (file.path, file.target)
+
+
+def _refusal(file: FileDraft, grants: Grants, ground: VaultFacts, scope: Scope) -> Refusal | None:
+    refusal = _first_refusal(file, grants, ground, scope)
+    if refusal is None:
+        return None
+    return replace(refusal, path=NotePath("") if file.hidden else refusal.path, requests=file.requests)
+
+
+def _first_refusal(file: FileDraft, grants: Grants, ground: VaultFacts, scope: Scope) -> Refusal | None:
+    restored = _is_restored(file)
+    if restored and not ground.visible(NotePath(file.path.removeprefix(_TRASH_PREFIX))):
+        return _untouchable(file.path, file)
+    for path in paths_of(file)[restored:]:
+        if refusal := _path_refusal(path, file, grants, ground):
+            return refusal
+    code = _missing_capability(file, grants)
+    if code:
+        hint = "a person can make this change, or the owner can allow it in the client's rules"
+        reason = (
+            f"{display_name(file.path, file)}: the client '{grants.client}' may not {_CAPABILITY_PHRASES[code]} files"
+        )
+        return Refusal(path=file.path, code="capability", reason=reason, hint=hint)
+    if _is_outside(file, grants, scope) and not restored:
+        what = "no note is open" if scope.paths is None else f"it isn't in the scope '{grants.editable}'"
+        reason = f"{display_name(file.path, file)} may not be changed: {what}"
+        hint = "open the note, or add it to the context, or choose a wider editable scope"
+        return Refusal(path=file.path, code="outside_scope", reason=reason, hint=hint)
+    return None
+
+
+def _is_restored(file: FileDraft) -> bool:
+    """Tell whether a file only comes back out of the vault's trash."""
+    return (
+        file.path.startswith(_TRASH_PREFIX)
+        and file.target is not None
+        and not file.target.startswith(_TRASH_PREFIX)
+        and file.before == file.after
+    )
+
+
+def _path_refusal(path: NotePath, file: FileDraft, grants: Grants, ground: VaultFacts) -> Refusal | None:
+    real = ground.place(path)
+    if real is None:
+        reason = f"{display_name(path, file)} is a symbolic link that leads out of the vault"
+        return Refusal(path=path, code="outside_vault", reason=reason, hint="copy the file into the vault first")
+    for place in dict.fromkeys((path, real)):
+        if _is_dotted(place) or not (file.cause == "link" or ground.visible(place)):
+            return _untouchable(path, file)
+        if grants.is_read_only:
+            reason = f"{display_name(path, file)}: the client '{grants.client}' may only read"
+            return Refusal(path=path, code="read_only", reason=reason, hint="a person can make this change")
+        if not grants.writable(place):
+            linked = "; it holds a link that would have to follow" if file.cause == "link" else ""
+            reason = (
+                f"{display_name(path, file)} may not be changed: the path rules of '{grants.client}' say so{linked}"
+            )
+            return Refusal(path=path, code="not_writable", reason=reason, hint="a person can make this change")
+    return None
+
+
+def display_name(path: NotePath, file: FileDraft) -> str:
+    """Name a file, unless the client may not know of it."""
+    return "a file that isn't shown here" if file.hidden else f"'{path}'"
+
+
+def _untouchable(path: NotePath, file: FileDraft) -> Refusal:
+    reason = f"{display_name(path, file)} isn't a place for notes: hidden, ignored and system folders are never written"
+    return Refusal(path=path, code="untouchable", reason=reason, hint="choose another path")
+
+
+def _is_dotted(path: NotePath) -> bool:
+    return path.startswith(".") or "/." in path
+
+
+def _missing_capability(file: FileDraft, grants: Grants) -> Capability | None:
+    """Find what a change needs and the client may not do; what the change is counts, whatever it says it needs."""
+    needs: set[Capability] = set(file.needs)
+    if file.target is not None and not _is_restored(file):
+        needs.add("move")
+    if file.trash is not None:
+        needs.add("delete")
+    if file.before is None and file.after is not None and file.target is None:
+        needs.add("create")
+    missing = needs - grants.capabilities
+    return next((need for need in _CAPABILITY_PHRASES if need in missing), None)
+
+
+def _is_outside(file: FileDraft, grants: Grants, scope: Scope) -> bool:
+    """Tell whether a note that exists may not be changed now; links that follow a move go where the move goes."""
+    is_new = file.before is None and file.base is None and file.target is None and file.trash is None
+    return file.cause == "asked" and not is_new and not grants.editable_in(file.path, scope)
+
 
 MOST_FILES: Final = 5
 """More that the caller named are always a proposal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPlace:
+class LogTarget:
     """Say where the program adds an entry to its own log, and what a note that is made for it begins with."""
 
     path: NotePath
@@ -71,14 +297,14 @@ class Verdict:
         )
 
 
-def verdict(
+def judge(
     draft: Draft,
     grants: Grants,
-    ground: Ground,
+    ground: VaultFacts,
     scope: Scope = access.EMPTY_SCOPE,
     *,
     person_word: bool = False,
-    log: LogPlace | None = None,
+    log: LogTarget | None = None,
 ) -> Verdict:
     """Decide whether a draft is applied, waits as a proposal, or is refused.
 
@@ -90,24 +316,24 @@ def verdict(
         person_word: A person has seen this very draft and said yes.
         log: Where the draft adds an entry to the program's own log; it counts only if the draft does nothing else.
     """
-    refused = refusals.enforce(draft, grants, ground, scope)
+    refused = find_refusals(draft, grants, ground, scope)
     if refused:
-        return Verdict(kind="refuse", reason=_told(refused), refusals=refused)
+        return Verdict(kind="refuse", reason=_refusal_summary(refused), refusals=refused)
     is_entry = log is not None and log.holds(draft)
-    large = "" if is_entry else sizes.why_large(draft)
+    large = "" if is_entry else why_large(draft)
     outcome = grants.large if large else grants.small
     if outcome == "refuse":
         return Verdict(kind="refuse", reason=f"the client '{grants.client}' may not: {large or 'change notes'}")
     if person_word:
         return Verdict(kind="apply")
-    why = _many(draft) or _wary(draft, grants, ground)
+    why = _why_many_files(draft) or _why_person_needed(draft, grants, ground)
     if why or (outcome == "propose" and not is_entry):
         return Verdict(kind="propose", reason=why or large or f"the client '{grants.client}' only proposes")
     return Verdict(kind="apply")
 
 
-def acceptance(
-    draft: Draft, grants: Grants, ground: Ground, scope: Scope = access.EMPTY_SCOPE, *, tainted: bool = False
+def judge_acceptance(
+    draft: Draft, grants: Grants, ground: VaultFacts, scope: Scope = access.EMPTY_SCOPE, *, tainted: bool = False
 ) -> Verdict:
     """Decide whether a client may accept what was proposed; it is applied or refused.
 
@@ -120,43 +346,43 @@ def acceptance(
     """
     allowed = grants.may_accept
     if allowed == "never":
-        return _only_a_person(f"the client '{grants.client}' may not accept proposals")
+        return _refuse_to_non_person(f"the client '{grants.client}' may not accept proposals")
     if allowed == "own":
         if tainted:
-            return _only_a_person("who proposed this had read text that others wrote")
-        large = sizes.why_large(draft)
+            return _refuse_to_non_person("who proposed this had read text that others wrote")
+        large = why_large(draft)
         if (grants.large if large else grants.small) != "apply":
-            return _only_a_person(
+            return _refuse_to_non_person(
                 f"the client '{grants.client}' may not apply this by itself: {large or 'small change'}"
             )
-        if why := _many(draft) or _wary(draft, grants, ground):
-            return _only_a_person(why)
-    return verdict(draft, grants, ground, scope, person_word=True)
+        if why := _why_many_files(draft) or _why_person_needed(draft, grants, ground):
+            return _refuse_to_non_person(why)
+    return judge(draft, grants, ground, scope, person_word=True)
 
 
-def _only_a_person(why: str) -> Verdict:
+def _refuse_to_non_person(why: str) -> Verdict:
     return Verdict(kind="refuse", reason=f"only a person can accept this: {why}")
 
 
-def _told(refused: tuple[Refusal, ...]) -> str:
+def _refusal_summary(refused: tuple[Refusal, ...]) -> str:
     more = len(refused) - 1
     return refused[0].reason + (f" (and {more} more)" if more else "")
 
 
-def _many(draft: Draft) -> str:
+def _why_many_files(draft: Draft) -> str:
     if draft.named > MOST_FILES:
         return f"it changes {draft.named} files; more than {MOST_FILES} are always a proposal"
-    return sizes.why_unnamed(draft)
+    return why_unnamed(draft)
 
 
-def _wary(draft: Draft, grants: Grants, ground: Ground) -> str:
+def _why_person_needed(draft: Draft, grants: Grants, ground: VaultFacts) -> str:
     """Tell what about a draft wants a person's word, whatever its size."""
     if grants.is_person:
         return ""
     if grants.tainted:
         return f"the client '{grants.client}' has read text that others wrote"
-    for file in refusals.items(draft):
-        for path in refusals.paths_of(file):
+    for file in changed_items(draft):
+        for path in paths_of(file):
             if grants.is_guarded(path) or grants.is_guarded(ground.place(path) or path):
-                return f"{refusals.shown(path, file)} changes only with a person's word"
+                return f"{display_name(path, file)} changes only with a person's word"
     return ""

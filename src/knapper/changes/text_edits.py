@@ -5,23 +5,23 @@ from dataclasses import dataclass
 
 from knapper.changes.drafts import Capability
 from knapper.changes.requests import AddText, AtPosition, EditProperty, EditSection, EditText, Rewrite, TextRequest
-from knapper.changes.text import blocks, edit, positions, properties, property_values, sections, snapshots, splices
-from knapper.changes.text.snapshots import Snapshot
-from knapper.changes.text.splices import Splice
+from knapper.changes.text import blocks, positions, properties, splices, yaml_values
+from knapper.changes.text import replacement as text_replacement
+from knapper.changes.text.splices import Snapshot, Splice
 from knapper.errors import BadInput, ConflictError
 from knapper.vault import parser
 from knapper.vault.parser import Note
 
 _SECTIONS = {
-    "replace": sections.replace,
-    "replace_body": sections.replace_body,
-    "append": sections.append,
-    "prepend": sections.prepend,
+    "replace": positions.replace_section,
+    "replace_body": positions.replace_section_body,
+    "append": positions.append_to_section,
+    "prepend": positions.prepend_to_section,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class TextChange:
     """Hold what a request does to a note's bytes."""
 
     splices: tuple[Splice, ...]
@@ -30,7 +30,7 @@ class Made:
     notices: tuple[str, ...] = ()
 
 
-def make(note: Note, request: TextRequest, *, version: Callable[[str], bytes | None]) -> Made:
+def resolve_request(note: Note, request: TextRequest, *, version: Callable[[str], bytes | None]) -> TextChange:
     """Turn one request into splices of the note as it is now.
 
     Where the request names an older state as its base, what it does there is moved to where the same text stands now.
@@ -48,21 +48,21 @@ def make(note: Note, request: TextRequest, *, version: Callable[[str], bytes | N
     """
     base = request.base
     if not base or base == note.hash:
-        return _resolve(snapshots.take(note.raw, note.outline), request, anchored=bool(base))
+        return _resolve(splices.take_snapshot(note.raw, note.outline), request, anchored=bool(base))
     old = version(base)
     if old is None or isinstance(request, Rewrite):
-        raise stale(note, base)
-    made = _resolve(snapshots.take(old), request, anchored=True)
+        raise stale_error(note, base)
+    change = _resolve(splices.take_snapshot(old), request, anchored=True)
     try:
-        moved = tuple(splices.rebase(splice, old, note.raw) for splice in made.splices)
+        moved = tuple(splices.rebase(splice, old, note.raw) for splice in change.splices)
     except ConflictError as error:
         error.details |= {"current_hash": note.hash, "path": note.path}
         raise
     notice = f"{note.path} changed since {base[:15]}…; the change was moved to where the same text stands now"
-    return Made(splices=moved, needs=made.needs, anchored=True, notices=(*made.notices, notice))
+    return TextChange(splices=moved, needs=change.needs, anchored=True, notices=(*change.notices, notice))
 
 
-def stale(note: Note, base: str) -> ConflictError:
+def stale_error(note: Note, base: str) -> ConflictError:
     """Say that a note isn't what a request was made against."""
     return ConflictError(
         f"{note.path} changed meanwhile: it isn't {base} any more",
@@ -72,59 +72,63 @@ def stale(note: Note, base: str) -> ConflictError:
     )
 
 
-def _resolve(snapshot: Snapshot, request: TextRequest, *, anchored: bool) -> Made:
+def _resolve(snapshot: Snapshot, request: TextRequest, *, anchored: bool) -> TextChange:
     match request:
         case EditText():
-            found = edit.replace(snapshot, request.old, request.new, count=request.count)
-            return _made(found.splices, anchored=True, notices=_told(request.path, found))
+            replacement = text_replacement.replace_text(snapshot, request.old, request.new, count=request.count)
+            return _text_change(
+                replacement.splices, anchored=True, notices=_spelling_notices(request.path, replacement)
+            )
         case AtPosition():
-            position = positions.parse(request.position)
-            splice = positions.resolve(snapshot, position, request.content)
-            return _made([splice], anchored=anchored or not isinstance(position, positions.Before | positions.Span))
+            position = positions.parse_position(request.position)
+            splice = positions.resolve_position(snapshot, position, request.content)
+            return _text_change(
+                [splice], anchored=anchored or not isinstance(position, positions.BeforeLine | positions.LineSpan)
+            )
         case EditSection():
             splice = _SECTIONS[request.how](snapshot, request.heading, request.content, strict=request.strict)
-            return _made([splice], anchored=True)
+            return _text_change([splice], anchored=True)
         case AddText():
-            add = sections.after_frontmatter if request.where == "start" else sections.append_to_file
-            return _made([add(snapshot, request.content)], anchored=True)
+            add = positions.insert_after_frontmatter if request.where == "start" else positions.append_to_file
+            return _text_change([add(snapshot, request.content)], anchored=True)
         case EditProperty():
-            return Made(splices=_property(snapshot, request), needs=frozenset({"properties"}), anchored=True)
+            return TextChange(splices=_edit_property(snapshot, request), needs=frozenset({"properties"}), anchored=True)
         case Rewrite():
-            return _made([_whole(snapshot, request.content)], anchored=True)
+            return _text_change([_rewrite_all(snapshot, request.content)], anchored=True)
 
 
-def _made(found: Sequence[Splice], *, anchored: bool, notices: tuple[str, ...] = ()) -> Made:
+def _text_change(found: Sequence[Splice], *, anchored: bool, notices: tuple[str, ...] = ()) -> TextChange:
     """Tell by its splices what a change needs: taking text away is more than adding to it."""
     needs: set[Capability] = {"delete" if splice.stop > splice.start else "add" for splice in found}
-    return Made(splices=tuple(found), needs=frozenset(needs), anchored=anchored, notices=notices)
+    return TextChange(splices=tuple(found), needs=frozenset(needs), anchored=anchored, notices=notices)
 
 
-def _told(path: str, found: edit.Edit) -> tuple[str, ...]:
+def _spelling_notices(path: str, found: text_replacement.TextReplacement) -> tuple[str, ...]:
     if not found.normalised:
         return ()
     lines = ", ".join(map(str, found.lines))
     return (f"{path}: the old text was found only in another spelling ({', '.join(found.differences)}), line {lines}",)
 
 
-def _property(snapshot: Snapshot, request: EditProperty) -> tuple[Splice, ...]:
+def _edit_property(snapshot: Snapshot, request: EditProperty) -> tuple[Splice, ...]:
     name, value = request.name, request.value
     match request.word:
         case "set":
-            typed = property_values.interpret(snapshot, name, value) if isinstance(value, str) else value
-            outcome = properties.assign(snapshot, name, typed)
+            typed = yaml_values.interpret_value(snapshot, name, value) if isinstance(value, str) else value
+            outcome = properties.set_property(snapshot, name, typed)
         case "append":
-            typed = property_values.interpret_item(snapshot, name, value) if isinstance(value, str) else value
-            outcome = properties.append(snapshot, name, typed)
+            typed = yaml_values.interpret_item(snapshot, name, value) if isinstance(value, str) else value
+            outcome = properties.append_to_property(snapshot, name, typed)
         case "remove":
-            outcome = properties.remove(snapshot, name)
+            outcome = properties.remove_property(snapshot, name)
         case "rename":
             if not isinstance(value, str):
                 raise BadInput(f"{name!r} can't be renamed to {value!r}", hint="the new name is text")
-            outcome = properties.rename(snapshot, name, value)
+            outcome = properties.rename_property(snapshot, name, value)
     return outcome.splices
 
 
-def _whole(snapshot: Snapshot, content: str) -> Splice:
+def _rewrite_all(snapshot: Snapshot, content: str) -> Splice:
     splice = snapshot.rewrite(snapshot.text_start, len(snapshot.raw), content)
     if splice.new == snapshot.raw[splice.start :]:
         hint = "Nothing has to be done."
@@ -132,14 +136,14 @@ def _whole(snapshot: Snapshot, content: str) -> Splice:
     return splice
 
 
-def merged(note: Note, made: Sequence[Made]) -> bytes:
+def apply_all(note: Note, made: Sequence[TextChange]) -> bytes:
     """Apply what several requests do to one note, all against its one state.
 
     Raises:
         BadInput: Two of them overlap.
         ConflictError: One cuts into an edit that waits in the note.
     """
-    wanted = [splice for one in made for splice in one.splices]
-    blocks.guard(snapshots.take(note.raw, note.outline), wanted)
-    after = splices.merge(note.raw, wanted)
+    all_splices = [splice for one in made for splice in one.splices]
+    blocks.check_blocks_untouched(splices.take_snapshot(note.raw, note.outline), all_splices)
+    after = splices.merge(note.raw, all_splices)
     return after if parser.content_hash(after) != note.hash else note.raw

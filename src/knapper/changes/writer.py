@@ -1,43 +1,148 @@
-"""The one door through which a vault is written: requests, drafts, rules, then the journal or a proposal."""
+"""Submit changes: check, then apply, propose or refuse them, and answer what came of it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, Literal, cast
 
-from knapper.changes import drafting, grounds, rules, submissions
-from knapper.changes import failures as failing
-from knapper.changes.disk import apply as applying
-from knapper.changes.disk import selection, undo
-from knapper.changes.disk.effects import Meta
-from knapper.changes.disk.records import Change
-from knapper.changes.disk.selection import Selector
-from knapper.changes.disk.state import State
-from knapper.changes.disk.undo import Undone
-from knapper.changes.drafting import Desk
-from knapper.changes.drafts import Draft
+from knapper.changes import drafting, drafts, rules
+from knapper.changes.disk import apply, undo
+from knapper.changes.disk.journal import Change
+from knapper.changes.disk.plan import ChangeMeta
+from knapper.changes.disk.transaction import State
+from knapper.changes.disk.undo import Selector, Undone
+from knapper.changes.drafting import DraftContext
+from knapper.changes.drafts import Draft, Failure, FileDraft, LinkRewrite
+from knapper.changes.proposals import visibility
+from knapper.changes.proposals.parts import DEFAULT_DAYS, ProposalTerms
+from knapper.changes.proposals.store import Proposals
+from knapper.changes.proposals.taint import Taints
 from knapper.changes.requests import Request
-from knapper.changes.review import sight
-from knapper.changes.review.making import DAYS
-from knapper.changes.review.making import Note as Waiting
-from knapper.changes.review.proposals import Proposals
-from knapper.changes.review.taint import Taints
-from knapper.changes.rules import LogPlace, Verdict
-from knapper.changes.submissions import Submission
+from knapper.changes.rules import LogTarget, Refusal, Verdict
+from knapper.changes.text import diff
 from knapper.errors import ConflictError, RefusedError
-from knapper.vault import access
+from knapper.jsontypes import JSONValue
+from knapper.vault import access, parser
 from knapper.vault.access import Grants, Scope
 from knapper.vault.paths import NotePath
 
-_TRASH: Final = ".trash/"
+Status = Literal["applied", "proposed", "refused", "planned"]
 
 
-def _nothing(_: str) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReport:
+    """Say what happened, or would happen, to one file."""
+
+    path: NotePath
+    target: NotePath | None
+    """The new path of a moved file."""
+    action: Literal["edited", "created", "moved", "trashed", "linked"]
+    """``linked``: only links in it follow a move."""
+    before_hash: str | None
+    after_hash: str | None
+    """None for what is trashed, and for moved files that aren't notes."""
+    diff: str
+    """Unified; empty where no text changes."""
+
+    @property
+    def place(self) -> NotePath:
+        """Give the path that the file has afterwards."""
+        return self.target or self.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """Say what became of a batch of requests."""
+
+    status: Status
+    reason: str = ""
+    """Why it was proposed or refused; empty where it was applied."""
+    change_id: str = ""
+    proposal_id: str = ""
+    files: tuple[FileReport, ...] = ()
+    hidden: int = 0
+    """How many files changed that the caller may not see."""
+    failures: tuple[Failure, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    notices: tuple[str, ...] = ()
+    rewritten: tuple[LinkRewrite, ...] = ()
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape the answer as every surface shows it; empty parts are left out."""
+        answer: dict[str, JSONValue] = {"success": self.status != "refused", "status": self.status}
+        files: list[JSONValue] = [_file_row(report) for report in self.files]
+        failures: list[JSONValue] = [drafts.failure_row(one) for one in self.failures]
+        refusals: list[JSONValue] = [
+            {"path": one.path, "error": one.reason, "code": one.code, "hint": one.hint} for one in self.refusals
+        ]
+        rewritten: list[JSONValue] = [
+            {"path": one.path, "line": one.line, "old": one.old, "new": one.new} for one in self.rewritten
+        ]
+        notices: list[JSONValue] = [*self.notices]
+        parts: dict[str, JSONValue] = {
+            "reason": self.reason,
+            "change_id": self.change_id,
+            "proposal_id": self.proposal_id,
+            "files": files,
+            "hidden_files": self.hidden,
+            "failures": failures,
+            "refusals": refusals,
+            "links_rewritten": rewritten,
+            "notes": notices,
+        }
+        if len(self.files) == 1 and self.status == "applied":
+            answer |= {"path": self.files[0].target or self.files[0].path, "hash": self.files[0].after_hash}
+        return answer | {name: value for name, value in parts.items() if value}
+
+
+def report_files(draft: Draft) -> tuple[tuple[FileReport, ...], int]:
+    """Report the files of a draft that its caller may see, and count the others."""
+    file_reports = tuple(_report_file(file) for file in draft.files if not file.hidden)
+    return file_reports, len(draft.files) - len(file_reports)
+
+
+def _report_file(file: FileDraft) -> FileReport:
+    text = file.after is not None and file.after != file.before
+    return FileReport(
+        path=file.path,
+        target=file.target,
+        action=_action_of(file),
+        before_hash=file.base,
+        after_hash=None if file.trash or file.after is None else parser.content_hash(file.after),
+        diff=diff.unified_diff(file.before or b"", file.after or b"", file.place) if text else "",
+    )
+
+
+def _action_of(file: FileDraft) -> Literal["edited", "created", "moved", "trashed", "linked"]:
+    if file.trash is not None:
+        return "trashed"
+    if file.target is not None:
+        return "moved"
+    if file.before is None and file.base is None:
+        return "created"
+    return "linked" if file.cause == "link" else "edited"
+
+
+def _file_row(report: FileReport) -> JSONValue:
+    row: dict[str, JSONValue] = {"path": report.path, "action": report.action}
+    parts: dict[str, JSONValue] = {
+        "target": report.target,
+        "before_hash": report.before_hash,
+        "hash": report.after_hash,
+        "diff": report.diff,
+    }
+    return row | {name: value for name, value in parts.items() if value}
+
+
+_TRASH_PREFIX: Final = ".trash/"
+
+
+def _no_notices(_: str) -> tuple[str, ...]:
     return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SubmitOptions:
     """Say how a batch of requests is meant."""
 
     reason: str = ""
@@ -51,22 +156,22 @@ class Asked:
     """How the files were chosen that aren't named one by one, such as ``folder Projects``: always a proposal then."""
     person_word: bool = False
     """A person has seen this very batch and said yes."""
-    log: LogPlace | None = None
+    log: LogTarget | None = None
     """Where the program adds an entry to its own log."""
     scope: Scope = access.EMPTY_SCOPE
 
 
 def _was_overtaken(error: ConflictError) -> bool:
     """Tell whether somebody else wrote between our reading and our writing; then all can be read once more."""
-    found = cast("Sequence[Mapping[str, object]]", error.details.get("conflicts", ()))
-    return bool(found) and all(one["problem"] == "has changed" for one in found)
+    conflicts = cast("Sequence[Mapping[str, object]]", error.details.get("conflicts", ()))
+    return bool(conflicts) and all(one["problem"] == "has changed" for one in conflicts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
     """Write to one vault on behalf of one client."""
 
-    desk: Desk
+    desk: DraftContext
     state: State
     proposals: Proposals
     taints: Taints
@@ -74,14 +179,14 @@ class Writer:
     """The client's, as the owner configured them."""
     touched: Callable[[Sequence[Path]], None]
     """Told which files and folders were written, so that the index follows."""
-    proposal_days: float = DAYS
+    proposal_days: float = DEFAULT_DAYS
     """How long proposals wait."""
-    applied: Callable[[str], tuple[str, ...]] = _nothing
+    applied: Callable[[str], tuple[str, ...]] = _no_notices
     """Told the id of each change that was applied; answers what the caller should hear."""
     recovered: list[str] = field(default_factory=list[str])
     """What became of changes that a kill had cut short; told with the first change, and then no more."""
 
-    def submit(self, requests: Sequence[Request], asked: Asked | None = None) -> Submission:
+    def submit(self, requests: Sequence[Request], asked: SubmitOptions | None = None) -> Submission:
         """Carry out a batch: apply it, keep it as a proposal, or refuse it, as the client's rules say.
 
         Items that can't be carried out, or that the rules refuse, are listed, and the others go on together.
@@ -90,7 +195,7 @@ class Writer:
             KnapError: Every request fails (``details["failures"]`` has each where there are several), or the disk does;
                 nothing is changed then.
         """
-        asked = asked or Asked()
+        asked = asked or SubmitOptions()
         if asked.person_word and not self.grants.is_person:
             raise RefusedError(f"the client '{self.grants.client}' is no person, and can't give a person's word")
         try:
@@ -110,34 +215,34 @@ class Writer:
             return work(self)
         touched: list[Path] = []
         try:
-            with applying.hold(self.state) as held:
-                done = work(replace(self, state=held, touched=touched.extend, applied=_nothing))
+            with apply.hold_lock(self.state) as held_state:
+                submission = work(replace(self, state=held_state, touched=touched.extend, applied=_no_notices))
         finally:
             if touched:
                 self.touched(touched)
-        more = self.applied(done.change_id) if done.change_id else ()
-        return replace(done, notices=(*done.notices, *more))
+        more = self.applied(submission.change_id) if submission.change_id else ()
+        return replace(submission, notices=(*submission.notices, *more))
 
-    def attempt(self, requests: Sequence[Request], asked: Asked) -> Submission:
+    def attempt(self, requests: Sequence[Request], asked: SubmitOptions) -> Submission:
         """Carry out a batch as `submit` does, but fail where somebody else writes between reading and writing."""
-        drafted = drafting.draft(self.desk, requests)
+        drafted = drafting.draft_requests(self.desk, requests)
         draft, failures = drafted.draft, drafted.failures
         if asked.chosen:
             draft = replace(draft, by_query=True)
         if failures and len(failures) == len(requests):
-            raise failing.of_all(failures, requests)
+            raise drafts.batch_error(failures, requests)
         verdict = self._decide(draft, asked)
         refused = verdict.refusals
-        if verdict.kind == "refuse" and (kept := _without(draft, verdict)) is not None:
-            draft, verdict = kept, self._decide(kept, asked)
+        if verdict.kind == "refuse" and (remaining := _without_refused(draft, verdict)) is not None:
+            draft, verdict = remaining, self._decide(remaining, asked)
         try:
             verdict.raise_if_refused()
         except RefusedError as error:
             if failures:
-                error.details["failures"] = failing.rows(failures, requests)
+                error.details["failures"] = drafts.failure_rows(failures, requests)
             raise
-        done = self._carry_out(draft, asked, verdict)
-        return replace(done, failures=failures, refusals=refused)
+        submission = self._carry_out(draft, asked, verdict)
+        return replace(submission, failures=failures, refusals=refused)
 
     def undo(self, selector: Selector, *, reason: str = "", partial: bool = False, run: str = "") -> Undone:
         """Take changes back; the undo is a change itself.
@@ -147,10 +252,10 @@ class Writer:
             ConflictError: Files were changed since, and *partial* wasn't asked for.
             NotFound: There is nothing to take back.
         """
-        found = self.undoable(selector, run, partial=partial)
-        meta = Meta(client=self.grants.client, reason=reason)
+        changes = self.undoable(selector, run, partial=partial)
+        meta = ChangeMeta(client=self.grants.client, reason=reason)
         try:
-            undone = undo.undo(self.state, selector, meta, partial=partial, checked=found)
+            undone = undo.undo(self.state, selector, meta, partial=partial, checked=changes)
         except ConflictError as error:
             if "conflicts" in error.details:
                 error.hint = "undo what came later first, or take back the other files only (--partial)"
@@ -169,10 +274,10 @@ class Writer:
         """
         if not self.mine(run).may_undo:
             raise RefusedError(f"the client '{self.grants.client}' may not undo", hint="a person can: `knap undo`")
-        found = selection.changes(self.state.journal, selector, partial=partial, sees=self._knows)
-        for change in found:
+        changes = undo.select_changes(self.state.journal, selector, partial=partial, sees=self._knows)
+        for change in changes:
             self._check_undo(change)
-        return found
+        return changes
 
     def _knows(self, change: Change) -> bool:
         """Tell whether the client may know of a change: a person of all, others of what they did or could see."""
@@ -180,21 +285,21 @@ class Writer:
             return True
         ends = ({end for end in (file.before_path, file.after_path) if end} for file in change.files)
         visible = self.desk.view.visible
-        return any(all(end.startswith(_TRASH) or visible(NotePath(end)) for end in both) for both in ends)
+        return any(all(end.startswith(_TRASH_PREFIX) or visible(NotePath(end)) for end in both) for both in ends)
 
     def _check_undo(self, change: Change) -> None:
         """Hold an undo to the rules as they are now; who isn't a person takes back only what it did itself."""
         touched = (end for file in change.files for end in (file.before_path, file.after_path) if end)
-        ends = [NotePath(end) for end in touched if not end.startswith(_TRASH)]
+        ends = [NotePath(end) for end in touched if not end.startswith(_TRASH_PREFIX)]
         own = change.client == self.grants.client and not any(map(self.grants.is_guarded, ends))
         if not self.grants.is_person and not (own and all(map(self.desk.view.visible, ends))):
             raise RefusedError(
                 f"the client '{self.grants.client}' may only take back its own changes of files that it may change",
                 hint="a person can take back others: `knap undo`",
             )
-        if (kept := next((end for end in ends if not self.grants.writable(end)), None)) is not None:
+        if (locked_path := next((end for end in ends if not self.grants.writable(end)), None)) is not None:
             raise RefusedError(
-                f"{change.id} can't be taken back: '{self.grants.client}' may not change '{kept}'",
+                f"{change.id} can't be taken back: '{self.grants.client}' may not change '{locked_path}'",
                 hint="the owner can allow it in the client's rules",
                 code="not_writable",
             )
@@ -203,21 +308,21 @@ class Writer:
         """Give the client's rules as they hold right now: who has read foreign text only proposes."""
         return replace(self.grants, tainted=self.taints.is_tainted(self.grants.client, run))
 
-    def _decide(self, draft: Draft, asked: Asked) -> Verdict:
-        ground = grounds.of(self.desk.view)
-        verdict = rules.verdict(
+    def _decide(self, draft: Draft, asked: SubmitOptions) -> Verdict:
+        ground = rules.facts_of(self.desk.view)
+        verdict = rules.judge(
             draft, self.mine(asked.run), ground, asked.scope, person_word=asked.person_word, log=asked.log
         )
         if asked.chosen and verdict.kind == "propose":
             return replace(verdict, reason=f"its notes were chosen by {asked.chosen}")
         return verdict
 
-    def _carry_out(self, draft: Draft, asked: Asked, verdict: Verdict) -> Submission:
-        meta = Meta(client=self.grants.client, run=asked.run, reason=asked.reason)
+    def _carry_out(self, draft: Draft, asked: SubmitOptions, verdict: Verdict) -> Submission:
+        meta = ChangeMeta(client=self.grants.client, run=asked.run, reason=asked.reason)
         if verdict.kind == "apply" and not (asked.dry_run or asked.propose):
             return self.apply(draft, meta)
-        files, hidden = submissions.reports(draft)
-        told = Submission(
+        files, hidden = report_files(draft)
+        submission = Submission(
             status="planned",
             reason=verdict.reason,
             files=files,
@@ -226,40 +331,40 @@ class Writer:
             rewritten=draft.rewritten,
         )
         if asked.dry_run:
-            return told
+            return submission
         tainted = self.mine(asked.run).tainted
-        note = Waiting(
+        note = ProposalTerms(
             why=verdict.reason,
             tainted=tainted,
             days=self.proposal_days,
             scope=asked.scope,
             behalf=self.grants.behalf,
         )
-        return replace(told, status="proposed", proposal_id=self.proposals.save(draft, meta, note).id)
+        return replace(submission, status="proposed", proposal_id=self.proposals.save(draft, meta, note).id)
 
-    def apply(self, draft: Draft, meta: Meta) -> Submission:
+    def apply(self, draft: Draft, meta: ChangeMeta) -> Submission:
         """Do what was decided, and let the index follow; deciding is the caller's.
 
         Raises:
-            KnapError: As for `knapper.changes.disk.apply.apply`; nothing was changed then.
+            KnapError: As for `knapper.changes.disk.apply.apply_effects`; nothing was changed then.
         """
-        unseen = sight.hidden_paths(draft.files, self.desk.view.visible)
-        with sight.veiling(unseen):
-            applied = applying.apply(self.state, list(draft.effects()), meta)
+        unseen = visibility.hidden_paths(draft.files, self.desk.view.visible)
+        with visibility.hiding_errors(unseen):
+            applied = apply.apply_effects(self.state, list(draft.effects()), meta)
         self._tell(path for file in draft.files for path in (file.path, file.place))
-        files, hidden = submissions.reports(draft)
-        told = (*self.recovered, *applied.notices)
+        files, hidden = report_files(draft)
+        notices = (*self.recovered, *applied.notices)
         if self.desk.view.policy.sees_all:
             self.recovered.clear()
         else:  # of other changes, and of files that follow, whoever sees all is told
             own = [path for file in draft.files for path in (file.path, file.place)]
-            told = tuple(one for one in applied.notices if _is_about(one, own) and not _is_about(one, unseen))
+            notices = tuple(one for one in applied.notices if _names_any(one, own) and not _names_any(one, unseen))
         return Submission(
             status="applied",
             change_id=applied.change_id,
             files=files,
             hidden=hidden,
-            notices=(*draft.notices, *told, *self.applied(applied.change_id)),
+            notices=(*draft.notices, *notices, *self.applied(applied.change_id)),
             rewritten=draft.rewritten,
         )
 
@@ -267,18 +372,18 @@ class Writer:
         self.touched([self.desk.view.root / path for path in dict.fromkeys(paths)])
 
 
-def _is_about(notice: str, paths: Iterable[str]) -> bool:
+def _names_any(notice: str, paths: Iterable[str]) -> bool:
     return any(path in notice for path in paths)
 
 
-def _without(draft: Draft, verdict: Verdict) -> Draft | None:
+def _without_refused(draft: Draft, verdict: Verdict) -> Draft | None:
     """Leave out the requests that are refused; None where nothing would be left, or what is left isn't whole."""
     hit = frozenset(number for refusal in verdict.refusals for number in refusal.requests)
     if not hit or draft.folders:
         return None
-    kept = tuple(file for file in draft.files if not file.requests & hit)
-    if not kept:
+    files = tuple(file for file in draft.files if not file.requests & hit)
+    if not files:
         return None
-    paths = {file.path for file in kept}
+    paths = {file.path for file in files}
     rewritten = tuple(one for one in draft.rewritten if one.path in paths)
-    return replace(draft, files=kept, rewritten=rewritten)
+    return replace(draft, files=files, rewritten=rewritten)

@@ -11,7 +11,7 @@ from knapper.agents.run import export, runs
 from knapper.agents.run.records import Limits, Order, Run
 from knapper.app.runs import opening, questions
 from knapper.app.runs.opening import TaskRuns
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.cli import output, running, settings, writing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
@@ -128,7 +128,7 @@ def save(said: Options, run_id: str, path: str, *, yes: bool) -> ExitCode:
         shown = opened.runs.show(run_id)
         if not shown.run.answer:
             raise BadInput(f"the run {shown.run.id} has no answer yet", hint=f"`knap run resume {shown.run.id}`")
-        asked = Asked(run=shown.run.id, propose=not yes, person_word=yes, reason=f"run {shown.run.id}")
+        asked = SubmitOptions(run=shown.run.id, propose=not yes, person_word=yes, reason=f"run {shown.run.id}")
         context = opened.hub.context(client="cli", asked=asked)
         return writing.tell(said, answers.several(context, export.requests(shown.run, shown.nodes, path)))
 

@@ -6,7 +6,7 @@ from typing import Any, TypedDict, cast
 
 import click
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.cli import output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
@@ -56,7 +56,7 @@ def vault(said: Options, own: Mapping[str, Any]) -> Context:
     """
     if own["yes"] and own["propose"]:
         raise BadInput("--yes and --propose contradict each other", hint="give one of them", code="usage")
-    asked = Asked(reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], person_word=own["yes"])
+    asked = SubmitOptions(reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], person_word=own["yes"])
     return replace(session.vault(said, writes=True), asked=asked)
 
 

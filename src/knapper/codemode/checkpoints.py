@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from knapper.changes.disk.ledger import Ledger, open_ledger
+from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.errors import BadInput, ConflictError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
 from knapper.vault.access import Grants
@@ -89,7 +89,7 @@ class Checkpoint:
 class Checkpoints:
     """Hold the questions of one vault's runs; threads and processes may share the file."""
 
-    def __init__(self, ledger: Ledger, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: SharedDatabase, now: Callable[[], datetime]) -> None:
         """Wrap an open file; `open_checkpoints` makes one."""
         self._ledger = ledger
         self._now = now
@@ -183,7 +183,7 @@ def open_checkpoints(folder: Path, now: Callable[[], datetime]) -> Checkpoints:
     Raises:
         StorageError: The file can't be used.
     """
-    return Checkpoints(open_ledger(folder / FILE, _SCHEMA, VERSION), now)
+    return Checkpoints(open_shared_database(folder / FILE, _SCHEMA, VERSION), now)
 
 
 def no_such(checkpoint: str) -> NotFound:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from knapper.changes.requests import Create, Rewrite
-from knapper.changes.text import creation
-from knapper.changes.writer import Asked
+from knapper.changes.text import replacement
+from knapper.changes.writer import SubmitOptions
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
@@ -31,8 +31,10 @@ def propose(
     request = Create(path=raw, content=content, properties=values or None)
     if there is not None:
         note, base = there
-        request = Rewrite(path=note.path, content=parser.decode_text(creation.compose(content, values)), base=base)
-    asked = replace(context.asked or Asked(), propose=True)
+        request = Rewrite(
+            path=note.path, content=parser.decode_text(replacement.compose_note(content, values)), base=base
+        )
+    asked = replace(context.asked or SubmitOptions(), propose=True)
     if not asked.reason:
         asked = replace(asked, reason="a script")
     return answers.one(replace(context, asked=asked), request)

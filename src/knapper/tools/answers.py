@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from knapper.changes.requests import Request, subject
-from knapper.changes.submissions import FileReport, Submission
+from knapper.changes.writer import FileReport, Submission
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import foreign

@@ -67,9 +67,9 @@ def call(row: Row, context: Context, arguments: Mapping[str, object]) -> Answer:
     given = check(row, arguments)
     asked = {name: given.pop(name) for name in schema.taken(row).asked}
     if any(asked.values()):
-        from knapper.changes.writer import Asked  # noqa: PLC0415 - reading needn't pay for it
+        from knapper.changes.writer import SubmitOptions  # noqa: PLC0415 - reading needn't pay for it
 
-        context = replace(context, asked=replace(context.asked or Asked(), **asked))
+        context = replace(context, asked=replace(context.asked or SubmitOptions(), **asked))
     try:
         return row.function(context, **given)
     except sqlite3.DatabaseError as error:

@@ -20,7 +20,7 @@ from knapper.vault.view import View
 
 if TYPE_CHECKING:
     from knapper.changes.reviewer import Reviewer
-    from knapper.changes.writer import Asked, Writer
+    from knapper.changes.writer import SubmitOptions, Writer
     from knapper.index.engine import Engine
     from knapper.index.status import Freshness
     from knapper.net.speech import Transcriber
@@ -83,7 +83,7 @@ class Context:
     """Opens what writing needs, once."""
     close: "Callable[[], None]"
     """Closes what the context holds open."""
-    asked: "Asked | None" = None
+    asked: "SubmitOptions | None" = None
     """How what is written is meant: why, in which run, only to be told; None for the usual."""
     open_web: "Callable[[], Web]" = _closed
     """Opens what searches the web and fetches pages, where the owner allows that."""

@@ -10,11 +10,10 @@ from datetime import datetime, timedelta
 from typing import Annotated, Final
 
 from knapper.changes.requests import AtPosition, Create
-from knapper.changes.rules import LogPlace
-from knapper.changes.text import log_entries, log_text
-from knapper.changes.text.log_entries import Entry
-from knapper.changes.text.mentions import Names
-from knapper.changes.writer import Asked
+from knapper.changes.rules import LogTarget
+from knapper.changes.text import log_entries
+from knapper.changes.text.log_entries import LogEntry, MentionFinder
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
 from knapper.tools import answers, reading
 from knapper.tools.context import Context
@@ -113,7 +112,7 @@ def log_interaction(
     """
     now = context.now()
     names = _Known.of(context, but=obsidian.read_daily_notes(context.view.root).path(now))
-    entry = Entry(
+    entry = LogEntry(
         time=obsidian.format_date(now, "HH:mm"),
         task=task_description,
         query=query,
@@ -122,7 +121,9 @@ def log_interaction(
         files=[_shown(context, file) for file in files or ()],
     )
     _check(entry)
-    text = log_entries.compose(entry, names.of_text(f"{task_description}\n{query}\n{summary}\n{full_response or ''}"))
+    text = log_entries.compose_entry(
+        entry, names.of_text(f"{task_description}\n{query}\n{summary}\n{full_response or ''}")
+    )
     done = _append(context, text, now)
     links: list[str] = sorted(set(re.findall(r"(?<!\\)\[\[([^\]|#]+)", text)))
     return {**done, "links": [*links]}
@@ -146,15 +147,15 @@ def _append_once(context: Context, kept: DailyNotes, text: str, now: datetime) -
     notices: tuple[str, ...] = ()
     if note is not None:
         text = _apart(note, text)
-        place = LogPlace(path=note.path)
+        place = LogTarget(path=note.path)
         request = AtPosition(path=note.path, position="end", content=text, base=note.hash)
     else:
         opening, notices = _opening(context, kept, now)
         joined = opening + ("" if not opening or opening.endswith("\n") else "\n") + ("\n" if opening else "")
-        place = LogPlace(path=context.view.new_path(path), opening=opening.encode())
+        place = LogTarget(path=context.view.new_path(path), opening=opening.encode())
         request = Create(path=path, content=joined + text)
         _check_closed(opening.encode(), (joined + text).encode(), path)
-    asked = replace(context.asked or Asked(), log=place)
+    asked = replace(context.asked or SubmitOptions(), log=place)
     return _noted(answers.one(replace(context, asked=asked), request), notices)
 
 
@@ -206,7 +207,7 @@ def _day(context: Context, date: str) -> datetime:
     raise BadInput(f"'{date[:40]}' is no date", hint="write it as 2026-11-22, or today, yesterday, tomorrow")
 
 
-def _check(entry: Entry) -> None:
+def _check(entry: LogEntry) -> None:
     if not entry.task.strip():
         raise BadInput("task_description is empty", hint="say in a line what was done")
     if not (entry.summary.strip() or entry.response.strip()):
@@ -222,10 +223,10 @@ def _shown(context: Context, file: str) -> str:
     try:
         path = context.view.path(file)
     except KnapError:
-        return log_text.harmless(" ".join(file.split()), Names.of(()))
+        return log_entries.sanitize_text(" ".join(file.split()), MentionFinder.of(()))
     target = path.removesuffix(_NOTE)
     if any(sign in target for sign in "[]#^|"):
-        return log_text.harmless(path, Names.of(()))
+        return log_entries.sanitize_text(path, MentionFinder.of(()))
     name = paths.base_name(path).removesuffix(_NOTE)
     return f"[[{target}]]" if name == target else f"[[{target}|{name}]]"
 
@@ -259,10 +260,10 @@ class _Known:
                 found[name] = None if name in found else path
         return cls(context=context, by_name=found)
 
-    def of_text(self, text: str) -> Names:
+    def of_text(self, text: str) -> MentionFinder:
         """Give the names that may be linked among those that a text says."""
-        said = {mention.name for mention in Names.of(self.by_name).find(_normal(text))}
-        return Names.of(self._linkable(said))
+        said = {mention.name for mention in MentionFinder.of(self.by_name).find(_normal(text))}
+        return MentionFinder.of(self._linkable(said))
 
     def _linkable(self, said: set[str]) -> Iterator[str]:
         for name in said:

@@ -164,8 +164,8 @@ def difference(note: Note, content: str) -> str:
         BadInput: The text can't be written, or is what the note holds.
     """
     request = Rewrite(path=note.path, content=content, base=note.hash)
-    made = text_edits.make(note, request, version=lambda _: None)
-    return diff.unified(note.raw, text_edits.merged(note, [made]), note.path)
+    made = text_edits.resolve_request(note, request, version=lambda _: None)
+    return diff.unified_diff(note.raw, text_edits.apply_all(note, [made]), note.path)
 
 
 def _properties(given: str | Mapping[str, JSONValue]) -> Mapping[str, JSONValue] | None:

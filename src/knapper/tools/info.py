@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Final, cast
 
-from knapper.changes.text import sections
+from knapper.changes.text import positions
 from knapper.index.graph import Edge
 from knapper.jsontypes import JSONValue
 from knapper.tools import foreign, notes, reading, search
@@ -77,7 +77,7 @@ def _tags(note: Note) -> list[JSONValue]:
 def _outline(note: Note) -> list[JSONValue]:
     found = [section for section in note.outline.sections if section.level]
     return [
-        {"heading": sections.label(section), "line": section.line, "end_line": section.end_line}
+        {"heading": positions.heading_label(section), "line": section.line, "end_line": section.end_line}
         for section in found[:_HEADINGS]
     ]
 

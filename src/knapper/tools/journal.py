@@ -4,15 +4,13 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, TypedDict, Unpack
 
-from knapper.changes.disk import apply as applying
-from knapper.changes.disk import history, steps, undo
-from knapper.changes.disk.history import Wanted
-from knapper.changes.disk.plan import Conflict
-from knapper.changes.disk.records import Change
-from knapper.changes.disk.selection import Last, OfProposal, OfRun, One, Selector, Since
-from knapper.changes.disk.steps import FileResult
+from knapper.changes.disk import apply, undo
+from knapper.changes.disk import plan as disk_plan
+from knapper.changes.disk.journal import Change
+from knapper.changes.disk.plan import Conflict, FileResult
+from knapper.changes.disk.undo import ChangeFilter, Last, OfProposal, OfRun, One, Selector, Since
 from knapper.changes.text import diff
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, foreign
@@ -36,7 +34,7 @@ class Which(TypedDict, total=False):
 
 
 def list_changes(
-    context: Context, limit: int = history.LIMIT, offset: int = 0, **which: Unpack[Which]
+    context: Context, limit: int = undo.DEFAULT_LIMIT, offset: int = 0, **which: Unpack[Which]
 ) -> Annotated[Answer, Changes]:
     """List what was changed in the vault, the newest first: who, when, why, and which files.
 
@@ -64,7 +62,7 @@ def list_changes(
     path = paths.parse(path, root=context.view.root) if path else ""
     if path and not _sees(context, path):
         return answers.stretch([], 0, limit, offset)
-    wanted = Wanted(
+    wanted = ChangeFilter(
         client=which.get("client", ""),
         run=which.get("run", ""),
         proposal=which.get("proposal_id", ""),
@@ -72,7 +70,7 @@ def list_changes(
         since=moment(since) if since else None,
         sees=None if context.view.policy.sees_all else lambda end: end.startswith(_TRASH) or _sees(context, end),
     )
-    found = history.list_changes(context.writer.state.journal, wanted, limit=limit, offset=offset)
+    found = undo.list_changes(context.writer.state.journal, wanted, limit=limit, offset=offset)
     return answers.stretch([_change(context, one) for one in found.changes], found.total, limit, offset)
 
 
@@ -107,7 +105,7 @@ def undo_change(
         RefusedError: The client may not undo.
     """
     selector = _selector({"change_id": change_id, "run": run, "proposal_id": proposal_id, "since": since})
-    asked = context.asked or Asked()
+    asked = context.asked or SubmitOptions()
     if asked.dry_run:
         return _planned(context, selector, asked.run, partial=partial)
     done = context.writer.undo(selector, reason=asked.reason, partial=partial, run=asked.run)
@@ -157,14 +155,14 @@ def _planned(context: Context, selector: Selector, run: str, *, partial: bool) -
     """Tell what an undo would do; nothing is written."""
     state = context.writer.state
     changes = context.writer.undoable(selector, run, partial=partial)
-    plan = applying.check(state, list(undo.inverse(state.journal, changes)))
+    plan = apply.plan_effects(state, list(undo.inverse_effects(state.journal, changes)))
     foreign.shown(context, (path for one in changes for file in one.files if (path := file.after_path)))
     ids: list[JSONValue] = [one.id for one in changes]
     shown: dict[str, JSONValue] = {
         "success": True,
         "status": "planned",
         "undone": ids,
-        "files": _files(context, steps.results(plan.steps), plan.contents),
+        "files": _files(context, disk_plan.file_results(plan.steps), plan.contents),
     }
     return shown | _some({"left": _left(plan.conflicts)})
 
@@ -246,7 +244,7 @@ def _action(file: FileResult) -> str:
 def _diff(file: FileResult, contents: Mapping[str, bytes]) -> str:
     old, new = contents.get(file.before_hash or "", b""), contents.get(file.after_hash or "", b"")
     known = all(name is None or name in contents for name in (file.before_hash, file.after_hash))
-    return diff.unified(old, new, file.path) if known and old != new else ""
+    return diff.unified_diff(old, new, file.path) if known and old != new else ""
 
 
 def _left(conflicts: Iterable[Conflict]) -> list[JSONValue]:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Annotated
 
 from knapper.changes.text import blocks
-from knapper.changes.text.blocks import Choice
+from knapper.changes.text.blocks import BlockChoice
 from knapper.errors import BadInput, NotFound
 from knapper.jsontypes import JSONValue
 from knapper.tools import foreign
@@ -69,7 +69,7 @@ def resolve_blocks(
         raise BadInput("it isn't clear which blocks are meant", hint="name ids to accept or reject, or 'all' once")
     if both := set(accept) & set(reject):
         raise BadInput(f"{', '.join(sorted(both))} can't be both accepted and rejected", hint="name each once")
-    choice: dict[str, Choice] = dict.fromkeys(accept, "accept")
+    choice: dict[str, BlockChoice] = dict.fromkeys(accept, "accept")
     choice |= dict.fromkeys(reject, "reject")
     if "all" in choice:
         if not list_blocks(context, path)["total"]:
@@ -90,5 +90,5 @@ def _row(block: pending.PendingBlock) -> JSONValue:
         "before": block.before,
         "after": block.after,
     }
-    why = blocks.why(block)
+    why = blocks.block_problem(block)
     return {**shown, "problem": why} if why else shown

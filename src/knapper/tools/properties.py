@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Annotated, Final, Literal, TypedDict, Unpack, get_args
 
 from knapper.changes.requests import EditProperty
-from knapper.changes.text import property_values, snapshots
+from knapper.changes.text import splices, yaml_values
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, foreign
@@ -123,7 +123,7 @@ def value_of(name: str, text: str) -> JSONValue:
     Raises:
         BadInput: It begins like JSON and isn't.
     """
-    return property_values.interpret(snapshots.take(b""), name, text)
+    return yaml_values.interpret_value(splices.take_snapshot(b""), name, text)
 
 
 def _is_below(path: NotePath, folder: str) -> bool:

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Final, get_args
 
-from knapper.changes.disk import reversals
+from knapper.changes.disk import undo
 from knapper.changes.disk.journal import Journal
-from knapper.changes.review import proposals
-from knapper.changes.review.proposal_list import Wanted
-from knapper.changes.review.proposal_records import Proposal, ProposedFile, ProposedHunk, Stale, Status, Summary
-from knapper.changes.writer import Asked
+from knapper.changes.proposals import store
+from knapper.changes.proposals.model import Proposal, ProposalStatus, ProposedFile, ProposedHunk, Stale, Summary
+from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, foreign
@@ -18,15 +18,15 @@ from knapper.tools.context import Context
 from knapper.tools.shapes import Answer, proposed
 from knapper.tools.shapes.written import Written
 
-STATUSES: Final[tuple[Status, ...]] = get_args(Status)
-_TURNS: Final[Mapping[Status, Status]] = {"open": "stale", "stale": "open"}
+STATUSES: Final[tuple[ProposalStatus, ...]] = get_args(ProposalStatus)
+_TURNS: Final[Mapping[ProposalStatus, ProposalStatus]] = {"open": "stale", "stale": "open"}
 """What a proposal of each status may have turned into since it was looked at."""
 _QUICK_FILES: Final = 50
 """A proposal about more is listed as it was when it was last shown."""
 
 
 def list_proposals(
-    context: Context, status: str = "", path: str = "", limit: int = proposals.LIMIT, offset: int = 0
+    context: Context, status: str = "", path: str = "", limit: int = store.LIMIT, offset: int = 0
 ) -> Annotated[Answer, proposed.Proposals]:
     """List changes that wait for a person's word, and what became of earlier ones; the newest first.
 
@@ -43,16 +43,16 @@ def list_proposals(
         and ``undone_by`` where what was accepted was taken back.
     """
     answers.check_page(limit, offset)
-    chosen: Status | None = next((known for known in STATUSES if status == known), None)
+    chosen: ProposalStatus | None = next((known for known in STATUSES if status == known), None)
     if status and chosen is None:
         raise BadInput(f"there is no status '{status}'", hint=f"one of: {', '.join(STATUSES)}")
-    wanted = Wanted(status=chosen, path=path, visible=context.view.visible)
+    wanted = ProposalFilter(status=chosen, path=path, visible=context.view.visible)
     find = context.writer.proposals.find
     found = find(wanted, limit=limit, offset=offset)
     turning = find(replace(wanted, status=_TURNS[chosen]), limit=limit).proposals if chosen in _TURNS else ()
     if _looked(context, (*found.proposals, *turning)):
         found = find(wanted, limit=limit, offset=offset)
-    taken_back = reversals.find(_journal(context), [change for one in found.proposals for change in one.changes])
+    taken_back = undo.find_undone(_journal(context), [change for one in found.proposals for change in one.changes])
     return answers.stretch([_summary(one, taken_back) for one in found.proposals], found.total, limit, offset)
 
 
@@ -101,7 +101,7 @@ def accept_proposal(
         ConflictError: It isn't what was shown any more, is closed, or a place in a file changed.
         RefusedError: The client may not accept it; a person can.
     """
-    asked = context.asked or Asked()
+    asked = context.asked or SubmitOptions()
     do = context.reviewer.plan if asked.dry_run else context.reviewer.accept
     return do(proposal_id, digest, files=files, hunks=hunks, run=asked.run).as_dict()
 
@@ -197,7 +197,7 @@ def shape(context: Context, proposal: Proposal) -> dict[str, JSONValue]:
         "change_ids": changes,
         "notes": notices,
     }
-    return shown | _some({**more, **_undone(proposal.changes, reversals.find(_journal(context), proposal.changes))})
+    return shown | _some({**more, **_undone(proposal.changes, undo.find_undone(_journal(context), proposal.changes))})
 
 
 def _journal(context: Context) -> Journal:

@@ -6,8 +6,8 @@ from typing import Annotated, Final, Unpack
 
 from typing_extensions import TypedDict
 
-from knapper.changes.text import blocks, sections
-from knapper.changes.text.snapshots import Snapshot
+from knapper.changes.text import blocks, positions
+from knapper.changes.text.splices import Snapshot
 from knapper.errors import BadInput, NotFound
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, embeds, foreign
@@ -174,11 +174,11 @@ def _section(note: Note, heading: str) -> tuple[str, int]:
     snapshot = Snapshot(raw=data, outline=note.outline)
     sliced = _SLICE.fullmatch(heading)
     try:
-        found = sections.find(snapshot, heading)
+        found = positions.find_section(snapshot, heading)
     except NotFound:
         if sliced is None:
             raise
-        found = sections.find(snapshot, sliced["heading"])
+        found = positions.find_section(snapshot, sliced["heading"])
     else:
         sliced = None  # a heading may end so
     text = parser.decode_text(data[found.start : found.stop])
@@ -233,6 +233,6 @@ def problems(note: Note) -> list[JSONValue]:
 def waiting(note: Note) -> list[JSONValue]:
     """Tell of the edits that wait in a note for a person's word."""
     return [
-        {"id": block.id, "type": block.kind, "line": block.line, "is_whole": not blocks.why(block)}
+        {"id": block.id, "type": block.kind, "line": block.line, "is_whole": not blocks.block_problem(block)}
         for block in pending.find_pending(note.raw, note.outline)
     ]

@@ -18,7 +18,7 @@ from knapper.agents.task import edits
 from knapper.agents.turns import Turn
 from knapper.app import Hub
 from knapper.changes.requests import AtPosition
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.codemode.bridge import Bridge
 from knapper.config import Client, Embeddings, Settings, Vault
@@ -131,13 +131,13 @@ def in_chat(hub: Hub, name: str, given: Mapping[str, object]) -> object:
     """Let a model of a chat call the tool, those that it isn't offered included."""
     model = Model([[Call(name, given)], ["done"]])
     chat = scripted.chat(model, rows=hub.table.rows)
-    turn = Turn(chat, hub.context(client=CLIENT, asked=Asked(run="r")), Message(text="do it", run="r"))
+    turn = Turn(chat, hub.context(client=CLIENT, asked=SubmitOptions(run="r")), Message(text="do it", run="r"))
     return asyncio.run(scripted.stream(turn))
 
 
 def in_script(hub: Hub, name: str, given: Mapping[str, object]) -> object:
     """Let a script call its one method that writes, whatever the tool."""
-    bridge = Bridge(hub.context(client=CLIENT, asked=Asked(run="r")))
+    bridge = Bridge(hub.context(client=CLIENT, asked=SubmitOptions(run="r")))
     path = given.get("path", "Rain.md")
     with contextlib.suppress(KnapError):
         return bridge("write_note", {"path": str(path), "content": f"{name}\n"})
@@ -177,7 +177,7 @@ def waiting(hub: Hub) -> dict[str, str]:
     with hub.context(client="cli") as context:
         _ = context.freshen(meaning=False)
         made = context.writer.submit([AtPosition(path="Rain.md", position="end", content="Puddles.")])
-        asked = Asked(propose=True)
+        asked = SubmitOptions(propose=True)
         proposed = context.writer.submit([AtPosition(path="Garden.md", position="end", content="Weeds.")], asked)
         digest = context.writer.proposals.show(proposed.proposal_id).digest
     return {"change": made.change_id, "proposal": proposed.proposal_id, "digest": digest}

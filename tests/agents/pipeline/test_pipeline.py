@@ -25,7 +25,7 @@ from knapper.agents.task import prior
 from knapper.agents.task.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.task.replies import EditInstruction
 from knapper.agents.usage import Limits, Meter, Spent, open_meter
-from knapper.changes.disk.ledger import open_ledger
+from knapper.changes.disk.storage import open_shared_database
 from knapper.errors import BadInput, NotFound, StorageError
 from tests.agents import runs, scripts
 from tests.agents.scripted import NOW, Call
@@ -341,8 +341,8 @@ def test_what_cannot_be_kept_is_told_and_an_answered_question_does_not_wait_agai
     own.mkdir()
     for made in (open_meter(own, Limits(), lambda: NOW), open_store(own, lambda: NOW)):
         made.shut()
-    torn = Torn(open_ledger(own / usage.FILE, "", usage.VERSION), Limits(), lambda: NOW)
-    full = Full(open_ledger(own / store.FILE, "", store.VERSION), lambda: NOW)
+    torn = Torn(open_shared_database(own / usage.FILE, "", usage.VERSION), Limits(), lambda: NOW)
+    full = Full(open_shared_database(own / store.FILE, "", store.VERSION), lambda: NOW)
     question = Call("ask_user", {"question": "Which?"})
     cast = Cast({"scout": [[question], [scripts.select("Garden.md")]], "task": [scripts.task("Green.")]})
     made = answering(own, cast, meter=torn, store=full)
@@ -366,7 +366,7 @@ def test_a_question_that_cannot_be_kept_is_not_asked(vault: opened.Opener, tmp_p
     own = tmp_path / "own"
     own.mkdir()
     open_runs(own, lambda: NOW).shut()
-    stuck = Stuck(open_ledger(own / kept_runs.FILE, "", kept_runs.VERSION), lambda: NOW)
+    stuck = Stuck(open_shared_database(own / kept_runs.FILE, "", kept_runs.VERSION), lambda: NOW)
     cast = Cast({"scout": [[Call("ask_user", {"question": "Which?"})]]})
     events: list[PipelineEvent] = []
 

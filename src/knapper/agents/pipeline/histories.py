@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from knapper.agents.sessions.records import Exchange
 from knapper.agents.task.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.task.replies import EditInstruction
-from knapper.changes.review.proposals import Proposals
+from knapper.changes.proposals.store import Proposals
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
 

@@ -11,7 +11,7 @@ from typing import Final
 from filelock import FileLock
 
 from knapper.agents.sessions import locks
-from knapper.changes.disk.ledger import Ledger, open_ledger
+from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.errors import NotFound
 from knapper.jsontypes import JSONValue
 
@@ -52,7 +52,7 @@ class PausedRun:
 class Runs:
     """Hold the open file; threads and processes may share it."""
 
-    def __init__(self, own: Ledger, now: Callable[[], datetime]) -> None:
+    def __init__(self, own: SharedDatabase, now: Callable[[], datetime]) -> None:
         """Wrap an open file; `open_runs` makes one."""
         self._ledger = own
         self._now = now
@@ -151,7 +151,7 @@ def open_runs(folder: Path, now: Callable[[], datetime]) -> Runs:
     Raises:
         StorageError: The file can't be used.
     """
-    return Runs(open_ledger(folder / FILE, _SCHEMA, VERSION), now)
+    return Runs(open_shared_database(folder / FILE, _SCHEMA, VERSION), now)
 
 
 def missing(run_id: str) -> NotFound:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from knapper.agents.run.nodes import Node
 from knapper.agents.run.records import Order, Run, RunState
-from knapper.changes.disk.ledger import Ledger, open_ledger
+from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.errors import Ambiguous, NotFound
 
 FILE: Final = "task_runs.db"
@@ -58,7 +58,7 @@ _RUN: Final = TypeAdapter(Run)
 class Store:
     """Hold the open file; `open_store` makes one."""
 
-    def __init__(self, own: Ledger) -> None:
+    def __init__(self, own: SharedDatabase) -> None:
         """Wrap an open file."""
         self._ledger = own
 
@@ -191,7 +191,7 @@ def open_store(folder: Path) -> Store:
     Raises:
         StorageError: The file can't be used.
     """
-    return Store(open_ledger(folder / FILE, _SCHEMA, VERSION))
+    return Store(open_shared_database(folder / FILE, _SCHEMA, VERSION))
 
 
 def resting(run: Run, *, is_held: Callable[[str], bool]) -> Run:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from knapper.changes.disk import history
-from knapper.changes.disk.history import Wanted
+from knapper.changes.disk import undo
+from knapper.changes.disk.undo import ChangeFilter
 from knapper.errors import KnapError
 from knapper.tools.context import Context
 from knapper.vault.view import View
@@ -85,7 +85,7 @@ def is_gone(view: View, path: str) -> bool:
 def earlier(context: Context, path: str) -> tuple[str, ...]:
     """Give the paths that a file had before, the latest first, as far as the journal knows."""
     journal = context.writer.state.journal
-    changes = history.list_changes(journal, Wanted(path=path), limit=_MOST_CHANGES).changes
+    changes = undo.list_changes(journal, ChangeFilter(path=path), limit=_MOST_CHANGES).changes
     found: list[str] = []
     for change in changes:
         for file in change.files:

@@ -9,7 +9,7 @@ from typing import Final
 from knapper.agents.sessions import rows
 from knapper.agents.sessions.identity import Traits
 from knapper.agents.sessions.records import SCHEMA, VERSION, Exchange, Head, History, Kind, Session
-from knapper.changes.disk.ledger import Ledger, open_ledger
+from knapper.changes.disk.storage import SharedDatabase, open_shared_database
 from knapper.errors import BadInput, ConflictError
 
 FILE: Final = "sessions.db"
@@ -20,7 +20,7 @@ _MAX_NAME: Final = 200
 class Store:
     """Hold the open file; `open_store` makes one."""
 
-    def __init__(self, own: Ledger, now: Callable[[], datetime]) -> None:
+    def __init__(self, own: SharedDatabase, now: Callable[[], datetime]) -> None:
         """Wrap an open file."""
         self._ledger = own
         self._now = now
@@ -252,7 +252,7 @@ def open_store(folder: Path, now: Callable[[], datetime]) -> Store:
     Raises:
         StorageError: The file can't be used.
     """
-    return Store(open_ledger(folder / FILE, SCHEMA, VERSION), now)
+    return Store(open_shared_database(folder / FILE, SCHEMA, VERSION), now)
 
 
 def _tidy(name: str) -> str:

@@ -15,7 +15,7 @@ from knapper.agents.pipeline.requests import Request
 from knapper.agents.suite import asking, editing, vault
 from knapper.agents.suite.checks import World
 from knapper.agents.suite.tasks import Task
-from knapper.changes.disk.selection import OfProposal
+from knapper.changes.disk.undo import OfProposal
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import proposals

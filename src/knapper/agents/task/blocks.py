@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from knapper.agents.task.edits import Grounds, ValidatedEdit
 from knapper.agents.task.replies import EditInstruction
-from knapper.changes.review.proposal_list import Wanted
+from knapper.changes.proposals.tables import ProposalFilter
 from knapper.changes.text import positions
-from knapper.changes.text.positions import Span
+from knapper.changes.text.positions import LineSpan
 from knapper.errors import KnapError
 from knapper.vault import pending
 from knapper.vault.parser import Note
@@ -66,8 +66,8 @@ def change(grounds: Grounds, edits: Sequence[BlockEdit]) -> tuple[tuple[str, ...
 
 def _of_block(grounds: Grounds, edit: EditInstruction) -> BlockEdit | None:
     try:
-        position = positions.parse(edit.position)
-        if not isinstance(position, Span) or position.word != "replace":
+        position = positions.parse_position(edit.position)
+        if not isinstance(position, LineSpan) or position.word != "replace":
             return None
         note = grounds.context.view.read(edit.file)
         block = _block(note, position)
@@ -82,7 +82,7 @@ def _of_block(grounds: Grounds, edit: EditInstruction) -> BlockEdit | None:
     return BlockEdit(instruction=edit, path=note.path, proposal_id=place[0], hunk=place[1], text=edit.content)
 
 
-def _block(note: Note, span: Span) -> PendingBlock | None:
+def _block(note: Note, span: LineSpan) -> PendingBlock | None:
     """Find the block whose lines are just those of a position."""
     lines = Lines(starts=note.outline.line_starts, size=len(note.raw))
     for block in pending.find_pending(note.raw, note.outline):
@@ -95,7 +95,7 @@ def _block(note: Note, span: Span) -> PendingBlock | None:
 def _place(grounds: Grounds, path: NotePath, block: str) -> tuple[str, str] | None:
     """Find the proposal and the hunk that a block shows, where the agent made it and it shows just one."""
     writer = grounds.context.writer
-    for one in writer.proposals.find(Wanted(path=path), limit=_LOOKED_AT).proposals:
+    for one in writer.proposals.find(ProposalFilter(path=path), limit=_LOOKED_AT).proposals:
         if one.client != writer.grants.client:
             continue
         hunks = writer.proposals.drawings.get(one.id).get(path, {}).get(block, ())

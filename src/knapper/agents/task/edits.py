@@ -9,10 +9,9 @@ from knapper.agents.scopes import EditableScope, EditRules
 from knapper.agents.task import replies
 from knapper.agents.task.replies import EditInstruction
 from knapper.changes.requests import AtPosition
-from knapper.changes.submissions import Submission
 from knapper.changes.text import positions
-from knapper.changes.text.positions import Before, Position, Span
-from knapper.changes.writer import Asked
+from knapper.changes.text.positions import BeforeLine, LineSpan, Position
+from knapper.changes.writer import Submission, SubmitOptions
 from knapper.errors import BadInput, KnapError, RefusedError
 from knapper.tools.context import Context
 from knapper.vault import paths
@@ -27,7 +26,7 @@ class ValidatedEdit:
     instruction: EditInstruction
     path: NotePath
     """Of the file that is meant; as given, where there is none."""
-    kind: positions.Kind = "add"
+    kind: positions.PositionKind = "add"
     error: KnapError | None = None
     """Why it can't be made; None where it can."""
 
@@ -73,7 +72,7 @@ def narrowed(context: Context, rules: EditRules, current: str, shown: frozenset[
         allowed = None if allowed is None or owners is None else allowed & owners
     grants = replace(writer.grants, editable=rules.editable, capabilities=writer.grants.capabilities & rules.can)
     held = replace(writer, grants=grants)
-    asked = replace(context.asked or Asked(), scope=Scope(paths=allowed), propose=True)
+    asked = replace(context.asked or SubmitOptions(), scope=Scope(paths=allowed), propose=True)
     return replace(context, open_writer=lambda: held, asked=asked)
 
 
@@ -94,7 +93,7 @@ def propose(grounds: Grounds, edits: Sequence[ValidatedEdit], reason: str) -> Su
     Raises:
         KnapError: The notes changed since they were checked.
     """
-    asked = grounds.context.asked or Asked()
+    asked = grounds.context.asked or SubmitOptions()
     requests = [_request(grounds, one) for one in edits if _is_change(one)]
     if not requests:
         return None
@@ -115,10 +114,10 @@ def _is_change(one: ValidatedEdit) -> bool:
 def _look(grounds: Grounds, edit: EditInstruction) -> ValidatedEdit:
     """Check what can be checked of an edit by itself."""
     path = NotePath(edit.file)
-    kind: positions.Kind = "add"
+    kind: positions.PositionKind = "add"
     try:
-        position = positions.parse(edit.position)
-        kind = positions.kind(position)
+        position = positions.parse_position(edit.position)
+        kind = positions.position_kind(position)
         _check_ability(grounds, kind, edit)
         if kind == "create":
             path = grounds.context.view.new_path(edit.file)
@@ -149,7 +148,7 @@ def _once(edits: Sequence[ValidatedEdit]) -> list[ValidatedEdit]:
     return checked
 
 
-def _check_ability(grounds: Grounds, kind: positions.Kind, edit: EditInstruction) -> None:
+def _check_ability(grounds: Grounds, kind: positions.PositionKind, edit: EditInstruction) -> None:
     needed = "delete" if kind == "replace" else kind
     if needed not in grounds.rules.can or needed not in grounds.context.writer.grants.capabilities:
         allowed = ", ".join(sorted(grounds.rules.can)) or "nothing"
@@ -159,13 +158,13 @@ def _check_ability(grounds: Grounds, kind: positions.Kind, edit: EditInstruction
 
 def _check_seen(grounds: Grounds, path: NotePath, position: Position) -> None:
     """Refuse line numbers that the model was never shown: it made them up, or knows no more than a line's beginning."""
-    if not isinstance(position, Before | Span):
+    if not isinstance(position, BeforeLine | LineSpan):
         return
     hint = "use start, end or after:## Heading, or have the note added to the context"
     if path not in grounds.known:
         raise BadInput(f"{path} wasn't shown, so its lines aren't known", hint=hint, code="not_shown")
     whole = grounds.whole_lines.get(path)
-    last = position.last if isinstance(position, Span) else position.line - 1
+    last = position.last if isinstance(position, LineSpan) else position.line - 1
     if whole is not None and last > whole:
         message = (
             f"only lines 1 to {whole} of {path} were shown whole" if whole else f"no line of {path} was shown whole"
@@ -180,7 +179,7 @@ def _request(grounds: Grounds, one: ValidatedEdit) -> AtPosition:
 
 def _tried(grounds: Grounds, requests: Sequence[tuple[int, AtPosition]]) -> dict[int, KnapError]:
     """Try what can be made together; gives why the others can't."""
-    asked = replace(grounds.context.asked or Asked(), dry_run=True)
+    asked = replace(grounds.context.asked or SubmitOptions(), dry_run=True)
     numbers = [number for number, _ in requests]
     try:
         done = grounds.context.writer.submit([request for _, request in requests], asked)

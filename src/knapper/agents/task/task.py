@@ -24,7 +24,7 @@ from knapper.agents.task import blocks, edits, prior, replies, wording
 from knapper.agents.task.edits import Grounds, ValidatedEdit
 from knapper.agents.task.records import ChatMessage, EditFailure, EditResults, PipelineContext
 from knapper.agents.task.replies import Reply
-from knapper.changes.submissions import Submission
+from knapper.changes.writer import Submission
 from knapper.errors import BadInput, KnapError
 from knapper.tools.context import Context
 from knapper.vault.paths import NotePath

@@ -11,7 +11,7 @@ from knapper.agents.run import runs as running
 from knapper.app import acting, model_choice
 from knapper.app.runs import options, orders, questions, sight
 from knapper.app.runs.opening import TaskRuns
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.errors import Ambiguous, BadInput, NotFound
 from knapper.tools import answers
 
@@ -163,7 +163,7 @@ class RunRoom:
         run = found.run
         if not run.answer:
             raise BadInput(f"the run {run.id} has no answer yet", hint="let it go on first", code="run_unanswered")
-        asked = Asked(run=run.id, propose=True, reason=f"run {run.id}")
+        asked = SubmitOptions(run=run.id, propose=True, reason=f"run {run.id}")
         context = self.tasks.hub.context(client=self.client, vault=self.tasks.vault, asked=asked)
         return answers.several(context, export.requests(run, found.nodes, to))
 

@@ -20,7 +20,7 @@ from knapper.app.acting import CLIENT
 from knapper.app.chats import Chats
 from knapper.app.closing import Closing
 from knapper.app.tasks.presets import usual
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +114,7 @@ class Pipelines(Closing):
 
     def context(self, run_id: str, client: str = CLIENT) -> Context:
         """Open the vault for a run, as the agents see it on behalf of a client."""
-        return self.hub.context(client=client, vault=self.vault, asked=Asked(run=run_id))
+        return self.hub.context(client=client, vault=self.vault, asked=SubmitOptions(run=run_id))
 
     def close(self) -> None:
         """Close what was opened; the hub stays open."""

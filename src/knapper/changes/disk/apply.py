@@ -1,15 +1,133 @@
-"""Apply effects to a vault: all of them or none, durably, and written down."""
+"""Apply effects to a vault as one change, and recover what a kill cut short."""
 
 import contextlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
-from knapper.changes.disk import ids, lock, plan, recover, steps, transaction
-from knapper.changes.disk.effects import Effect, Meta
-from knapper.changes.disk.plan import Plan
+from knapper.changes.disk import files, journal, plan, storage, transaction
+from knapper.changes.disk.files import Files
+from knapper.changes.disk.journal import Change
+from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Effect, FileResult
 from knapper.changes.disk.planner import Planner
-from knapper.changes.disk.state import State
-from knapper.changes.disk.steps import FileResult
+from knapper.changes.disk.transaction import LOCK_TIMEOUT_S, TRASH_LIMIT_BYTES, ExecutionContext, State
+from knapper.errors import ConflictError, StorageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """Say what became of a change that a kill or a failure had cut short."""
+
+    change_id: str
+    outcome: Literal["finished", "taken back"]
+    paths: tuple[str, ...]
+    notices: tuple[str, ...]
+    """What an editor had saved meanwhile, and where it is."""
+
+    @property
+    def told(self) -> str:
+        """Tell it in a sentence."""
+        return f"change {self.change_id}, which was cut short, is {self.outcome}: {', '.join(self.paths)}"
+
+
+def open_state(
+    root: Path,
+    folder: Path,
+    *,
+    files: Files | None = None,
+    lock_timeout_s: float = LOCK_TIMEOUT_S,
+    trash_limit: int = TRASH_LIMIT_BYTES,
+) -> tuple[State, list[Recovered]]:
+    """Open what writes to a vault need, and recover unless another process is writing right now.
+
+    Args:
+        root: The vault's folder.
+        folder: Its state folder, outside the vault; made if missing.
+        files: The file operations; None for the real ones.
+        lock_timeout_s: Seconds that a write waits for another one.
+        trash_limit: Bytes above which a file goes to the vault's trash even if the system's is asked for.
+
+    Raises:
+        StorageError: The state can't be opened, or an unfinished change can't be taken back.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        real = root.resolve(strict=True)
+    except OSError as error:
+        raise StorageError(f"'{error.filename}' can't be opened: {error.strerror}", hint="check the path") from error
+    state = State(
+        root=real,
+        folder=folder,
+        journal=journal.open_journal(folder),
+        files=files or Files(),
+        lock_timeout_s=lock_timeout_s,
+        trash_limit=trash_limit,
+    )
+    try:
+        return state, _recover_if_free(state)
+    except BaseException:
+        state.journal.shut()
+        raise
+
+
+def recover_unfinished(state: State) -> list[Recovered]:
+    """Finish or take back what was cut short; the caller holds the lock, so whoever began it is dead or gave up.
+
+    Raises:
+        StorageError: The disk refuses; nothing else may be written until it doesn't.
+    """
+    return [_recover(state, change) for change in state.journal.unfinished()]
+
+
+def find_stray_temp_files(state: State) -> list[Path]:
+    """List temp files that no change of this journal explains: another machine's, or left by a power cut.
+
+    Nobody but a person can tell which, so they are only listed.
+    """
+    known = {Path(step.temp).name for change in state.journal.unfinished() for step in change.steps}
+    return sorted(path for path in state.root.rglob(f"{files.TEMP_PREFIX}*") if path.name not in known)
+
+
+def _recover_if_free(state: State) -> list[Recovered]:
+    if not state.journal.unfinished():
+        return []
+    try:
+        with storage.hold_write_lock(state.folder, timeout_s=0):
+            return recover_unfinished(state)
+    except ConflictError:
+        return []  # its writer is alive
+
+
+def _recover(state: State, change: Change) -> Recovered:
+    context = transaction.make_context(state)
+    try:
+        outcome = _finish_or_take_back(state, context, change)
+    except OSError as error:
+        raise StorageError(
+            f"change {change.id} was cut short and can't be taken back: {error}",
+            code="unfinished",
+            hint="mend the cause, then start again",
+        ) from error
+    paths = tuple(dict.fromkeys(step.path for step in change.steps))
+    return Recovered(change_id=change.id, outcome=outcome, paths=paths, notices=tuple(context.notices))
+
+
+def _finish_or_take_back(state: State, here: ExecutionContext, change: Change) -> Literal["finished", "taken back"]:
+    for step in change.steps:
+        if step.temp:
+            here.files.mend(here.at(step.temp))  # before all of them are looked at
+    if change.phase == "ready" and all(transaction.is_step_done(here, step) for step in change.steps):
+        transaction.sync_folders(here, change.steps)
+        state.journal.applied(change.id)
+    elif change.phase != "applied":
+        transaction.roll_back(here, change.steps, tried=len(change.steps) if change.phase == "ready" else 0)
+        state.journal.forget(change.id)
+        return "taken back"
+    for step in change.steps:
+        transaction.finish_step(here, step)
+    state.journal.close(change.id)
+    return "finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +142,7 @@ class Applied:
     change that an earlier process had left unfinished."""
 
 
-def apply(state: State, effects: Sequence[Effect], meta: Meta) -> Applied:
+def apply_effects(state: State, effects: Sequence[Effect], meta: ChangeMeta) -> Applied:
     """Do effects in order, as one change.
 
     Args:
@@ -39,19 +157,19 @@ def apply(state: State, effects: Sequence[Effect], meta: Meta) -> Applied:
         RefusedError: A symbolic link leads out of the vault.
         StorageError: The disk refused, or a file is read-only. Nothing was changed.
     """
-    with hold(state) if not state.is_held else contextlib.nullcontext():
-        earlier = [notice for one in recover.unfinished(state) for notice in (one.told, *one.notices)]
-        change_id = ids.make()
-        planned = check(state, effects, change_id=change_id)
-        plan.check(planned)
+    with hold_lock(state) if not state.is_held else contextlib.nullcontext():
+        earlier = [notice for one in recover_unfinished(state) for notice in (one.told, *one.notices)]
+        change_id = plan.make_id()
+        planned = plan_effects(state, effects, change_id=change_id)
+        plan.check_conflicts(planned)
         if not planned.steps:
             return Applied(change_id="", files=(), notices=(*earlier, *planned.notices))
         notices = transaction.commit(state, planned, meta, change_id=change_id)
-    return Applied(change_id=change_id, files=steps.results(planned.steps), notices=(*earlier, *notices))
+    return Applied(change_id=change_id, files=plan.file_results(planned.steps), notices=(*earlier, *notices))
 
 
 @contextlib.contextmanager
-def hold(state: State) -> Generator[State]:
+def hold_lock(state: State) -> Generator[State]:
     """Keep all others from writing until the block ends, so that what is read in it is so when it is written.
 
     Yields:
@@ -61,11 +179,11 @@ def hold(state: State) -> Generator[State]:
         ConflictError: Another writer has the vault's lock all the time.
         StorageError: The lock's file can't be made.
     """
-    with lock.hold(state.folder, timeout_s=state.lock_timeout_s):
+    with storage.hold_write_lock(state.folder, timeout_s=state.lock_timeout_s):
         yield replace(state, is_held=True)
 
 
-def check(state: State, effects: Sequence[Effect], *, change_id: str = "") -> Plan:
+def plan_effects(state: State, effects: Sequence[Effect], *, change_id: str = "") -> ChangePlan:
     """Plan effects without doing anything; conflicts are listed in the plan.
 
     Raises:

@@ -1,23 +1,353 @@
-"""Do the file operations of a change: the one seam at which tests make disks fail and editors interfere."""
+"""File operations of a change: staged files, exchanged names, and waiting for other writers."""
 
+import contextlib
+import ctypes
 import errno
 import hashlib
 import os
+import platform
 import shutil
+import signal
 import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
-from knapper.changes.disk import atomic, exchange, writers
 from knapper.errors import StorageError
 
+TEMP_PREFIX = ".knap-tmp-"
+"""Begins the name of every temp file; the change's id follows, then the step's number."""
+
+_MACOS_ACL_AND_XATTR = 1 << 0 | 1 << 2
+
+
+def temp_name(change_id: str, number: int) -> str:
+    """Name a temp file: ``.knap-tmp-0m3k9x2a1b-7h2mq9xw-0``."""
+    return f"{TEMP_PREFIX}{change_id}-{number}"
+
+
+def stage_file(temp: Path, content: bytes, *, like: Path | None = None, mode: int | None = None) -> None:
+    """Write *content* to a new file *temp*, not yet synced.
+
+    Args:
+        temp: Must not exist.
+        content: All of it.
+        like: The file whose mode, owner, attributes and (on macOS) birth time it gets, as far as the system permits.
+        mode: Permission bits where there is no such file; None for the system's default.
+
+    Raises:
+        OSError: A part may have been written.
+    """
+    handle = os.open(temp, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+    with os.fdopen(handle, "wb", buffering=0) as file:
+        remaining = memoryview(content)
+        while remaining:
+            remaining = remaining[file.write(remaining) :]
+    if like is not None:
+        copy_metadata(like, temp)
+    elif mode is not None:
+        temp.chmod(mode)
+
+
+def copy_metadata(source: Path, target: Path) -> None:
+    """Give *target* what *source* has besides content; what the system forbids is left out."""
+    status = source.stat()
+    target_status = target.stat()
+    if (status.st_uid, status.st_gid) != (target_status.st_uid, target_status.st_gid) and hasattr(os, "chown"):
+        with contextlib.suppress(PermissionError):
+            os.chown(target, status.st_uid, status.st_gid)
+    _copy_attributes(source, target)
+    target.chmod(stat.S_IMODE(status.st_mode))
+    _copy_birth_time(status, target_status, target)
+
+
+def sync_file(path: Path) -> None:
+    """Force a file's content to the disk."""
+    handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0) if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(path: Path) -> None:
+    """Force a folder's names to the disk, where the system can."""
+    if os.name == "nt":
+        return  # NTFS journals names, and a folder can't be opened for it
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _copy_attributes(source: Path, target: Path) -> None:
+    if sys.platform == "darwin":
+        libc = ctypes.CDLL(None)
+        libc.copyfile(os.fsencode(source), os.fsencode(target), None, _MACOS_ACL_AND_XATTR)
+        return
+    if not hasattr(os, "listxattr"):
+        return
+    with contextlib.suppress(OSError):  # a file system without attributes
+        for attribute in os.listxattr(source):
+            with contextlib.suppress(OSError):  # such as a security label that only the system sets
+                os.setxattr(target, attribute, os.getxattr(source, attribute))
+
+
+def _copy_birth_time(status: os.stat_result, made: os.stat_result, target: Path) -> None:
+    if sys.platform == "darwin":  # setting an earlier modification time moves the birth time with it
+        os.utime(target, (status.st_birthtime, status.st_birthtime))
+        os.utime(target, (made.st_atime, made.st_mtime))
+
+
+RenameMode = Literal["swap", "noreplace"]
+NativeRename: TypeAlias = Callable[[Path, Path, RenameMode], None]
+"""Rename in a manner, or raise OSError: of ``UNSUPPORTED`` where the file system can't."""
+
+UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP})
+OLD_SUFFIX = "-old"
+"""Added to a temp file's name while a replaced file has no other."""
+
+_AT_FDCWD = -100
+_LINUX_FLAGS = {"noreplace": 1, "swap": 2}
+_RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 357, "s390x": 347}
+_MACOS_FLAGS = {"swap": 2, "noreplace": 4}
+_WINDOWS_IGNORE_MERGE_ERRORS = 2
+_WINDOWS_UNSUPPORTED = frozenset({1, 50})
+_WINDOWS_HALF_DONE = 1177
+
+
+def native_rename(system: str = sys.platform) -> NativeRename | None:
+    """Find this system's call; None where it has none."""
+    if system == "linux":
+        return linux_rename(ctypes.CDLL(None, use_errno=True), machine=platform.machine())
+    if system == "darwin":
+        return macos_rename(ctypes.CDLL(None, use_errno=True))
+    if system == "win32":
+        return windows_rename(ctypes.WinDLL("kernel32", use_last_error=True), last_error=ctypes.get_last_error)
+    return None
+
+
+def linux_rename(libc: Any, *, machine: str) -> NativeRename | None:  # noqa: ANN401 (a loaded library has no type)
+    """Rename with ``renameat2``, by number where the C library has no such function."""
+    if hasattr(libc, "renameat2"):
+        call = libc.renameat2
+    elif machine in _RENAMEAT2:
+
+        def call(*arguments: object) -> int:
+            return libc.syscall(_RENAMEAT2[machine], *arguments)
+
+    else:
+        return None
+
+    def rename(source: Path, target: Path, manner: RenameMode) -> None:
+        if call(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _LINUX_FLAGS[manner]):
+            raise _last_error(source, target)
+
+    return rename
+
+
+def macos_rename(libc: Any) -> NativeRename | None:  # noqa: ANN401 (a loaded library has no type)
+    """Rename with ``renamex_np``; never run on macOS itself."""
+    if not hasattr(libc, "renamex_np"):
+        return None
+
+    def rename(source: Path, target: Path, manner: RenameMode) -> None:
+        if libc.renamex_np(os.fsencode(source), os.fsencode(target), _MACOS_FLAGS[manner]):
+            raise _last_error(source, target)
+
+    return rename
+
+
+def windows_rename(kernel32: Any, *, last_error: Callable[[], int]) -> NativeRename:  # noqa: ANN401 (a loaded library has no type)
+    """Rename with ``ReplaceFileW``, which keeps the replaced file's rights and dates; never run on Windows itself."""
+
+    def rename(source: Path, target: Path, manner: RenameMode) -> None:
+        if manner == "noreplace":
+            source.rename(target)  # Windows refuses an existing target
+            return
+        old = _old_name(source)
+        succeeded = kernel32.ReplaceFileW(str(target), str(source), str(old), _WINDOWS_IGNORE_MERGE_ERRORS, None, None)
+        if not succeeded:
+            code = last_error()
+            if code == _WINDOWS_HALF_DONE:  # the target has the old name already
+                old.rename(target)
+            number = errno.ENOTSUP if code in _WINDOWS_UNSUPPORTED else errno.EACCES
+            raise OSError(number, f"ReplaceFile failed with {code}", str(source), None, str(target))
+        old.rename(source)
+
+    return rename
+
+
+def swap_files(temp: Path, target: Path, how: NativeRename | None) -> None:
+    """Let *temp* and *target* change contents: afterwards *temp* has what was displaced.
+
+    Without the system's help a save by renaming over *target*, within the microseconds between the last look and the
+    replacement, would be lost; a save into the file isn't, since the displaced file itself is kept.
+
+    Raises:
+        OSError: Nothing happened.
+    """
+    if how and _try_native(how, temp, target, "swap"):
+        return
+    old = _old_name(temp)
+    try:
+        while _keep_second_name(target, old) != _file_identity(target):
+            old.unlink()
+        temp.replace(target)
+    except OSError:
+        with contextlib.suppress(FileNotFoundError):
+            old.unlink()
+        raise
+    old.rename(temp)
+
+
+def place_file(source: Path, target: Path, how: NativeRename | None) -> None:
+    """Rename *source* to a name that nothing has.
+
+    Raises:
+        FileExistsError: Something has it.
+        OSError: Nothing happened.
+    """
+    if how and _try_native(how, source, target, "noreplace"):
+        return
+    if source.is_dir() and not source.is_symlink():
+        target.mkdir()  # reserves the name; a folder may be renamed over an empty one
+        try:
+            source.rename(target)
+        except OSError:
+            target.rmdir()
+            raise
+        return
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in UNSUPPORTED | {errno.EMLINK}:
+            raise
+        _reserve_and_replace(source, target)
+        return
+    source.unlink()
+
+
+def finish_swap(temp: Path) -> None:
+    """Finish a replacement that a kill cut in two: what was displaced goes to *temp*."""
+    old = _old_name(temp)
+    if not os.path.lexists(old):
+        return
+    if os.path.lexists(temp):
+        old.unlink()  # the target was not yet replaced, and is this same file
+    else:
+        old.rename(temp)
+
+
+def _try_native(how: NativeRename, source: Path, target: Path, manner: RenameMode) -> bool:
+    try:
+        how(source, target, manner)
+    except OSError as error:
+        if error.errno in UNSUPPORTED:
+            return False
+        raise
+    return True
+
+
+def _reserve_and_replace(source: Path, target: Path) -> None:
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    try:
+        source.replace(target)
+    except OSError:
+        target.unlink()
+        raise
+
+
+def _keep_second_name(target: Path, old: Path) -> tuple[int, int, int]:
+    try:
+        os.link(target, old)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED | {errno.EMLINK}:
+            raise
+        identity = _file_identity(target)
+        shutil.copy2(target, old)
+        return identity
+    return _file_identity(old)
+
+
+def _file_identity(path: Path) -> tuple[int, int, int]:
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _old_name(temp: Path) -> Path:
+    return temp.with_name(temp.name + OLD_SUFFIX)
+
+
+def _last_error(source: Path, target: Path) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number), str(source), None, str(target))
+
+
+PAUSE_S = 0.001
+
+
+def wait_for_writers(path: Path, *, timeout_s: float) -> bool:
+    """Wait until nobody has *path* open for writing.
+
+    Returns:
+        False if somebody still has; True if nobody has, or if the system can't tell.
+    """
+    if sys.platform != "linux":
+        return True
+    until = time.monotonic() + timeout_s
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        while not _lease_granted(handle):
+            if time.monotonic() > until:
+                return not _leases_work(path.parent)
+            time.sleep(PAUSE_S)
+    finally:
+        os.close(handle)
+    return True
+
+
+def _leases_work(folder: Path) -> bool:
+    """Try with a file that nobody else knows of whether this file system grants leases at all."""
+    handle, name = tempfile.mkstemp(prefix=f"{TEMP_PREFIX}probe-", dir=folder)
+    os.close(handle)
+    probe = Path(name)
+    try:
+        handle = os.open(probe, os.O_RDONLY)
+    finally:
+        probe.unlink()
+    try:
+        return _lease_granted(handle)
+    finally:
+        os.close(handle)
+
+
+def _lease_granted(handle: int) -> bool:
+    import fcntl  # noqa: PLC0415 (Windows has no such module)
+
+    try:
+        fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)  # a broken lease must not end the process
+        fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return error.errno != errno.EAGAIN
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return True
+
+
 FileKind = Literal["file", "folder", "link", "other"]
-OPEN = "open"
+HASH_OPEN = "open"
 """Stands for the hash of a file that somebody is still writing."""
-FOLDER = "folder"
+HASH_FOLDER = "folder"
 """Stands for the hash of a folder that has taken a file's name."""
-LINK = "link:"
+LINK_PREFIX = "link:"
 """Begins what stands for the hash of a symbolic link that is moved itself."""
 
 _HASHED_BYTES = 64 * 1024 * 1024
@@ -40,7 +370,7 @@ class Stamp:
         return (self.inode, self.size, self.mtime_ns) == (other.inode, other.size, other.mtime_ns)
 
 
-def hash_of(content: bytes) -> str:
+def hash_content(content: bytes) -> str:
     """Name content: ``sha256:`` and 64 hex digits."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
@@ -67,7 +397,7 @@ def storage_error(error: OSError, path: str) -> StorageError:
 class Files:
     """Do each operation with the real system; every one raises OSError and leaves things as they were."""
 
-    native: exchange.Native | None = field(default_factory=exchange.native)
+    native: NativeRename | None = field(default_factory=native_rename)
     """The system's call for exchanging names; None for none."""
     wait_s: float = _WAIT_S
     """How long a file that another program is writing is waited for."""
@@ -93,7 +423,7 @@ class Files:
 
     def link(self, path: Path) -> str:
         """Name what a symbolic link itself says, whatever lies where it leads: ``link:`` and 64 hex digits."""
-        return LINK + hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
+        return LINK_PREFIX + hashlib.sha256(os.fsencode(path.readlink())).hexdigest()
 
     def names(self, path: Path) -> list[str]:
         """List a folder."""
@@ -114,33 +444,33 @@ class Files:
             ``OPEN`` if somebody writes it for too long, ``FOLDER`` for a folder, None for nothing.
         """
         if path.is_dir():
-            return FOLDER
+            return HASH_FOLDER
         try:
-            if not writers.gone(path, timeout_s=self.wait_s):
-                return OPEN
-            return hash_of(path.read_bytes())
+            if not wait_for_writers(path, timeout_s=self.wait_s):
+                return HASH_OPEN
+            return hash_content(path.read_bytes())
         except FileNotFoundError:
             return None
 
     def stage(self, temp: Path, content: bytes, *, like: Path | None, mode: int | None) -> None:
         """Write a temp file; see `atomic.stage`."""
-        atomic.stage(temp, content, like=like, mode=mode)
+        stage_file(temp, content, like=like, mode=mode)
 
     def sync(self, path: Path) -> None:
         """Force a file's content to the disk."""
-        atomic.sync(path)
+        sync_file(path)
 
     def sync_folder(self, path: Path) -> None:
         """Force a folder's names to the disk."""
-        atomic.sync_folder(path)
+        sync_folder(path)
 
     def swap(self, temp: Path, target: Path) -> None:
         """Exchange two files' names; see `exchange.swap`."""
-        exchange.swap(temp, target, self.native)
+        swap_files(temp, target, self.native)
 
     def place(self, source: Path, target: Path) -> None:
         """Rename to a name that nothing has; see `exchange.place`."""
-        exchange.place(source, target, self.native)
+        place_file(source, target, self.native)
 
     def respell(self, source: Path, target: Path) -> None:
         """Change the case of a name on a system that doesn't tell the two apart."""
@@ -148,7 +478,7 @@ class Files:
 
     def mend(self, temp: Path) -> None:
         """Finish an exchange that a kill cut in two; see `exchange.mend`."""
-        exchange.mend(temp)
+        finish_swap(temp)
 
     def unlink(self, path: Path) -> None:
         """Take a file's name away; nothing happens where there is none."""

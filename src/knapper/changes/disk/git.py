@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from knapper.changes.disk.records import Change
-from knapper.changes.disk.steps import FileResult
+from knapper.changes.disk.journal import Change
+from knapper.changes.disk.plan import FileResult
 
 TIMEOUT_S = 60.0
 SUBJECT_LENGTH = 72
-LISTED = 20
+MAX_LISTED = 20
 
-_FOREIGN = frozenset(
+_GIT_VARIABLES = frozenset(
     {
         "GIT_DIR",
         "GIT_WORK_TREE",
@@ -30,7 +30,7 @@ _FOREIGN = frozenset(
         "GIT_PREFIX",
     }
 )
-_UNDER_WAY = {
+_OPERATIONS = {
     "MERGE_HEAD": "a merge",
     "CHERRY_PICK_HEAD": "a cherry-pick",
     "REVERT_HEAD": "a revert",
@@ -38,13 +38,13 @@ _UNDER_WAY = {
     "rebase-apply": "a rebase",
     "BISECT_LOG": "a bisection",
 }
-_LITERAL = frozenset({"add", "ls-files"})
+_PATHSPEC_COMMANDS = frozenset({"add", "ls-files"})
 """Commands that would read a path such as ``a [b].md`` as a pattern."""
 _ABSENT = ("000000", "0" * 40)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CommitOutcome:
     """Say what became of a commit."""
 
     commit: str
@@ -65,18 +65,18 @@ class _Git:
 
     def run(self, *arguments: str, given: bytes = b"", index: Path | None = None) -> bytes:
         """Run a command; what git says is the reason where it fails."""
-        done = self.tried(*arguments, given=given, index=index)
-        if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines() or [f"git {arguments[0]} failed"]
-            raise _NoCommitError(said[0].removeprefix("fatal: "))
-        return done.stdout
+        process = self.tried(*arguments, given=given, index=index)
+        if process.returncode:
+            lines = process.stderr.decode(errors="replace").strip().splitlines() or [f"git {arguments[0]} failed"]
+            raise _NoCommitError(lines[0].removeprefix("fatal: "))
+        return process.stdout
 
     def tried(
         self, *arguments: str, given: bytes = b"", index: Path | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a command that may fail."""
         fixed = ["-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false"]
-        if arguments[0] in _LITERAL:
+        if arguments[0] in _PATHSPEC_COMMANDS:
             fixed.append("--literal-pathspecs")
         env = {**self.env, **({"GIT_INDEX_FILE": str(index)} if index else {})}
         try:
@@ -97,7 +97,7 @@ class _Git:
         return os.fsdecode(self.run(*arguments)).rstrip("\n")
 
 
-def commit(root: Path, changes: Sequence[Change], *, env: Mapping[str, str]) -> Outcome:
+def commit(root: Path, changes: Sequence[Change], *, env: Mapping[str, str]) -> CommitOutcome:
     """Commit the files that some changes touched, as they lie on disk now.
 
     Args:
@@ -106,14 +106,16 @@ def commit(root: Path, changes: Sequence[Change], *, env: Mapping[str, str]) -> 
         env: The process's environment: git finds itself and its owner's settings there.
     """
     try:
-        repository, prefix = _opened(root, {name: value for name, value in env.items() if name not in _FOREIGN})
-        touched = sorted({prefix + path for change in changes for one in change.files for path in _paths(one)})
-        return _commit(repository, touched, message(changes))
+        repository, prefix = _open_repository(
+            root, {name: value for name, value in env.items() if name not in _GIT_VARIABLES}
+        )
+        touched = sorted({prefix + path for change in changes for one in change.files for path in _result_paths(one)})
+        return _commit(repository, touched, commit_message(changes))
     except _NoCommitError as error:
-        return Outcome(commit="", reason=str(error))
+        return CommitOutcome(commit="", reason=str(error))
 
 
-def message(changes: Sequence[Change]) -> str:
+def commit_message(changes: Sequence[Change]) -> str:
     """Write a commit's message: what and why in a line, the files, and by whom.
 
     ``Edit Ideas/Trees.md`` with ``Knap-Change: 0gpx4k2e9-7h2mq9xw`` at its end.
@@ -123,121 +125,123 @@ def message(changes: Sequence[Change]) -> str:
     subject = next(iter(reasons)).split("\n")[0] if len(reasons) == 1 else _summary(files)
     if len(subject) > SUBJECT_LENGTH:
         subject = subject[: SUBJECT_LENGTH - 1].rstrip() + "…"
-    listed = [f"- {_told(one)}" for one in files[:LISTED]]
-    more = [f"- and {len(files) - LISTED} more"] if len(files) > LISTED else []
+    listed = [f"- {_describe_result(one)}" for one in files[:MAX_LISTED]]
+    more = [f"- and {len(files) - MAX_LISTED} more"] if len(files) > MAX_LISTED else []
     trailers = [f"Knap-Change: {change.id}" for change in changes]
     trailers += [f"Knap-Client: {client}" for client in dict.fromkeys(change.client for change in changes)]
     trailers += [f"Knap-Run: {run}" for run in dict.fromkeys(change.run for change in changes) if run]
     return "\n".join([subject, "", *listed, *more, "", *trailers, ""])
 
 
-def _opened(root: Path, env: Mapping[str, str]) -> tuple[_Git, str]:
+def _open_repository(root: Path, env: Mapping[str, str]) -> tuple[_Git, str]:
     program = shutil.which("git", path=env.get("PATH"))
     if program is None:
         raise _NoCommitError("git isn't installed")
-    here = _Git(program=program, at=root, env=env)
-    if here.tried("rev-parse", "--is-inside-work-tree").stdout.strip() != b"true":
+    git = _Git(program=program, at=root, env=env)
+    if git.tried("rev-parse", "--is-inside-work-tree").stdout.strip() != b"true":
         raise _NoCommitError("the vault isn't in a git repository")
-    top = Path(here.line("rev-parse", "--show-toplevel"))
-    prefix = here.line("rev-parse", "--show-prefix")
+    top = Path(git.line("rev-parse", "--show-toplevel"))
+    prefix = git.line("rev-parse", "--show-prefix")
     return _Git(program=program, at=top, env=env), prefix
 
 
-def _commit(git: _Git, touched: Sequence[str], text: str) -> Outcome:
-    branch, parent = _tip(git)
+def _commit(git: _Git, touched: Sequence[str], text: str) -> CommitOutcome:
+    branch, parent = _current_tip(git)
     with tempfile.TemporaryDirectory() as folder:
-        tree = _tree(git, touched, Path(folder) / "index")
+        tree = _write_tree(git, touched, Path(folder) / "index")
     if tree == git.line("rev-parse", f"{parent}^{{tree}}"):
         raise _NoCommitError("git has nothing to commit: the files are as in the last commit, or ignored")
-    made = os.fsdecode(git.run("commit-tree", tree, "-p", parent, "-F", "-", given=text.encode())).strip()
-    git.run("update-ref", "-m", "commit: by knap", branch, made, parent)
+    commit_id = os.fsdecode(git.run("commit-tree", tree, "-p", parent, "-F", "-", given=text.encode())).strip()
+    git.run("update-ref", "-m", "commit: by knap", branch, commit_id, parent)
     try:
-        _follow(git, parent, made)
+        _update_index(git, parent, commit_id)
     except _NoCommitError as error:
-        return Outcome(commit=made, reason=f"the commit is made, but git's index still has the old texts: {error}")
-    return Outcome(commit=made, reason="")
+        return CommitOutcome(
+            commit=commit_id, reason=f"the commit is made, but git's index still has the old texts: {error}"
+        )
+    return CommitOutcome(commit=commit_id, reason="")
 
 
-def _tip(git: _Git) -> tuple[str, str]:
+def _current_tip(git: _Git) -> tuple[str, str]:
     head = git.tried("symbolic-ref", "-q", "HEAD")
     if head.returncode:
         raise _NoCommitError("git's HEAD is detached: no branch is checked out")
     tip = git.tried("rev-parse", "-q", "--verify", "HEAD^{commit}")
     if tip.returncode:
         raise _NoCommitError("the git repository has no commit yet")
-    places = git.run("rev-parse", *(word for name in _UNDER_WAY for word in ("--git-path", name)))
-    for name, place in zip(_UNDER_WAY, os.fsdecode(places).splitlines(), strict=True):
+    places = git.run("rev-parse", *(word for name in _OPERATIONS for word in ("--git-path", name)))
+    for name, place in zip(_OPERATIONS, os.fsdecode(places).splitlines(), strict=True):
         if (git.at / place).exists():
-            raise _NoCommitError(f"{_UNDER_WAY[name]} is under way in the git repository")
+            raise _NoCommitError(f"{_OPERATIONS[name]} is under way in the git repository")
     return os.fsdecode(head.stdout).strip(), os.fsdecode(tip.stdout).strip()
 
 
-def _tree(git: _Git, touched: Sequence[str], index: Path) -> str:
+def _write_tree(git: _Git, touched: Sequence[str], index: Path) -> str:
     """Make a tree of the last commit's with the touched files as they are on disk."""
     git.run("read-tree", "HEAD", index=index)
-    tracked = _split(git.run("ls-files", "-z", "--", *_short(touched), index=index))
+    tracked = _split_nul(git.run("ls-files", "-z", "--", *_few_paths(touched), index=index))
     tracked_folders = {path[:place] for path in tracked for place, sign in enumerate(path) if sign == "/"}
     candidates = [path for path in touched if path not in tracked and path not in tracked_folders]
-    ignored = _split(git.tried("check-ignore", "-z", "--stdin", given=_joined(candidates)).stdout)
-    known = [path for path in touched if path not in candidates]
+    ignored = _split_nul(git.tried("check-ignore", "-z", "--stdin", given=_join_nul(candidates)).stdout)
+    tracked_touched = [path for path in touched if path not in candidates]
     new = [path for path in candidates if path not in ignored and os.path.lexists(git.at / path)]
-    if known or new:
-        given = _joined([*known, *new])
-        git.run("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", given=given, index=index)
+    if tracked_touched or new:
+        input_paths = _join_nul([*tracked_touched, *new])
+        git.run("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul", given=input_paths, index=index)
     return os.fsdecode(git.run("write-tree", index=index)).strip()
 
 
-def _follow(git: _Git, old: str, new: str) -> None:
+def _update_index(git: _Git, old: str, new: str) -> None:
     """Let the person's index have the new texts where it had the last commit's, and nowhere else."""
-    changed = _differences(git.run("diff-tree", "-r", "--no-renames", "--raw", "-z", old, new))
-    staged = _entries(git.run("ls-files", "-s", "-z"))
+    changed = _parse_differences(git.run("diff-tree", "-r", "--no-renames", "--raw", "-z", old, new))
+    staged = _parse_entries(git.run("ls-files", "-s", "-z"))
     lines = [
         f"{mode} {name}\t{path}"
         for path, (before, (mode, name)) in changed.items()
         if staged.get(path, [_ABSENT]) == [before]
     ]
     if lines:
-        git.run("update-index", "-z", "--index-info", given=_joined(lines))
+        git.run("update-index", "-z", "--index-info", given=_join_nul(lines))
 
 
-def _differences(raw: bytes) -> dict[str, tuple[tuple[str, str], tuple[str, str]]]:
+def _parse_differences(raw: bytes) -> dict[str, tuple[tuple[str, str], tuple[str, str]]]:
     """Read ``:100644 100755 OLD NEW M`` and the path after it."""
-    words = _split(raw)
-    found: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {}
+    words = _split_nul(raw)
+    differences: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {}
     for facts, path in zip(words[::2], words[1::2], strict=True):
         old_mode, new_mode, old, new, _ = facts.removeprefix(":").split(" ")
-        found[path] = ((old_mode, old), (new_mode, new))
-    return found
+        differences[path] = ((old_mode, old), (new_mode, new))
+    return differences
 
 
-def _entries(raw: bytes) -> dict[str, list[tuple[str, str]]]:
+def _parse_entries(raw: bytes) -> dict[str, list[tuple[str, str]]]:
     """Read ``100644 NAME STAGE`` and the path after it; a path in conflict has several."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for line in _split(raw):
+    entries: dict[str, list[tuple[str, str]]] = {}
+    for line in _split_nul(raw):
         facts, _, path = line.partition("\t")
         mode, name, stage = facts.split(" ")
-        found.setdefault(path, []).append((mode if stage == "0" else "conflict", name))
-    return found
+        entries.setdefault(path, []).append((mode if stage == "0" else "conflict", name))
+    return entries
 
 
-def _short(touched: Sequence[str]) -> tuple[str, ...]:
+def _few_paths(touched: Sequence[str]) -> tuple[str, ...]:
     """Give few paths as they are; a command line can't take many, and none means all."""
-    return tuple(touched) if len(touched) <= LISTED else ()
+    return tuple(touched) if len(touched) <= MAX_LISTED else ()
 
 
-def _split(raw: bytes) -> list[str]:
+def _split_nul(raw: bytes) -> list[str]:
     return [os.fsdecode(word) for word in raw.split(b"\0") if word]
 
 
-def _joined(words: Iterable[str]) -> bytes:
+def _join_nul(words: Iterable[str]) -> bytes:
     return b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
-def _paths(one: FileResult) -> list[str]:
+def _result_paths(one: FileResult) -> list[str]:
     return [path for path in (one.before_path, one.after_path) if path]
 
 
-def _told(one: FileResult) -> str:
+def _describe_result(one: FileResult) -> str:
     if one.before_path is None:
         return f"create {one.after_path}"
     if one.after_path is None:
@@ -249,6 +253,6 @@ def _told(one: FileResult) -> str:
 
 def _summary(files: Sequence[FileResult]) -> str:
     if len(files) == 1:
-        told = _told(files[0])
-        return told[0].upper() + told[1:]
+        description = _describe_result(files[0])
+        return description[0].upper() + description[1:]
     return f"Change {len(files)} files"

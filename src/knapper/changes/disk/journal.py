@@ -1,26 +1,253 @@
-"""Write down each change before it is made, with what it replaces, in one SQLite file a vault.
-
-A change goes through its phases in order: ``begin`` (staging), ``ready``, ``applied``, ``close`` (done); ``forget``
-takes it out again if it couldn't be made. What must outlast a power cut is forced to the disk; the rest outlasts a
-kill.
-"""
+"""Journal of changes: each is written down before it is made, in one SQLite file a vault."""
 
 import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final, Literal
 
-from knapper.changes.disk import blobs, journal_rows, journal_schema, pruning
-from knapper.changes.disk.effects import Meta
-from knapper.changes.disk.pruning import Pruned
-from knapper.changes.disk.records import Change
-from knapper.changes.disk.steps import Step
+from knapper.changes.disk import plan, storage
+from knapper.changes.disk.plan import ChangeMeta, FileResult, Step
 from knapper.errors import NotFound, StorageError
 
-FILE = "journal.db"
-_SHARE = 20
+Phase = Literal["staging", "ready", "applied", "done"]
+"""How far a change came: its temp files are being written; its names are being changed; it holds, and its leftovers
+are being removed; it is finished."""
+
+STEP_COLUMNS = "kind, source, target, source_at, target_at, before, after, mode, temp, inode, is_folder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Hold one change as the journal tells it."""
+
+    id: str
+    phase: Phase
+    at: datetime
+    """When it began, in UTC."""
+    client: str
+    run: str
+    reason: str
+    proposal: str
+    undone: bool
+    """Whether a later undo took it back (and wasn't taken back itself)."""
+    undoes: tuple[str, ...]
+    """Ids of the changes that this one took back; empty for any change but an undo."""
+    steps: tuple[Step, ...]
+
+    @property
+    def files(self) -> tuple[FileResult, ...]:
+        """What became of each file."""
+        return plan.file_results(self.steps)
+
+
+def read_change_row(row: sqlite3.Row, *, undoes: Iterable[str], steps: Iterable[Step]) -> Change:
+    """Shape a change from its row, and from what the other tables hold of it."""
+    return Change(
+        id=row["id"],
+        phase=row["phase"],
+        at=datetime.fromisoformat(row["at"]),
+        client=row["client"],
+        run=row["run"],
+        reason=row["reason"],
+        proposal=row["proposal"],
+        undone=bool(row["undone"]),
+        undoes=tuple(undoes),
+        steps=tuple(steps),
+    )
+
+
+def read_step_row(row: sqlite3.Row) -> Step:
+    """Shape a step from its row."""
+    facts = {name: row[name] for name in STEP_COLUMNS.split(", ")}
+    facts["is_folder"] = bool(facts["is_folder"])
+    return Step(**facts)
+
+
+def step_values(one: Step) -> tuple[object, ...]:
+    """Give a step's values in the order of ``STEP_COLUMNS``."""
+    return astuple(one)
+
+
+SCHEMA_VERSION: Final = 2
+BUSY_S: Final = 10.0
+_MOST_WAL_BYTES: Final = 16_000_000
+"""What the file beside the journal may keep of the disk once a large change is through."""
+_SCHEMA: Final = f"""
+CREATE TABLE IF NOT EXISTS changes (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    phase TEXT NOT NULL,
+    at TEXT NOT NULL,
+    client TEXT NOT NULL,
+    run TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    proposal TEXT NOT NULL,
+    undone INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS steps (
+    change TEXT NOT NULL REFERENCES changes(id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    source TEXT NOT NULL,
+    target TEXT NOT NULL,
+    source_at TEXT NOT NULL,
+    target_at TEXT NOT NULL,
+    before TEXT,
+    after TEXT,
+    mode INTEGER,
+    temp TEXT NOT NULL,
+    inode TEXT NOT NULL,
+    is_folder INTEGER NOT NULL,
+    PRIMARY KEY (change, number)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS undoes (
+    change TEXT NOT NULL REFERENCES changes(id) ON DELETE CASCADE,
+    undone TEXT NOT NULL,
+    PRIMARY KEY (change, undone)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pruned (
+    id TEXT PRIMARY KEY,
+    at TEXT NOT NULL,
+    run TEXT NOT NULL,
+    proposal TEXT NOT NULL,
+    held INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS unfinished ON changes(phase) WHERE phase <> 'done';
+CREATE INDEX IF NOT EXISTS by_run ON changes(run) WHERE run <> '';
+CREATE INDEX IF NOT EXISTS by_proposal ON changes(proposal) WHERE proposal <> '';
+CREATE INDEX IF NOT EXISTS by_source ON steps(source);
+CREATE INDEX IF NOT EXISTS by_target ON steps(target);
+CREATE INDEX IF NOT EXISTS by_before ON steps(before) WHERE before IS NOT NULL;
+CREATE INDEX IF NOT EXISTS by_after ON steps(after) WHERE after IS NOT NULL;
+{storage.BLOB_SCHEMA}
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+
+def prepare_journal(database: sqlite3.Connection, path: Path) -> None:
+    """Make the tables that aren't there, and set how the file is used.
+
+    Raises:
+        StorageError: A newer version made the file.
+    """
+    if _schema_version(database) > SCHEMA_VERSION:
+        raise StorageError(f"'{path}' was made by a newer version", hint="update this program")
+    if _schema_version(database) < SCHEMA_VERSION:
+        with storage.hold_write_lock(path.parent, timeout_s=BUSY_S):
+            if _schema_version(database) < SCHEMA_VERSION:
+                database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                database.execute("PRAGMA journal_mode = WAL").fetchone()
+                database.executescript("BEGIN IMMEDIATE;" + _SCHEMA + "COMMIT;")
+    database.execute("PRAGMA foreign_keys = ON")
+    database.execute(f"PRAGMA journal_size_limit = {_MOST_WAL_BYTES}").fetchone()
+
+
+def _schema_version(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def add_change(database: sqlite3.Connection, change_id: str, at: str, meta: ChangeMeta, steps: Iterable[Step]) -> None:
+    """Keep a change that is about to be made."""
+    database.execute(
+        "INSERT INTO changes (id, phase, at, client, run, reason, proposal) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (change_id, "staging", at, meta.client, meta.run, meta.reason, meta.proposal),
+    )
+    names = STEP_COLUMNS
+    database.executemany(
+        f"INSERT INTO steps (change, number, {names}) VALUES (?, ?{', ?' * len(names.split(', '))})",  # noqa: S608
+        [(change_id, number, *step_values(step)) for number, step in enumerate(steps)],
+    )
+    database.executemany("INSERT INTO undoes VALUES (?, ?)", [(change_id, undone) for undone in meta.undoes])
+
+
+def read_change(database: sqlite3.Connection, row: sqlite3.Row) -> Change:
+    """Give the change of a row of the table ``changes``, with its steps."""
+    step_rows = database.execute("SELECT * FROM steps WHERE change = ? ORDER BY number", (row["id"],))
+    return read_change_row(row, undoes=undone_ids(database, row["id"]), steps=map(read_step_row, step_rows.fetchall()))
+
+
+def undone_ids(database: sqlite3.Connection, change_id: str) -> list[str]:
+    """List what a change took back."""
+    rows = database.execute("SELECT undone FROM undoes WHERE change = ?", (change_id,))
+    return [row["undone"] for row in rows.fetchall()]
+
+
+def toggle_undone(database: sqlite3.Connection, change_id: str) -> None:
+    """Turn a change to undone or back, and what it had taken back itself the other way."""
+    database.execute("UPDATE changes SET undone = 1 - undone WHERE id = ?", (change_id,))
+    for inner in undone_ids(database, change_id):
+        toggle_undone(database, inner)
+
+
+def set_phase(database: sqlite3.Connection, change_id: str, phase: Phase) -> None:
+    """Note how far a change came."""
+    database.execute("UPDATE changes SET phase = ? WHERE id = ?", (phase, change_id))
+
+
+def delete_change(database: sqlite3.Connection, change_id: str) -> int:
+    """Delete a change with its steps, and contents that nothing else names; tell how many stored bytes went."""
+    rows = database.execute("SELECT before, after FROM steps WHERE change = ?", (change_id,)).fetchall()
+    database.execute("DELETE FROM changes WHERE id = ?", (change_id,))
+    return storage.drop_unused_blobs(database, (name for row in rows for name in row))
+
+
+_RECORD_PRUNED: Final = """INSERT OR IGNORE INTO pruned
+    SELECT id, at, run, proposal, undone = 0 AND id NOT IN (SELECT change FROM undoes) FROM changes WHERE id = ?"""
+"""What was undone, and undos, are no loss: `held` tells the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrunedChange:
+    """Name a change that the journal had to drop."""
+
+    id: str
+    at: str
+    """When it was made, as the journal writes times."""
+
+
+def prune_by_age(database: sqlite3.Connection, oldest: str) -> int:
+    """Drop the finished changes that were made before a time; tell how many."""
+    rows = database.execute("SELECT id FROM changes WHERE phase = 'done' AND at < ?", (oldest,)).fetchall()
+    for row in rows:
+        _drop_change(database, row["id"])
+    return len(rows)
+
+
+def prune_by_size(database: sqlite3.Connection, max_bytes: int) -> int:
+    """Drop finished changes, the oldest first, until contents take no more bytes; tell how many.
+
+    The newest stays whatever its size, so that it can be taken back.
+    """
+    size = storage.blob_bytes(database)
+    if size <= max_bytes:
+        return 0
+    rows = database.execute("SELECT id FROM changes WHERE phase = 'done' ORDER BY seq").fetchall()
+    dropped = 0
+    for row in rows[:-1]:
+        if size <= max_bytes:
+            break
+        size -= _drop_change(database, row["id"])
+        dropped += 1
+    return dropped
+
+
+def find_pruned(database: sqlite3.Connection, where: str, values: Mapping[str, object]) -> list[PrunedChange]:
+    """List dropped changes, newest first, that a condition of constant SQL over the table fits."""
+    rows = database.execute(f"SELECT id, at FROM pruned WHERE {where} ORDER BY at DESC", values)  # noqa: S608
+    return [PrunedChange(id=row["id"], at=row["at"]) for row in rows.fetchall()]
+
+
+def _drop_change(database: sqlite3.Connection, change_id: str) -> int:
+    database.execute(_RECORD_PRUNED, (change_id,))
+    return delete_change(database, change_id)
+
+
+JOURNAL_FILE = "journal.db"
+_PRUNE_SHARE = 20
 
 
 class Journal:
@@ -34,17 +261,17 @@ class Journal:
         self._grown = 0
         self.path = path
 
-    def begin(self, change_id: str, meta: Meta, steps: Iterable[Step]) -> None:
+    def begin(self, change_id: str, meta: ChangeMeta, steps: Iterable[Step]) -> None:
         """Note which temp files are about to be written."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         with self._transaction(durable=False) as database:
-            journal_rows.add(database, change_id, at, meta, steps)
+            add_change(database, change_id, at, meta, steps)
 
     def ready(self, change_id: str, contents: Mapping[str, bytes]) -> None:
         """Keep what the change replaces and writes, and note that names change from here on."""
         with self._transaction() as database:
-            self._grown += sum(blobs.put(database, name, content) for name, content in contents.items())
-            journal_rows.set_phase(database, change_id, "ready")
+            self._grown += sum(storage.put_blob(database, name, content) for name, content in contents.items())
+            set_phase(database, change_id, "ready")
 
     def applied(self, change_id: str, *, durable: bool = True) -> None:
         """Note that the change holds, and that what it undoes is undone.
@@ -54,30 +281,32 @@ class Journal:
             durable: False spares the wait for the disk, where the one file tells by itself what became of the change.
         """
         with self._transaction(durable=durable) as database:
-            journal_rows.set_phase(database, change_id, "applied")
-            for undone in journal_rows.undoes(database, change_id):
-                journal_rows.toggle(database, undone)
+            set_phase(database, change_id, "applied")
+            for undone in undone_ids(database, change_id):
+                toggle_undone(database, undone)
 
     def close(self, change_id: str) -> None:
         """Note that nothing of the change is left over."""
         with self._transaction(durable=False) as database:
-            journal_rows.set_phase(database, change_id, "done")
-        if self._max_bytes is not None and self._grown > self._max_bytes // _SHARE:
+            set_phase(database, change_id, "done")
+        if self._max_bytes is not None and self._grown > self._max_bytes // _PRUNE_SHARE:
             self.prune(max_bytes=self._max_bytes)
 
     def forget(self, change_id: str) -> None:
         """Take out a change that wasn't made, or was taken back just after it had been."""
         with self._transaction(durable=False) as database:
-            held = database.execute("SELECT 1 FROM changes WHERE id = ? AND phase = 'applied'", (change_id,)).fetchone()
-            for undone in journal_rows.undoes(database, change_id) if held else ():
-                journal_rows.toggle(database, undone)
-            journal_rows.drop(database, change_id)
+            applied_row = database.execute(
+                "SELECT 1 FROM changes WHERE id = ? AND phase = 'applied'", (change_id,)
+            ).fetchone()
+            for undone in undone_ids(database, change_id) if applied_row else ():
+                toggle_undone(database, undone)
+            delete_change(database, change_id)
 
     def unfinished(self) -> list[Change]:
         """List the changes that a kill or a failure cut short, oldest first."""
         with self.reading() as database:
             rows = database.execute("SELECT * FROM changes WHERE phase <> 'done' ORDER BY seq").fetchall()
-            return [journal_rows.read(database, row) for row in rows]
+            return [read_change(database, row) for row in rows]
 
     def show(self, change_id: str) -> Change:
         """Give a change with its steps.
@@ -89,7 +318,7 @@ class Journal:
             row = database.execute("SELECT * FROM changes WHERE id = ?", (change_id,)).fetchone()
             if row is None:
                 raise self.missing(change_id)
-            return journal_rows.read(database, row)
+            return read_change(database, row)
 
     def missing(self, change_id: str) -> NotFound:
         """Make the error that says that there is no such change."""
@@ -102,7 +331,7 @@ class Journal:
             NotFound: The journal doesn't hold it.
         """
         with self.reading() as database:
-            return blobs.get(database, name)
+            return storage.get_blob(database, name)
 
     def select(self, where: str, values: Mapping[str, object] | None = None) -> list[Change]:
         """Give the changes that a condition of SQL over the table ``changes`` holds for.
@@ -113,7 +342,7 @@ class Journal:
         """
         with self.reading() as database:
             rows = database.execute(f"SELECT * FROM changes WHERE {where}", values or {}).fetchall()  # noqa: S608
-            return [journal_rows.read(database, row) for row in rows]
+            return [read_change(database, row) for row in rows]
 
     def count(self, where: str, values: Mapping[str, object] | None = None) -> int:
         """Count what `select` gives."""
@@ -140,19 +369,19 @@ class Journal:
         with self._transaction(durable=False) as database:
             if max_age_days is not None:
                 oldest = (datetime.now(UTC) - timedelta(days=max_age_days)).isoformat(timespec="milliseconds")
-                dropped += pruning.by_age(database, oldest)
+                dropped += prune_by_age(database, oldest)
             if max_bytes is not None:
-                dropped += pruning.by_size(database, max_bytes)
+                dropped += prune_by_size(database, max_bytes)
                 self._grown = 0
         if dropped:
             with self.reading() as database:
                 database.executescript("PRAGMA incremental_vacuum")  # `execute` would free one page and no more
         return dropped
 
-    def pruned(self, where: str, values: Mapping[str, object] | None = None) -> list[Pruned]:
+    def pruned(self, where: str, values: Mapping[str, object] | None = None) -> list[PrunedChange]:
         """List the changes that `prune` dropped, newest first; the condition is as for `select`."""
         with self.reading() as database:
-            return pruning.find(database, where, values or {})
+            return find_pruned(database, where, values or {})
 
     def shut(self) -> None:
         """Close the file."""
@@ -166,7 +395,7 @@ class Journal:
         Raises:
             StorageError: The file can't be read.
         """
-        with self._guard, _named(self.path):
+        with self._guard, _storage_errors(self.path):
             yield self._database
 
     @contextmanager
@@ -192,12 +421,12 @@ def open_journal(folder: Path) -> Journal:
     Raises:
         StorageError: The file is damaged, can't be opened, or a newer version made it.
     """
-    path = folder / FILE
-    with _named(path):
-        database = sqlite3.connect(path, timeout=journal_schema.BUSY_S, isolation_level=None, check_same_thread=False)
+    path = folder / JOURNAL_FILE
+    with _storage_errors(path):
+        database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         database.row_factory = sqlite3.Row
         try:
-            journal_schema.prepare(database, path)
+            prepare_journal(database, path)
         except BaseException:
             database.close()
             raise
@@ -205,7 +434,7 @@ def open_journal(folder: Path) -> Journal:
 
 
 @contextmanager
-def _named(path: Path) -> Generator[None]:
+def _storage_errors(path: Path) -> Generator[None]:
     try:
         yield
     except sqlite3.Error as error:

@@ -1,10 +1,202 @@
-"""Hold what is to be done to files, and what stands in its way."""
+"""Effects of a change, and the plan of steps that brings them about."""
 
-from dataclasses import dataclass, field
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from knapper.changes.disk.files import Stamp
-from knapper.changes.disk.steps import Step
 from knapper.errors import ConflictError
+from knapper.vault.paths import NotePath
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Base 32 without letters that look like digits."""
+
+_TIME_DIGITS = 9
+_RANDOM_DIGITS = 8
+
+
+def make_id() -> str:
+    """Make an id: 9 digits of time in milliseconds, 8 random ones.
+
+    ``0gpx4k2e9-7h2mq9xw``; two of one millisecond sort in any order.
+    """
+    moment = time.time_ns() // 1_000_000
+    digits = (ALPHABET[moment >> shift & 31] for shift in range(5 * (_TIME_DIGITS - 1), -1, -5))
+    return "".join(digits) + "-" + "".join(secrets.choice(ALPHABET) for _ in range(_RANDOM_DIGITS))
+
+
+TrashPlace = Literal["vault", "system"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """Put content at a path: over the file whose hash is *base*, or where no file is."""
+
+    path: NotePath
+    content: bytes
+    base: str | None = None
+    """Hash of the file that is replaced; None where none may exist (parent folders are made)."""
+    mode: int | None = None
+    """Permission bits of a new file; None for the system's default. A replaced file keeps its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rename:
+    """Give a file, or a folder with all it holds, another path; never over an existing one."""
+
+    source: NotePath
+    target: NotePath
+    base: str | None = None
+    """Hash that the file must have; None for any, and for folders."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveToTrash:
+    """Move a file or folder to the trash: ``.trash/`` in the vault, or the system's."""
+
+    path: NotePath
+    base: str | None = None
+    where: TrashPlace = "vault"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove:
+    """Take a file away and keep its content in the journal only; how undo takes back a new file."""
+
+    path: NotePath
+    base: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeFolder:
+    """Make a folder and those above it; nothing happens where it exists."""
+
+    path: NotePath
+    mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveFolder:
+    """Remove an empty folder."""
+
+    path: NotePath
+    keep_filled: bool = False
+    """True leaves a missing folder, or one that holds something, as it is; False is a conflict then."""
+
+
+Effect: TypeAlias = Write | Rename | MoveToTrash | Remove | MakeFolder | RemoveFolder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeMeta:
+    """Say who makes a change, and why."""
+
+    client: str
+    run: str = ""
+    """The run that the change belongs to; empty outside runs."""
+    reason: str = ""
+    proposal: str = ""
+    """The proposal that was accepted; empty where none was."""
+    undoes: tuple[str, ...] = ()
+    """Changes that this one takes back."""
+
+
+StepKind = Literal["replace", "create", "remove", "move", "discard", "mkdir", "rmdir"]
+NO_PATH = NotePath("")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Hold one step: enough to do it, to tell after a kill whether it was done, and to take it back.
+
+    A replaced note has the same ``source`` and ``target``; a new one no source, a removed one no target.
+    """
+
+    kind: StepKind
+    source: NotePath = NO_PATH
+    """Path in the vault before; empty where nothing was."""
+    target: NotePath = NO_PATH
+    """Path in the vault after; empty where nothing is."""
+    source_at: str = ""
+    """Where the source lies below the vault's real folder, symbolic links followed."""
+    target_at: str = ""
+    before: str | None = None
+    """Hash before; None for folders."""
+    after: str | None = None
+    mode: int | None = None
+    """Permission bits of what was there before, or of the new file or folder."""
+    temp: str = ""
+    """The temp file's place below the vault's real folder; empty where none is needed."""
+    inode: str = ""
+    """Of what is moved; a text, since some systems' numbers are too large for the journal."""
+    is_folder: bool = False
+    """Whether a folder is moved."""
+
+    @property
+    def path(self) -> str:
+        """The path to name in messages."""
+        return self.source or self.target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileResult:
+    """Say what became of one file, or of a folder that was moved whole.
+
+    A moved and edited note is one result; one that came and went within the change is none.
+    """
+
+    before_path: NotePath | None
+    after_path: NotePath | None
+    before_hash: str | None
+    after_hash: str | None
+    is_folder: bool = False
+
+    @property
+    def path(self) -> NotePath:
+        """The path now, or the last one it had."""
+        return self.after_path or self.before_path or NO_PATH
+
+
+def file_results(steps: Iterable[Step]) -> tuple[FileResult, ...]:
+    """Sum steps up by file, in the order in which the files were first touched."""
+    collected: list[FileResult] = []
+    at: dict[str, int] = {}
+    for step in steps:
+        if step.kind in {"mkdir", "rmdir"}:
+            continue
+        number = at.pop(step.source, None)
+        before = collected[number] if number is not None else _initial_result(step)
+        after = replace(before, after_path=step.target or None, after_hash=step.after)
+        if number is None:
+            number = len(collected)
+            collected.append(after)
+        else:
+            collected[number] = after
+        if step.is_folder:
+            collected = [_moved_result(one, step) for one in collected]
+            at = {one.after_path: place for place, one in enumerate(collected) if one.after_path}
+        elif step.target:
+            at[step.target] = number
+    return tuple(one for one in collected if one.before_path or one.after_path)
+
+
+def _initial_result(step: Step) -> FileResult:
+    return FileResult(
+        before_path=step.source or None,
+        after_path=None,
+        before_hash=step.before,
+        after_hash=None,
+        is_folder=step.is_folder,
+    )
+
+
+def _moved_result(one: FileResult, step: Step) -> FileResult:
+    prefix = step.source + "/"
+    if one.after_path is None or not one.after_path.startswith(prefix):
+        return one
+    return replace(one, after_path=NotePath(f"{step.target}/{one.after_path[len(prefix) :]}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +213,7 @@ class Conflict:
 
 
 @dataclass(slots=True, kw_only=True)
-class Plan:
+class ChangePlan:
     """Hold what is to be done; nothing of it is unless ``conflicts`` is empty."""
 
     steps: list[Step] = field(default_factory=list[Step])
@@ -33,7 +225,7 @@ class Plan:
     notices: list[str] = field(default_factory=list[str])
 
 
-def check(plan: Plan) -> None:
+def check_conflicts(plan: ChangePlan) -> None:
     """Refuse a plan that doesn't fit the disk.
 
     Raises:
@@ -41,10 +233,10 @@ def check(plan: Plan) -> None:
     """
     if not plan.conflicts:
         return
-    told = list(dict.fromkeys(f"'{one.path}' {one.problem}" for one in plan.conflicts))
-    more = len(told) - 5
+    problems = list(dict.fromkeys(f"'{one.path}' {one.problem}" for one in plan.conflicts))
+    more = len(problems) - 5
     raise ConflictError(
-        "; ".join(told[:5]) + (f"; and {more} more" if more > 0 else "") + "; nothing was changed",
+        "; ".join(problems[:5]) + (f"; and {more} more" if more > 0 else "") + "; nothing was changed",
         hint="read the file again and make the change against what it holds now",
         details={
             "current_hash": plan.conflicts[0].current,

@@ -1,21 +1,285 @@
-"""Turn effects into steps, each checked against the disk as the steps before it leave it."""
+"""Planner: turn effects into steps, each checked against the disk as the steps before leave it."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from knapper.changes.disk import effects, files, plan_checks
-from knapper.changes.disk.effects import Effect
-from knapper.changes.disk.files import Files
-from knapper.changes.disk.overlay import Entry, Overlay
-from knapper.changes.disk.plan import Plan
-from knapper.changes.disk.step_list import StepList
-from knapper.changes.disk.steps import Step, StepKind
-from knapper.errors import BadInput
+from knapper.changes.disk import files, plan
+from knapper.changes.disk.files import FileKind, Files, Stamp
+from knapper.changes.disk.plan import ChangePlan, Conflict, Effect, Step, StepKind
+from knapper.errors import BadInput, RefusedError, StorageError
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
-TRASH = ".trash"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlayEntry:
+    """Hold what a path will name."""
+
+    kind: FileKind
+    at: str
+    """Where it will lie below the vault's real folder."""
+    disk: Path | None
+    """Where it lies now; None if a planned step makes it."""
+    stamp: Stamp | None = None
+    hash: str | None = None
+    """Of planned content; None where the disk tells it."""
+    step: int | None = None
+    """The planned step that writes it."""
+    new_mode: int | None = None
+    """Permission bits that a planned step gives it; None for the system's default."""
+
+    @property
+    def mode(self) -> int | None:
+        """The permission bits it will have, as far as they are known."""
+        return self.stamp.mode if self.stamp else self.new_mode
+
+
+class Overlay:
+    """Answer for paths as if the planned steps had been done."""
+
+    def __init__(self, root: Path, files: Files) -> None:
+        """Begin with the vault as it is on disk.
+
+        Args:
+            root: The vault's real folder, symbolic links followed.
+            files: The disk.
+        """
+        self._root = root
+        self._files = files
+        self._known: dict[str, OverlayEntry | None] = {}
+        self._parents: dict[str, str] = {"": ""}
+
+    def look(self, path: str) -> OverlayEntry | None:
+        """Tell what a path will name; None for nothing.
+
+        Raises:
+            RefusedError: A symbolic link leads out of the vault.
+        """
+        if path in self._known:
+            return self._known[path]
+        origin = self._origin(path)
+        if origin is None:
+            at = self._at(path)
+            return self._seen(at, self._root / at)
+        holder = self._known[origin]
+        if holder is None or holder.disk is None:
+            return None
+        relative = path[len(origin) + 1 :]
+        disk = holder.disk / relative
+        if os.path.realpath(disk.parent) != str(disk.parent):
+            msg = f"'{path}' lies behind a symbolic link in a folder that this change moves"
+            raise BadInput(msg, hint="edit the link's target first, then move the folder")
+        return self._seen(f"{holder.at}/{relative}", disk)
+
+    def place(self, path: str) -> str:
+        """Tell where a path that names nothing yet will lie below the vault's real folder.
+
+        Raises:
+            RefusedError: A symbolic link leads out of the vault.
+        """
+        origin = self._origin(path)
+        holder = self._known[origin] if origin else None
+        if origin is None or holder is None:
+            return self._at(path)
+        return f"{holder.at}/{path[len(origin) + 1 :]}"
+
+    def target(self, entry: OverlayEntry) -> OverlayEntry:
+        """Follow a symbolic link to the file that its text lies in.
+
+        Raises:
+            RefusedError: It leads out of the vault.
+        """
+        if entry.kind != "link" or entry.disk is None:
+            return entry
+        real = Path(os.path.realpath(entry.disk))
+        if not real.is_relative_to(self._root):
+            raise _outside_vault(entry.at)
+        stamp = self._files.stamp(real)
+        at = real.relative_to(self._root).as_posix()
+        planned = self._known.get(at)
+        return planned or OverlayEntry(kind=stamp.kind if stamp else "other", at=at, disk=real, stamp=stamp)
+
+    def put(self, path: str, entry: OverlayEntry) -> None:
+        """Plan that a path will name *entry*."""
+        self._known[path] = entry
+
+    def write(self, path: str, entry: OverlayEntry) -> None:
+        """Plan new content for what a path names: the link's target where it is a link."""
+        entry_before = self.look(path)
+        self._known[entry.at if entry_before is not None and entry_before.kind == "link" else path] = entry
+
+    def drop(self, path: str) -> None:
+        """Plan that a path will name nothing, nor any path below it."""
+        for below in self._below(path):
+            del self._known[below]
+        self._known[path] = None
+
+    def move(self, source: str, target: str, entry: OverlayEntry, *, at: str) -> None:
+        """Plan that what *source* names, and all it holds, will be at *target*."""
+        for path in self._below(source):
+            inner = self._known.pop(path)
+            if inner is not None and inner.at.startswith(entry.at + "/"):
+                inner = replace(inner, at=at + inner.at[len(entry.at) :])
+            self._known[target + path[len(source) :]] = inner
+        self._known[source] = None
+        self._known[target] = replace(entry, at=at)
+
+    def is_folder(self, entry: OverlayEntry) -> bool:
+        """Tell whether files can lie below an entry."""
+        return entry.kind == "folder" or (entry.kind == "link" and entry.disk is not None and entry.disk.is_dir())
+
+    def is_filled(self, path: str, entry: OverlayEntry) -> bool:
+        """Tell whether a folder will hold anything."""
+        names = self._files.names(entry.disk) if entry.disk else []
+        planned = [known for known in self._known if known.rpartition("/")[0] == path]
+        return any(self.look(below) for below in {*planned, *(f"{path}/{name}" for name in names)})
+
+    def _below(self, path: str) -> list[str]:
+        return [known for known in self._known if known.startswith(path + "/")]
+
+    def _origin(self, path: str) -> str | None:
+        return next((above for above in _parents(path) if above in self._known), None)
+
+    def _seen(self, at: str, disk: Path) -> OverlayEntry | None:
+        stamp = self._files.stamp(disk)
+        return OverlayEntry(kind=stamp.kind, at=at, disk=disk, stamp=stamp) if stamp else None
+
+    def _at(self, path: str) -> str:
+        above = self._parent_at(paths.parent_folder(path))
+        return f"{above}/{paths.base_name(path)}" if above else paths.base_name(path)
+
+    def _parent_at(self, folder: str) -> str:
+        if folder not in self._parents:
+            real = Path(os.path.realpath(self._root / folder))
+            if not real.is_relative_to(self._root):
+                raise _outside_vault(folder)
+            at = real.relative_to(self._root).as_posix()
+            self._parents[folder] = "" if at == "." else at
+        return self._parents[folder]
+
+
+def _parents(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _outside_vault(link: str) -> RefusedError:
+    msg = f"the symbolic link '{link}' leads out of the vault"
+    return RefusedError(msg, code="outside_vault", hint="copy the file into the vault to use it there")
+
+
+def is_renamed_only(effect: plan.Rename, entry: OverlayEntry, other: OverlayEntry) -> bool:
+    """Tell whether only the case or Unicode form of a name changes, on a system that doesn't tell the two apart."""
+    if paths.name_key(effect.source) != paths.name_key(effect.target) or entry.stamp is None or other.stamp is None:
+        return False
+    return entry.stamp.inode == other.stamp.inode
+
+
+def refuse_read_only(path: str, entry: OverlayEntry) -> None:
+    """Refuse to replace a file that may not be written.
+
+    Raises:
+        StorageError: It may not.
+    """
+    if entry.stamp is None or entry.disk is None:
+        return
+    if not entry.stamp.mode & 0o222 or not os.access(entry.disk, os.W_OK):
+        raise StorageError(
+            f"'{path}' is read-only; nothing was changed",
+            code="read_only",
+            hint="make the file writable, or edit another one",
+            details={"path": path},
+        )
+
+
+def refuse_relative_link(link: Path, source: str, target: str) -> None:
+    """Refuse to move a symbolic link to where it would lead elsewhere.
+
+    Raises:
+        BadInput: It would.
+    """
+    if paths.parent_folder(source) != paths.parent_folder(target) and not link.readlink().is_absolute():
+        msg = f"'{source}' is a symbolic link that leads elsewhere from '{paths.parent_folder(target) or 'the top'}'"
+        raise BadInput(msg, hint="move the file that it leads to, or make the link anew by hand")
+
+
+class PlanBuilder:
+    """Hold a plan while it is made."""
+
+    def __init__(self, root: Path, change_id: str) -> None:
+        """Begin a plan.
+
+        Args:
+            root: The vault's real folder, symbolic links followed.
+            change_id: Goes into the names of temp files.
+        """
+        self.plan = ChangePlan()
+        self.effect = 0
+        """Number of the effect that is planned right now."""
+        self._root = root
+        self._change_id = change_id
+        self._unstable: set[str] = set()
+
+    def expect(self, asked: Iterable[Effect]) -> None:
+        """Hear of all effects before the first is planned, so that temp files lie where no folder moves."""
+        self._unstable = {path for effect in asked for path in _moving_paths(effect)}
+
+    def add(self, step: Step) -> int:
+        """Add a step, with a name for the temp file that it needs; tell its number."""
+        number = len(self.plan.steps)
+        if step.kind in {"replace", "create", "remove", "discard"}:
+            step = replace(step, temp=self._temp(step, number))
+        self.plan.steps.append(step)
+        return number
+
+    def _temp(self, step: Step, number: int) -> str:
+        """Name a temp file beside the target, or above where the target's folder comes, goes or moves meanwhile."""
+        at = step.target_at or step.source_at
+        folder = paths.parent_folder(at)
+        while folder and (self._is_unstable(folder) or not (self._root / folder).is_dir()):
+            folder = paths.parent_folder(folder)
+        name = files.temp_name(self._change_id, number)
+        return f"{folder}/{name}" if folder else name
+
+    def _is_unstable(self, folder: str) -> bool:
+        return any(one in self._unstable for one in (folder, *paths.parent_folders(folder)))
+
+    def keep(self, content: bytes) -> str:
+        """Hold what a file is to have or had, for the disk and the journal; tell its hash."""
+        name = files.hash_content(content)
+        self.plan.contents.setdefault(name, content)
+        return name
+
+    def conflict(self, path: str, problem: str, *, expected: str | None, current: str | None) -> None:
+        """Note that the effect at hand doesn't fit the disk."""
+        self.plan.conflicts.append(
+            Conflict(effect=self.effect, path=path, problem=problem, expected=expected, current=current)
+        )
+
+    def finished(self) -> ChangePlan:
+        """Give the plan, without the notes that got their old text again."""
+        plan = self.plan
+        numbers = [
+            number for number, step in enumerate(plan.steps) if step.kind != "replace" or step.before != step.after
+        ]
+        plan.stamps = {new: plan.stamps[old] for new, old in enumerate(numbers) if old in plan.stamps}
+        plan.steps = [plan.steps[number] for number in numbers]
+        return plan
+
+
+def _moving_paths(effect: Effect) -> tuple[str, ...]:
+    match effect:
+        case plan.Rename():
+            return (effect.source, effect.target)
+        case plan.MoveToTrash() | plan.RemoveFolder():
+            return (effect.path,)
+        case _:
+            return ()
+
+
+TRASH_FOLDER = ".trash"
 
 
 class Planner:
@@ -30,13 +294,13 @@ class Planner:
             change_id: Goes into the names of temp files.
             trash_limit: Bytes above which a file goes to the vault's trash even if the system's is asked for.
         """
-        self._steps = StepList(root, change_id)
+        self._steps = PlanBuilder(root, change_id)
         self._disk = disk
         self._trash_limit = trash_limit
         self._overlay = Overlay(root, disk)
         self._written: dict[str, str] = {}
 
-    def read(self, asked: Sequence[Effect]) -> Plan:
+    def read(self, asked: Sequence[Effect]) -> ChangePlan:
         """Plan all effects; a conflict is listed, and the effects after it are still checked.
 
         Raises:
@@ -50,27 +314,27 @@ class Planner:
             try:
                 self._plan_one(effect)
             except OSError as error:
-                raise files.storage_error(error, _path(effect)) from error
+                raise files.storage_error(error, _effect_path(effect)) from error
         return self._steps.finished()
 
     def _plan_one(self, effect: Effect) -> None:
         match effect:
-            case effects.Write(base=None):
+            case plan.Write(base=None):
                 self._create(effect)
-            case effects.Write():
+            case plan.Write():
                 self._replace(effect)
-            case effects.Rename():
+            case plan.Rename():
                 self._rename(effect)
-            case effects.Trash():
+            case plan.MoveToTrash():
                 self._trash(effect)
-            case effects.Remove():
+            case plan.Remove():
                 self._remove(effect)
-            case effects.MakeFolder():
+            case plan.MakeFolder():
                 self._make_folder(effect.path, mode=effect.mode)
-            case effects.RemoveFolder():
+            case plan.RemoveFolder():
                 self._remove_folder(effect)
 
-    def _create(self, effect: effects.Write) -> None:
+    def _create(self, effect: plan.Write) -> None:
         entry = self._overlay.look(effect.path)
         if entry is not None:
             self._steps.conflict(effect.path, "already exists", expected=None, current=self._current(entry))
@@ -80,18 +344,18 @@ class Planner:
         at = self._overlay.place(effect.path)
         after = self._steps.keep(effect.content)
         number = self._steps.add(Step(kind="create", target=effect.path, target_at=at, after=after, mode=effect.mode))
-        planned = Entry(kind="file", at=at, disk=None, hash=after, step=number, new_mode=effect.mode)
+        planned = OverlayEntry(kind="file", at=at, disk=None, hash=after, step=number, new_mode=effect.mode)
         self._overlay.put(effect.path, planned)
 
-    def _replace(self, effect: effects.Write) -> None:
+    def _replace(self, effect: plan.Write) -> None:
         entry = self._expect(effect.path, effect.base)
         if entry is None:
             return
         before = entry.hash or ""
-        after = files.hash_of(effect.content)
+        after = files.hash_content(effect.content)
         if before == after:
             return
-        plan_checks.refuse_read_only(effect.path, entry)
+        refuse_read_only(effect.path, entry)
         if self._written.setdefault(entry.at, effect.path) != effect.path:
             msg = f"'{effect.path}' and '{self._written[entry.at]}' are the same file"
             raise BadInput(msg, hint="change it under one of its names")
@@ -114,37 +378,37 @@ class Planner:
             )
         self._overlay.write(effect.path, replace(entry, hash=after, step=number))
 
-    def _rename(self, effect: effects.Rename) -> None:
+    def _rename(self, effect: plan.Rename) -> None:
         entry = self._expect(effect.source, effect.base, load=False)
         if entry is None:
             return
         if effect.target.startswith(effect.source + "/"):
             raise BadInput(f"'{effect.source}' can't be moved into itself", hint="name a folder outside of it")
         other = self._overlay.look(effect.target)
-        if other is not None and not plan_checks.is_renamed_only(effect, entry, other):
+        if other is not None and not is_renamed_only(effect, entry, other):
             self._steps.conflict(effect.target, "already exists", expected=None, current=self._current(other))
             return
         if effect.source != effect.target:
-            returns = (effect.base or "").startswith(files.LINK)  # only an undo knows what a link said
+            returns = (effect.base or "").startswith(files.LINK_PREFIX)  # only an undo knows what a link said
             self._move(entry, effect.source, effect.target, loose_links=returns)
 
-    def _trash(self, effect: effects.Trash) -> None:
+    def _trash(self, effect: plan.MoveToTrash) -> None:
         entry = self._expect(effect.path, effect.base, load=False)
         if entry is None:
             return
-        if effect.path == TRASH or effect.path.startswith(TRASH + "/"):
+        if effect.path == TRASH_FOLDER or effect.path.startswith(TRASH_FOLDER + "/"):
             raise BadInput(f"'{effect.path}' is in the trash already", hint="empty the trash by hand")
         if effect.where == "system" and self._fits_system_trash(effect.path, entry):
             self._take_away("discard", effect.path, entry)
             return
-        self._move(entry, effect.path, self._free_name(f"{TRASH}/{effect.path}"), loose_links=True)
+        self._move(entry, effect.path, self._free_name(f"{TRASH_FOLDER}/{effect.path}"), loose_links=True)
 
-    def _remove(self, effect: effects.Remove) -> None:
+    def _remove(self, effect: plan.Remove) -> None:
         entry = self._expect(effect.path, effect.base)
         if entry is not None:
             self._take_away("remove", effect.path, entry)
 
-    def _remove_folder(self, effect: effects.RemoveFolder) -> None:
+    def _remove_folder(self, effect: plan.RemoveFolder) -> None:
         entry = self._overlay.look(effect.path)
         if entry is None or entry.kind != "folder":
             if not effect.keep_filled:
@@ -157,13 +421,13 @@ class Planner:
         self._steps.add(Step(kind="rmdir", source=effect.path, source_at=entry.at, mode=entry.mode))
         self._overlay.drop(effect.path)
 
-    def _expect(self, path: str, base: str | None, *, load: bool = True) -> Entry | None:
+    def _expect(self, path: str, base: str | None, *, load: bool = True) -> OverlayEntry | None:
         """Return what a path names, its hash told, if it is what the effect was made against."""
         entry = self._overlay.look(path)
         if entry is None:
             self._steps.conflict(path, "is gone", expected=base, current=None)
             return None
-        if base is not None and base.startswith(files.LINK):
+        if base is not None and base.startswith(files.LINK_PREFIX):
             return self._expect_link(path, entry, base)
         real = self._overlay.target(entry)
         if real.kind == "folder" and base is None:
@@ -175,10 +439,10 @@ class Planner:
         if base is not None and base != current:
             self._steps.conflict(path, "has changed", expected=base, current=current)
             return None
-        known = replace(real, hash=current)
-        return known if entry.kind != "link" or load else replace(entry, hash=current)
+        resolved = replace(real, hash=current)
+        return resolved if entry.kind != "link" or load else replace(entry, hash=current)
 
-    def _expect_link(self, path: str, entry: Entry, base: str) -> Entry | None:
+    def _expect_link(self, path: str, entry: OverlayEntry, base: str) -> OverlayEntry | None:
         """Compare a symbolic link with what it said; where it leads need not be there, as for one in the trash."""
         current = self._disk.link(entry.disk) if entry.kind == "link" and entry.disk else self._current(entry)
         if current != base:
@@ -186,21 +450,21 @@ class Planner:
             return None
         return entry
 
-    def _loaded(self, entry: Entry) -> str:
+    def _loaded(self, entry: OverlayEntry) -> str:
         """Hash a file, and keep what it holds for the journal."""
         if entry.disk is None or entry.hash in self._steps.plan.contents:
             return entry.hash or ""
         return self._steps.keep(self._disk.read(entry.disk))
 
-    def _current(self, entry: Entry) -> str | None:
+    def _current(self, entry: OverlayEntry) -> str | None:
         real = self._overlay.target(entry)
         if real.hash is not None or real.kind != "file" or real.disk is None:
             return real.hash
         return self._disk.fingerprint(real.disk)
 
-    def _move(self, entry: Entry, source: NotePath, target: NotePath, *, loose_links: bool = False) -> None:
+    def _move(self, entry: OverlayEntry, source: NotePath, target: NotePath, *, loose_links: bool = False) -> None:
         if entry.kind == "link" and entry.disk and not loose_links:
-            plan_checks.refuse_relative_link(entry.disk, source, target)
+            refuse_relative_link(entry.disk, source, target)
         if not self._make_parents(target):
             return
         at = self._overlay.place(target)
@@ -222,18 +486,18 @@ class Planner:
             self._steps.plan.stamps[number] = entry.stamp
         self._overlay.move(source, target, entry, at=at)
 
-    def _take_away(self, kind: StepKind, path: NotePath, entry: Entry) -> None:
+    def _take_away(self, kind: StepKind, path: NotePath, entry: OverlayEntry) -> None:
         before = self._loaded(entry)
         self._steps.add(Step(kind=kind, source=path, source_at=entry.at, before=before, mode=entry.mode))
         self._overlay.drop(path)
 
-    def _fits_system_trash(self, path: str, entry: Entry) -> bool:
+    def _fits_system_trash(self, path: str, entry: OverlayEntry) -> bool:
         size = entry.stamp.size if entry.stamp else 0
         if entry.kind == "file" and entry.disk and size <= self._trash_limit:
             return True
         reason = f"is larger than {self._trash_limit:,} bytes" if entry.kind == "file" else "isn't a plain file"
         self._steps.plan.notices.append(
-            f"'{path}' {reason}, so it went to '{TRASH}/' in the vault, not to the system's trash"
+            f"'{path}' {reason}, so it went to '{TRASH_FOLDER}/' in the vault, not to the system's trash"
         )
         return False
 
@@ -254,14 +518,14 @@ class Planner:
             entry = self._overlay.look(one)
             if entry is None:
                 at = self._overlay.place(one)
-                wanted = mode if one == path else None
-                self._steps.add(Step(kind="mkdir", target=one, target_at=at, mode=wanted))
-                self._overlay.put(one, Entry(kind="folder", at=at, disk=None, new_mode=wanted))
+                own_mode = mode if one == path else None
+                self._steps.add(Step(kind="mkdir", target=one, target_at=at, mode=own_mode))
+                self._overlay.put(one, OverlayEntry(kind="folder", at=at, disk=None, new_mode=own_mode))
             elif not self._overlay.is_folder(entry):
                 self._steps.conflict(one, "is a file, not a folder", expected=None, current=self._current(entry))
                 return False
         return True
 
 
-def _path(effect: Effect) -> str:
-    return effect.source if isinstance(effect, effects.Rename) else effect.path
+def _effect_path(effect: Effect) -> str:
+    return effect.source if isinstance(effect, plan.Rename) else effect.path

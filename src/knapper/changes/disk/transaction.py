@@ -1,31 +1,480 @@
-"""Carry a plan out so that all of it happens or nothing, whatever fails on the way."""
+"""Execution of a plan, step by step: all of it happens or nothing."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from knapper.changes.disk import acts, files
-from knapper.changes.disk.effects import Meta
-from knapper.changes.disk.plan import Plan
-from knapper.changes.disk.site import Site, led_away
-from knapper.changes.disk.state import State
-from knapper.changes.disk.steps import Step
-from knapper.errors import KnapError, StorageError
+from knapper.changes.disk import files
+from knapper.changes.disk.files import HASH_OPEN, Files, Stamp
+from knapper.changes.disk.journal import Journal
+from knapper.changes.disk.plan import ChangeMeta, ChangePlan, Step, StepKind
+from knapper.errors import ConflictError, KnapError, StorageError
+from knapper.vault import paths
+
+LOCK_TIMEOUT_S = 10.0
+TRASH_LIMIT_BYTES = 50_000_000
+CONFLICTS_FOLDER = "conflicts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Hold a vault's folder, its state folder and its open journal; `recover.open_state` makes one."""
+
+    root: Path
+    """The vault's real folder, symbolic links followed."""
+    folder: Path
+    """The vault's state folder, outside the vault."""
+    journal: Journal
+    files: Files = field(default_factory=Files)
+    lock_timeout_s: float = LOCK_TIMEOUT_S
+    is_held: bool = False
+    """Whether who has this holds the vault's lock already."""
+    trash_limit: int = TRASH_LIMIT_BYTES
+    """Bytes above which a file goes to the vault's trash even if the system's is asked for."""
+
+    @property
+    def shelf(self) -> Path:
+        """The folder for an editor's save that another save displaced during a change."""
+        return self.folder / CONFLICTS_FOLDER
+
+
+_MAX_SUFFIX: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionContext:
+    """Hold where and with what the steps of one change are done."""
+
+    root: Path
+    """The vault's real folder."""
+    files: Files
+    shelf: Path
+    """Folder for what an editor saved and another save displaced."""
+    content: Callable[[str], bytes]
+    """Gives the journal's content for a hash."""
+    notices: list[str] = field(default_factory=list[str])
+    looks: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
+    """What each displaced file was like when it was found to be the expected one, by temp path."""
+
+    def at(self, relative: str) -> Path:
+        """Tell where a step's place is on disk."""
+        return self.root / relative
+
+    def clear(self, relative: str) -> None:
+        """Take a temp file away if it is there: a read-only file system refuses even where nothing is."""
+        if self.files.stamp(self.at(relative)) is not None:
+            self.files.unlink(self.at(relative))
+
+    def strayed(self, step: Step) -> str:
+        """Tell which folder on the way to a step's places is a symbolic link by now; empty for none.
+
+        When the step was planned, all links were followed: whoever put one there since may lead out of the vault.
+        """
+        folders = {folder for at in (step.source_at, step.target_at, step.temp) for folder in paths.parent_folders(at)}
+        return min((folder for folder in folders if self.at(folder).is_symlink()), default="")
+
+
+def changed_error(step: Step, current: str | None) -> ConflictError:
+    """Make the error for a file that an editor saved while it was being changed."""
+    if current == HASH_OPEN:
+        return ConflictError(
+            f"'{step.path}' is open for writing in another program; nothing was changed",
+            hint="close it there, then try again",
+            details={"path": step.path, "current_hash": None},
+        )
+    return ConflictError(
+        f"'{step.path}' was saved by another program meanwhile; nothing was changed",
+        hint="read the file again and make the change against what it holds now",
+        details={"path": step.path, "current_hash": current},
+    )
+
+
+def symlink_error(folder: str) -> ConflictError:
+    """Make the error for a folder that became a symbolic link while something in it was being changed."""
+    return ConflictError(
+        f"'{folder}' became a symbolic link meanwhile; nothing was changed",
+        hint="look at who put it there, then try again",
+        details={"path": folder, "current_hash": None},
+    )
+
+
+def appeared_error(site: ExecutionContext, step: Step) -> ConflictError:
+    """Make the error for a file that appeared where a step was to put one."""
+    current = site.files.settled(site.at(step.target_at))
+    return ConflictError(
+        f"'{step.target}' was made by another program meanwhile; nothing was changed",
+        hint="choose another name, or edit that file",
+        details={"path": step.target, "current_hash": current},
+    )
+
+
+def keep_conflict_copy(site: ExecutionContext, temp: Path, step: Step) -> None:
+    """Keep a copy of what no name holds any more, and say where."""
+    begin = f"{temp.name.lstrip('.')}-{paths.stem(step.path)}"
+    copy = site.shelf / paths.fit_name(
+        begin, paths.suffix(step.path)[:_MAX_SUFFIX]
+    )  # what tells copies apart isn't cut
+    site.files.copy(temp, copy)
+    site.files.unlink(temp)
+    site.notices.append(f"'{step.path}': an earlier save by another program is kept in '{copy}'")
+
+
+MAX_RESTORE_ROUNDS = 50
+"""Saves in a row that are given way to before an editor's last one is kept as a copy."""
+
+
+def replace_file(site: ExecutionContext, step: Step) -> None:
+    """Exchange a file with its staged successor, and back if it isn't the one that was checked."""
+    temp, target = site.at(step.temp), site.at(step.target_at)
+    try:
+        site.files.swap(temp, target)
+    except FileNotFoundError as error:
+        raise changed_error(step, None) from error
+    displaced = _hash_displaced(site, step)
+    if displaced != step.before:
+        site.looks.pop(step.temp, None)
+        restore_file(site, step)
+        raise changed_error(step, displaced)
+
+
+def _hash_displaced(site: ExecutionContext, step: Step) -> str | None:
+    """Hash what a name gave up, and remember what it looked like just before."""
+    temp = site.at(step.temp)
+    stamp = site.files.stamp(temp)
+    current = site.files.settled(temp)
+    if stamp is not None:
+        site.looks[step.temp] = stamp
+    return current
+
+
+def restore_file(site: ExecutionContext, step: Step) -> None:
+    """Give the name back to what the temp file holds, unless somebody saved over it since."""
+    temp, target = site.at(step.temp), site.at(step.target_at)
+    if site.files.stamp(temp) is None:
+        return
+    last_put = step.after
+    for _ in range(MAX_RESTORE_ROUNDS):
+        if site.files.settled(target) != last_put:
+            site.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
+            break
+        putting = site.files.settled(temp)
+        try:
+            site.files.swap(temp, target)
+        except FileNotFoundError:  # deleted meanwhile
+            break
+        if site.files.settled(temp) == last_put:
+            break
+        last_put = putting
+    if site.files.settled(temp) != step.after:
+        keep_conflict_copy(site, temp, step)
+    site.files.unlink(temp)
+
+
+def create_file(site: ExecutionContext, step: Step) -> None:
+    """Give a staged file a name that nothing has."""
+    try:
+        site.files.place(site.at(step.temp), site.at(step.target_at))
+    except FileExistsError as error:
+        raise appeared_error(site, step) from error
+
+
+def remove_created(site: ExecutionContext, step: Step) -> None:
+    """Take a new file away, unless an editor saved it since."""
+    temp, target = site.at(step.temp), site.at(step.target_at)
+    if site.files.settled(target) == step.after and _take_name(site, target, temp):
+        if site.files.settled(temp) == step.after:
+            site.files.unlink(temp)
+            return
+        give_back(site, step, target)
+    site.notices.append(f"'{step.path}' was saved by another program meanwhile; it stays")
+
+
+def _take_name(site: ExecutionContext, target: Path, temp: Path) -> bool:
+    try:
+        site.files.place(target, temp)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def set_file_aside(site: ExecutionContext, step: Step) -> None:
+    """Give a file a temp file's name."""
+    source = site.at(step.source_at)
+    try:
+        site.files.place(source, site.at(step.temp))
+    except FileNotFoundError as error:
+        raise changed_error(step, None) from error
+    aside = _hash_displaced(site, step)
+    if aside != step.before:
+        give_back(site, step, source)
+        raise changed_error(step, aside)
+
+
+def give_back(site: ExecutionContext, step: Step, home: Path) -> None:
+    """Move the temp file to where it came from, or keep a copy if something newer is there."""
+    temp = site.at(step.temp)
+    site.looks.pop(step.temp, None)
+    try:
+        site.files.place(temp, home)
+    except FileExistsError:
+        site.notices.append(f"'{step.path}' was saved by another program meanwhile; its text stands")
+        keep_conflict_copy(site, temp, step)
+
+
+def put_back(site: ExecutionContext, step: Step) -> None:
+    """Give a file that was set aside its name again."""
+    if site.files.stamp(site.at(step.temp)) is not None:
+        give_back(site, step, site.at(step.source_at))
+
+
+def drop_extra_name(site: ExecutionContext, kept: Path, extra: Path) -> None:
+    """Take one of two names away that a kill left a file with, where a name is given by linking."""
+    one, other = site.files.stamp(kept), site.files.stamp(extra)
+    if one is not None and other is not None and one.inode == other.inode:
+        site.files.unlink(extra)
+
+
+def is_replaced(site: ExecutionContext, step: Step) -> bool:
+    """Tell whether the exchange was made."""
+    temp = site.at(step.temp)
+    if site.files.stamp(temp) is None:  # finished, and the mark of it lost, or taken back already
+        return site.files.settled(site.at(step.target_at)) == step.after
+    return site.files.settled(temp) != step.after
+
+
+def is_created(site: ExecutionContext, step: Step) -> bool:
+    """Tell whether the staged file has its name."""
+    temp, target = site.at(step.temp), site.at(step.target_at)
+    drop_extra_name(site, target, temp)
+    return site.files.stamp(temp) is None and site.files.stamp(target) is not None
+
+
+def is_set_aside(site: ExecutionContext, step: Step) -> bool:
+    """Tell whether the file has the temp file's name, or none at all."""
+    temp, source = site.at(step.temp), site.at(step.source_at)
+    drop_extra_name(site, source, temp)
+    return site.files.stamp(temp) is not None or site.files.stamp(source) is None
+
+
+def move_file(site: ExecutionContext, step: Step) -> None:
+    """Give a file or folder a name that nothing has."""
+    source, target = site.at(step.source_at), site.at(step.target_at)
+    try:
+        if _is_case_change(site, step):
+            site.files.respell(source, target)
+            return
+        site.files.place(source, target)
+    except FileExistsError as error:
+        raise appeared_error(site, step) from error
+    except FileNotFoundError as error:
+        raise changed_error(step, None) from error
+
+
+def check_moved(site: ExecutionContext, step: Step, planned: Stamp) -> None:
+    """Move a file back if it isn't the one that was planned for.
+
+    Raises:
+        ConflictError: It isn't.
+    """
+    stamp = site.files.stamp(site.at(step.target_at))
+    if stamp is None or not stamp.same_content(planned):
+        move_file_back(site, step)
+        raise changed_error(step, site.files.settled(site.at(step.source_at)))
+
+
+def move_file_back(site: ExecutionContext, step: Step) -> None:
+    """Move back, unless something new has the old name."""
+    source, target = site.at(step.source_at), site.at(step.target_at)
+    try:
+        if _is_case_change(site, step):
+            site.files.respell(target, source)
+        else:
+            site.files.place(target, source)
+    except (FileExistsError, FileNotFoundError) as error:
+        site.notices.append(f"'{step.target}' can't go back to '{step.source}' ({error.strerror}); it stays as it is")
+
+
+def _is_case_change(site: ExecutionContext, step: Step) -> bool:
+    if paths.name_key(step.source_at) != paths.name_key(step.target_at):
+        return False
+    source, target = site.files.stamp(site.at(step.source_at)), site.files.stamp(site.at(step.target_at))
+    return source is not None and target is not None and source.inode == target.inode
+
+
+def is_moved(site: ExecutionContext, step: Step) -> bool:
+    """Tell whether the move was made."""
+    source, target = site.at(step.source_at), site.at(step.target_at)
+    target_stamp = site.files.stamp(target)
+    if target_stamp is None:
+        return False
+    if _is_case_change(site, step):
+        return target.name in site.files.names(target.parent)
+    source_stamp = site.files.stamp(source)
+    if source_stamp is None:
+        return True
+    if source_stamp.inode == target_stamp.inode and not step.is_folder:  # linked, and the old name not yet taken away
+        site.files.unlink(source)
+        return True
+    return str(target_stamp.inode) == step.inode
+
+
+def discard_file(site: ExecutionContext, step: Step) -> None:
+    """Move a file to the system's trash."""
+    source = site.at(step.source_at)
+    current = site.files.settled(source)
+    if current != step.before:
+        raise changed_error(step, current)
+    site.files.trash(source)
+
+
+def restore_discarded(site: ExecutionContext, step: Step) -> None:
+    """Write a file anew from the journal."""
+    temp, source = site.at(step.temp), site.at(step.source_at)
+    site.files.unlink(temp)
+    site.files.stage(temp, site.content(step.before or ""), like=None, mode=step.mode)
+    site.files.sync(temp)
+    give_back(site, step, source)
+
+
+def remove_folder(site: ExecutionContext, step: Step) -> None:
+    """Remove a folder that is empty."""
+    folder = site.at(step.source_at)
+    try:
+        site.files.rmdir(folder)
+    except OSError as error:
+        if site.files.stamp(folder) is None or not site.files.names(folder):
+            raise
+        msg = f"'{step.source}' isn't empty any more; nothing was changed"
+        raise ConflictError(msg, hint="look at what was put there, then try again") from error
+
+
+def unmake_folder(site: ExecutionContext, step: Step) -> None:
+    """Remove a folder again, unless something lies in it."""
+    folder = site.at(step.target_at)
+    if site.files.stamp(folder) is not None and not site.files.names(folder):
+        site.files.rmdir(folder)
+
+
+def remake_folder(site: ExecutionContext, step: Step) -> None:
+    """Make a removed folder again."""
+    site.files.mkdir(site.at(step.source_at), mode=step.mode)
+
+
+def make_folder(site: ExecutionContext, step: Step) -> None:
+    """Make a folder; nothing happens where it exists."""
+    site.files.mkdir(site.at(step.target_at), mode=step.mode)
+
+
+def has_target(site: ExecutionContext, step: Step) -> bool:
+    """Tell whether something has the step's new name."""
+    return site.files.stamp(site.at(step.target_at)) is not None
+
+
+def has_no_source(site: ExecutionContext, step: Step) -> bool:
+    """Tell whether nothing has the step's old name."""
+    return site.files.stamp(site.at(step.source_at)) is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StepActions:
+    do: Callable[[ExecutionContext, Step], None]
+    is_done: Callable[[ExecutionContext, Step], bool]
+    take_back: Callable[[ExecutionContext, Step], None]
+
+
+_STEP_ACTIONS: dict[StepKind, _StepActions] = {
+    "replace": _StepActions(do=replace_file, is_done=is_replaced, take_back=restore_file),
+    "create": _StepActions(do=create_file, is_done=is_created, take_back=remove_created),
+    "remove": _StepActions(do=set_file_aside, is_done=is_set_aside, take_back=put_back),
+    "move": _StepActions(do=move_file, is_done=is_moved, take_back=move_file_back),
+    "discard": _StepActions(do=discard_file, is_done=has_no_source, take_back=restore_discarded),
+    "mkdir": _StepActions(do=make_folder, is_done=has_target, take_back=unmake_folder),
+    "rmdir": _StepActions(do=remove_folder, is_done=has_no_source, take_back=remake_folder),
+}
+
+
+def do_step(site: ExecutionContext, step: Step, planned: Stamp | None = None) -> None:
+    """Do a step whose temp file is staged.
+
+    Args:
+        site: Where.
+        step: What.
+        planned: What a moved file looked like when it was checked; None for no matter what.
+
+    Raises:
+        ConflictError: An editor saved, made or moved the file since it was checked; its file is as the editor left it.
+            Or a folder above it became a symbolic link.
+        OSError: The system refused; the step wasn't done.
+    """
+    if folder := site.strayed(step):
+        raise symlink_error(folder)
+    _STEP_ACTIONS[step.kind].do(site, step)
+    if planned is not None:
+        check_moved(site, step, planned)
+
+
+def is_step_done(site: ExecutionContext, step: Step) -> bool:
+    """Tell from the disk whether a staged step was done, after a kill at any point."""
+    return _STEP_ACTIONS[step.kind].is_done(site, step)
+
+
+def take_step_back(site: ExecutionContext, step: Step) -> None:
+    """Undo a step if it was done; an editor's newer file stays, and a notice says so.
+
+    Raises:
+        OSError: The system refused; the next start tries again.
+    """
+    if folder := site.strayed(step):
+        site.notices.append(f"'{folder}' became a symbolic link meanwhile; what lies there stays as it is")
+        return
+    if step.temp:
+        site.files.mend(site.at(step.temp))
+    if is_step_done(site, step):
+        _STEP_ACTIONS[step.kind].take_back(site, step)
+    elif step.temp and step.kind != "remove":
+        site.clear(step.temp)
+
+
+def check_displaced(site: ExecutionContext, step: Step) -> None:
+    """Check that nobody wrote into a displaced file after it was looked at.
+
+    Raises:
+        ConflictError: Somebody did.
+    """
+    stamp = site.looks.get(step.temp)
+    if stamp is not None and site.files.stamp(site.at(step.temp)) != stamp:
+        raise changed_error(step, site.files.settled(site.at(step.temp)))
+
+
+def finish_step(site: ExecutionContext, step: Step) -> None:
+    """Remove what an applied step left: the displaced file, or a copy of it if an editor wrote into it at last."""
+    if step.kind not in {"replace", "remove"}:
+        return
+    temp = site.at(step.temp)
+    stamp, now = site.looks.get(step.temp), site.files.stamp(temp)
+    if now is None:
+        return
+    if stamp != now and site.files.settled(temp) != step.before:
+        keep_conflict_copy(site, temp, step)
+    else:
+        site.files.unlink(temp)
+
 
 THREADS = 8
-_FEW = 4
+_MAX_SEQUENTIAL = 4
 _Item = TypeVar("_Item")
 
 
-def site(state: State) -> Site:
+def make_context(state: State) -> ExecutionContext:
     """Say where the steps of a vault's change are done."""
-    return Site(root=state.root, files=state.files, shelf=state.shelf, content=state.journal.content)
+    return ExecutionContext(root=state.root, files=state.files, shelf=state.shelf, content=state.journal.content)
 
 
-def commit(state: State, plan: Plan, meta: Meta, *, change_id: str) -> list[str]:
+def commit(state: State, plan: ChangePlan, meta: ChangeMeta, *, change_id: str) -> list[str]:
     """Carry out a plan without conflicts; the caller holds the lock.
 
     Returns:
@@ -35,41 +484,43 @@ def commit(state: State, plan: Plan, meta: Meta, *, change_id: str) -> list[str]
         ConflictError: An editor saved meanwhile; everything is as it was, and as the editor left it.
         StorageError: The disk refused; everything is as it was.
     """
-    here = site(state)
+    context = make_context(state)
     tried = 0
     try:
         state.journal.begin(change_id, meta, plan.steps)
-        staged = stage(here, plan)
-        named = {name for step in plan.steps for name in (step.before, step.after)}
-        contents = {name: content for name, content in plan.contents.items() if name in named}
-        _both(lambda: _each(partial(_sync, here), staged), lambda: state.journal.ready(change_id, contents))
+        staged = stage_steps(context, plan)
+        hashes = {name for step in plan.steps for name in (step.before, step.after)}
+        contents = {name: content for name, content in plan.contents.items() if name in hashes}
+        _run_both(
+            lambda: _for_each(partial(_sync_step, context), staged), lambda: state.journal.ready(change_id, contents)
+        )
         for tried, step in enumerate(plan.steps, start=1):
-            acts.do(here, step, plan.stamps.get(tried - 1))
+            do_step(context, step, plan.stamps.get(tried - 1))
         for step in plan.steps:
-            acts.look_again(here, step)
-        sync_folders(here, plan.steps)
+            check_displaced(context, step)
+        sync_folders(context, plan.steps)
         state.journal.applied(change_id, durable=len(plan.steps) > 1)
     except BaseException as error:
-        _abandon(state, here, plan.steps, tried, change_id)
+        _abandon(state, context, plan.steps, tried, change_id)
         if isinstance(error, OSError):
             shaped = files.storage_error(error, plan.steps[max(tried, 1) - 1].path)
-            raise _noticed(shaped, here.notices) from error
+            raise _add_notices(shaped, context.notices) from error
         if isinstance(error, KnapError):
-            _noticed(error, here.notices)
+            _add_notices(error, context.notices)
         raise
-    finish(state, here, plan.steps, change_id)
-    return [*plan.notices, *here.notices]
+    finish_change(state, context, plan.steps, change_id)
+    return [*plan.notices, *context.notices]
 
 
-def stage(here: Site, plan: Plan) -> list[Step]:
+def stage_steps(here: ExecutionContext, plan: ChangePlan) -> list[Step]:
     """Write every temp file that takes a name later, not yet synced, and tell whose they are."""
     staged: list[Step] = []
     for number, step in enumerate(plan.steps):
         if step.kind not in {"replace", "create"}:
             continue
-        like = _like(here, plan.steps[:number], step.source_at) if step.kind == "replace" else None
+        like = _metadata_source(here, plan.steps[:number], step.source_at) if step.kind == "replace" else None
         if folder := here.strayed(step):
-            raise led_away(folder)
+            raise symlink_error(folder)
         try:
             here.files.stage(here.at(step.temp), plan.contents[step.after or ""], like=like, mode=step.mode)
         except OSError as error:
@@ -78,7 +529,7 @@ def stage(here: Site, plan: Plan) -> list[Step]:
     return staged
 
 
-def roll_back(here: Site, steps: Sequence[Step], *, tried: int) -> None:
+def roll_back(here: ExecutionContext, steps: Sequence[Step], *, tried: int) -> None:
     """Take back what was done of some steps, the last first, and remove their temp files.
 
     Args:
@@ -93,27 +544,27 @@ def roll_back(here: Site, steps: Sequence[Step], *, tried: int) -> None:
         if step.temp:
             here.clear(step.temp)
     for step in reversed(steps[:tried]):
-        acts.take_back(here, step)
+        take_step_back(here, step)
     sync_folders(here, steps)
 
 
-def finish(state: State, here: Site, steps: Iterable[Step], change_id: str) -> None:
+def finish_change(state: State, here: ExecutionContext, steps: Iterable[Step], change_id: str) -> None:
     """Remove what an applied change left over; what can't be removed is left to the next start."""
     try:
-        _each(partial(acts.finish, here), [step for step in steps if step.temp])
+        _for_each(partial(finish_step, here), [step for step in steps if step.temp])
         state.journal.close(change_id)
     except (OSError, KnapError) as error:
         here.notices.append(f"a leftover of change {change_id} is removed at the next start: {error}")
 
 
-def sync_folders(here: Site, steps: Iterable[Step]) -> None:
+def sync_folders(here: ExecutionContext, steps: Iterable[Step]) -> None:
     """Force the names that steps changed to the disk, each folder once."""
     places = {place for step in steps for place in (step.source_at, step.target_at, step.temp) if place}
     folders = {here.at(place).parent for place in places}
-    _each(here.files.sync_folder, [folder for folder in folders if folder.is_dir()])
+    _for_each(here.files.sync_folder, [folder for folder in folders if folder.is_dir()])
 
 
-def _like(here: Site, earlier: Sequence[Step], at: str) -> Path | None:
+def _metadata_source(here: ExecutionContext, earlier: Sequence[Step], at: str) -> Path | None:
     """Tell where the file lies now that will lie at a place after some steps; None if they make it."""
     for step in reversed(earlier):
         if step.kind == "create" and step.target_at == at:
@@ -123,7 +574,7 @@ def _like(here: Site, earlier: Sequence[Step], at: str) -> Path | None:
     return here.at(at)
 
 
-def _abandon(state: State, here: Site, steps: Sequence[Step], tried: int, change_id: str) -> None:
+def _abandon(state: State, here: ExecutionContext, steps: Sequence[Step], tried: int, change_id: str) -> None:
     try:
         roll_back(here, steps, tried=tried)
     except (OSError, KnapError) as error:
@@ -136,7 +587,7 @@ def _abandon(state: State, here: Site, steps: Sequence[Step], tried: int, change
         state.journal.forget(change_id)
 
 
-def _noticed(error: KnapError, notices: Sequence[str]) -> KnapError:
+def _add_notices(error: KnapError, notices: Sequence[str]) -> KnapError:
     """Add to an error what an editor saved meanwhile, and where it is."""
     if notices:
         error.details["notices"] = list(notices)
@@ -144,7 +595,7 @@ def _noticed(error: KnapError, notices: Sequence[str]) -> KnapError:
     return error
 
 
-def _both(aside: Callable[[], None], here: Callable[[], None]) -> None:
+def _run_both(aside: Callable[[], None], here: Callable[[], None]) -> None:
     """Wait for two things at once, one of them in another thread."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(aside)
@@ -152,15 +603,15 @@ def _both(aside: Callable[[], None], here: Callable[[], None]) -> None:
         waiting.result()
 
 
-def _sync(here: Site, step: Step) -> None:
+def _sync_step(here: ExecutionContext, step: Step) -> None:
     try:
         here.files.sync(here.at(step.temp))
     except OSError as error:
         raise files.storage_error(error, step.path) from error
 
 
-def _each(act: Callable[[_Item], None], items: Sequence[_Item]) -> None:
-    if len(items) <= _FEW:
+def _for_each(act: Callable[[_Item], None], items: Sequence[_Item]) -> None:
+    if len(items) <= _MAX_SEQUENTIAL:
         for item in items:
             act(item)
         return

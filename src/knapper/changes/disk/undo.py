@@ -1,18 +1,300 @@
-"""Take changes back, as a change of its own that can be taken back too."""
+"""Undo: list and select changes, and take them back as a change of its own."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final, TypeAlias
 
-from knapper.changes.disk import apply as applying
-from knapper.changes.disk import effects, plan, selection
+from knapper.changes.disk import apply, plan
 from knapper.changes.disk.apply import Applied
-from knapper.changes.disk.effects import Effect, Meta
-from knapper.changes.disk.journal import Journal
-from knapper.changes.disk.plan import Conflict
-from knapper.changes.disk.records import Change
-from knapper.changes.disk.selection import Last, Selector
-from knapper.changes.disk.state import State
-from knapper.changes.disk.steps import Step
+from knapper.changes.disk.journal import Change, Journal, PrunedChange
+from knapper.changes.disk.plan import ChangeMeta, Conflict, Effect, Step
+from knapper.changes.disk.transaction import State
+from knapper.errors import BadInput, ConflictError, NotFound
+
+DEFAULT_LIMIT = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFilter:
+    """Say which changes are wanted; what is empty or None is no condition."""
+
+    client: str = ""
+    run: str = ""
+    proposal: str = ""
+    path: str = ""
+    """A file's path before or after, or a folder's: whatever lies below counts."""
+    since: datetime | None = None
+    sees: Callable[[str], bool] | None = None
+    """Asked for the paths of files and folders; a change of none that is seen is left out. None sees all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePage:
+    """Hold a stretch of the list, newest first."""
+
+    changes: tuple[Change, ...]
+    total: int
+    limit: int
+    offset: int
+
+
+_TOUCHES_PATH = """id IN (
+    SELECT change FROM steps WHERE source = :path OR target = :path
+    OR substr(source, 1, length(:path) + 1) = :path || '/' OR substr(target, 1, length(:path) + 1) = :path || '/'
+    OR is_folder AND (substr(:path, 1, length(source) + 1) = source || '/'
+        OR substr(:path, 1, length(target) + 1) = target || '/'))"""
+_STEP_PATHS = "SELECT change, source, target FROM steps WHERE kind NOT IN ('mkdir', 'rmdir')"
+_AMONG_IDS = "id IN (SELECT value FROM json_each(:seen))"
+_CONDITIONS = {
+    "client": "client = :client",
+    "run": "run = :run",
+    "proposal": "proposal = :proposal",
+    "path": _TOUCHES_PATH,
+    "since": "at >= :since",
+}
+
+
+def list_changes(
+    journal: Journal, wanted: ChangeFilter | None = None, *, limit: int = DEFAULT_LIMIT, offset: int = 0
+) -> ChangePage:
+    """List changes that hold, newest first; undone ones and undos count.
+
+    Args:
+        journal: Where they are.
+        wanted: Which; None for all.
+        limit: How many.
+        offset: How many of the newest are left out.
+    """
+    wanted = wanted or ChangeFilter()
+    where, values = _conditions(wanted)
+    if wanted.sees:
+        where, values = _visible_only(journal, where, values, wanted.sees)
+    page_values = {**values, "limit": limit, "offset": offset}
+    changes = journal.select(f"{where} ORDER BY seq DESC LIMIT :limit OFFSET :offset", page_values)
+    return ChangePage(changes=tuple(changes), total=journal.count(where, values), limit=limit, offset=offset)
+
+
+def _visible_only(
+    journal: Journal, where: str, values: dict[str, object], sees: Callable[[str], bool]
+) -> tuple[str, dict[str, object]]:
+    """Narrow a condition to changes of which at least one file is seen."""
+    with journal.reading() as database:
+        sql = f"{_STEP_PATHS} AND change IN (SELECT id FROM changes WHERE {where})"  # noqa: S608 - constant text of ours
+        rows = database.execute(sql, values).fetchall()
+    ids = {change for change, *ends in rows if all(sees(end) for end in ends if end)}
+    return f"{where} AND {_AMONG_IDS}", {**values, "seen": json.dumps(sorted(ids))}
+
+
+def format_time(at: datetime) -> str:
+    """Write a time as the journal does; one without a zone is in the system's."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def _conditions(wanted: ChangeFilter) -> tuple[str, dict[str, object]]:
+    values: dict[str, object] = {
+        "client": wanted.client,
+        "run": wanted.run,
+        "proposal": wanted.proposal,
+        "path": wanted.path,
+        "since": format_time(wanted.since) if wanted.since else "",
+    }
+    set_values = {name: value for name, value in values.items() if value}
+    return " AND ".join(["phase IN ('applied', 'done')", *(_CONDITIONS[name] for name in set_values)]), set_values
+
+
+_HOLDS = "phase IN ('applied', 'done') AND undone = 0"
+_NO_UNDO = "NOT EXISTS (SELECT 1 FROM undoes WHERE undoes.change = changes.id)"
+_BACKWARDS = "ORDER BY seq DESC"
+_UNDOS = "(SELECT change FROM undoes WHERE undone = :id)"
+_LIMITS_HINT: Final = "it keeps what the settings journal.max_mb and journal.max_age_days leave room for"
+_MAX_LISTED: Final = 20
+_MAX_ID_LENGTH: Final = 80
+"""Characters of an id that are told again."""
+_BATCH_SIZE: Final = 200
+_UNDOABLE = f"{_HOLDS} AND {_NO_UNDO} {_BACKWARDS}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Last:
+    """The newest change that still holds and is no undo itself; asked twice, it takes back two changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class One:
+    """A change by its id; the only way to take back an undo."""
+
+    change_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfProposal:
+    """All that accepting a proposal changed."""
+
+    proposal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfRun:
+    """All that a run wrote."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """Everything from a time on, so that the vault is as it was then."""
+
+    at: datetime
+
+
+Selector: TypeAlias = Last | One | OfProposal | OfRun | Since
+
+
+def _sees_every(_: Change) -> bool:
+    return True
+
+
+def select_changes(
+    journal: Journal, selector: Selector, *, partial: bool = False, sees: Callable[[Change], bool] = _sees_every
+) -> list[Change]:
+    """Give the changes that a selector means and that still hold, newest first.
+
+    Args:
+        journal: Where they are.
+        selector: Which.
+        partial: True gives those that the journal still has of what is meant.
+        sees: Tells of a change whether whoever asks may know of it; others are as if they weren't there.
+
+    Raises:
+        NotFound: There is none, or the journal had to drop it (code ``pruned``).
+        ConflictError: The journal had to drop some of them (code ``pruned``), and *partial* wasn't asked for.
+        BadInput: The one change was undone already.
+    """
+    pruned = find_lost(journal, selector)
+    if pruned and (isinstance(selector, One) or not (partial or isinstance(selector, Last))):
+        raise _pruned_error(journal, selector, pruned)
+    selected = _find_selected(journal, selector, sees)
+    if not selected:
+        more = ": the journal had to drop all that there was" if pruned else ""
+        hint = _LIMITS_HINT if pruned else "list the journal for what was changed"
+        raise NotFound(
+            f"there is nothing to undo{_selector_phrase(selector)}{more}", hint=hint, code="pruned" if pruned else None
+        )
+    return selected
+
+
+def _selector_phrase(selector: Selector) -> str:
+    """Say what was asked for, where it isn't the last change."""
+    match selector:
+        case OfRun():
+            return f" of the run '{selector.run[:_MAX_ID_LENGTH]}'"
+        case OfProposal():
+            return f" of the proposal '{selector.proposal[:_MAX_ID_LENGTH]}'"
+        case Since():
+            return f" since {selector.at.isoformat(timespec='minutes')}"
+        case _:
+            return ""
+
+
+def find_lost(journal: Journal, selector: Selector) -> list[PrunedChange]:
+    """List the changes that a selector means, but that the journal had to drop for its size or their age."""
+    match selector:
+        case Last():
+            return journal.pruned("held")
+        case One():
+            return journal.pruned("id = :id", {"id": selector.change_id})
+        case OfProposal():
+            return journal.pruned("held AND proposal = :proposal", {"proposal": selector.proposal})
+        case OfRun():
+            return journal.pruned("held AND run = :run", {"run": selector.run})
+        case Since():
+            return journal.pruned("held AND at >= :at", {"at": format_time(selector.at)})
+
+
+def describe_lost(gone: Sequence[PrunedChange]) -> str:
+    """Say what can't be taken back any more."""
+    if len(gone) == 1:
+        return f"change '{gone[0].id}' of {gone[0].at[:10]} isn't in the journal any more"
+    return f"{len(gone)} changes up to {gone[0].at[:10]} aren't in the journal any more"
+
+
+def _pruned_error(journal: Journal, selector: Selector, gone: Sequence[PrunedChange]) -> NotFound | ConflictError:
+    details = {"pruned": [one.id for one in gone[:_MAX_LISTED]]}
+    message = f"{describe_lost(gone)}, so that this can't be taken back"
+    if isinstance(selector, One) or not _find_selected(journal, selector, _sees_every):
+        return NotFound(message, hint=_LIMITS_HINT, code="pruned", details=details)
+    hint = f"a partial undo takes back the rest; {_LIMITS_HINT}"
+    return ConflictError(f"{message} as a whole; nothing was done", hint=hint, code="pruned", details=details)
+
+
+def _find_selected(journal: Journal, selector: Selector, sees: Callable[[Change], bool]) -> list[Change]:
+    match selector:
+        case Last():
+            return list(islice(filter(sees, _iterate_backwards(journal)), 1))
+        case One():
+            return [_get_change(journal, selector.change_id, sees)]
+        case OfProposal():
+            selected = journal.select(f"proposal = :proposal AND {_UNDOABLE}", {"proposal": selector.proposal})
+        case OfRun():
+            selected = journal.select(f"run = :run AND {_UNDOABLE}", {"run": selector.run})
+        case Since():
+            selected = _changes_since(journal, selector.at)
+    return list(filter(sees, selected))
+
+
+def _iterate_backwards(journal: Journal) -> Iterator[Change]:
+    offset, limit = 0, 1  # nearly always the first is meant
+    while batch := journal.select(f"{_UNDOABLE} LIMIT :limit OFFSET :offset", {"limit": limit, "offset": offset}):
+        yield from batch
+        offset, limit = offset + limit, _BATCH_SIZE
+
+
+def _get_change(journal: Journal, change_id: str, sees: Callable[[Change], bool]) -> Change:
+    change = journal.show(change_id)
+    if not sees(change):
+        raise journal.missing(change_id)
+    if change.undone:
+        later = journal.select(f"id IN {_UNDOS} AND {_HOLDS} {_BACKWARDS}", {"id": change_id})
+        hint = f"to have it again, undo {later[0].id}" if later else "list the journal for what took it back"
+        raise BadInput(f"change '{change_id}' was undone already", code="already_undone", hint=hint)
+    return change
+
+
+def _changes_since(journal: Journal, at: datetime) -> list[Change]:
+    """Leave pairs out of which both halves are new: an undone change, and the undo that took it back."""
+    recent = journal.select(f"phase IN ('applied', 'done') AND at >= :at {_BACKWARDS}", {"at": format_time(at)})
+    new = {change.id for change in recent}
+    return [change for change in recent if not change.undone and not (change.undoes and new.issuperset(change.undoes))]
+
+
+_UNDONE = """SELECT id, coalesce((
+        SELECT later.id FROM undoes JOIN changes AS later ON later.id = undoes.change
+        WHERE undoes.undone = changes.id AND later.undone = 0 AND later.phase IN ('applied', 'done')
+        ORDER BY later.seq DESC LIMIT 1
+    ), '') AS undo FROM changes
+    WHERE undone = 1 AND id IN (SELECT value FROM json_each(:ids))
+    UNION ALL SELECT id, '' FROM pruned WHERE held = 0 AND id IN (SELECT value FROM json_each(:ids))"""
+
+
+def find_undone(journal: Journal, changes: Collection[str]) -> dict[str, str]:
+    """Find those of some changes that were taken back and weren't made again.
+
+    Args:
+        journal: Where they are.
+        changes: Their ids.
+
+    Returns:
+        Ids, each with that of the undo: taking that back brings the change again. Empty where the journal has dropped
+        it.
+    """
+    if not changes:
+        return {}
+    with journal.reading() as database:
+        rows = database.execute(_UNDONE, {"ids": json.dumps(list(changes))})
+        return {row["id"]: row["undo"] for row in rows.fetchall()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +310,12 @@ class Undone:
 
 
 def undo(
-    state: State, selector: Selector, meta: Meta, *, partial: bool = False, checked: Sequence[Change] | None = None
+    state: State,
+    selector: Selector,
+    meta: ChangeMeta,
+    *,
+    partial: bool = False,
+    checked: Sequence[Change] | None = None,
 ) -> Undone:
     """Bring the files of some changes back to what they were before.
 
@@ -47,21 +334,21 @@ def undo(
         ConflictError: Files were changed since (each in ``details["conflicts"]``), or the journal had to drop some of
             the changes (code ``pruned``); nothing was done.
     """
-    changes = checked if checked is not None else selection.changes(state.journal, selector, partial=partial)
-    wanted = list(inverse(state.journal, changes))
-    left: tuple[Conflict, ...] = ()
+    changes = checked if checked is not None else select_changes(state.journal, selector, partial=partial)
+    effects_to_apply = list(inverse_effects(state.journal, changes))
+    conflicts: tuple[Conflict, ...] = ()
     if partial:
-        wanted, left = _possible(state, wanted)
+        effects_to_apply, conflicts = _leave_out_conflicts(state, effects_to_apply)
     ids = tuple(change.id for change in changes)
     reason = meta.reason or f"undo of {', '.join(ids[:3])}{' and more' if len(ids) > 3 else ''}"
-    applied = applying.apply(state, wanted, replace(meta, reason=reason, undoes=ids))
-    gone = [] if isinstance(selector, Last) else selection.lost(state.journal, selector)
-    if gone:
-        applied = replace(applied, notices=(*applied.notices, selection.told(gone)))
-    return Undone(applied=applied, changes=ids, left=left)
+    applied = apply.apply_effects(state, effects_to_apply, replace(meta, reason=reason, undoes=ids))
+    pruned = [] if isinstance(selector, Last) else find_lost(state.journal, selector)
+    if pruned:
+        applied = replace(applied, notices=(*applied.notices, describe_lost(pruned)))
+    return Undone(applied=applied, changes=ids, left=conflicts)
 
 
-def inverse(journal: Journal, changes: Iterable[Change]) -> Iterable[Effect]:
+def inverse_effects(journal: Journal, changes: Iterable[Change]) -> Iterable[Effect]:
     """Give the effects that take changes back, in order.
 
     Args:
@@ -73,36 +360,36 @@ def inverse(journal: Journal, changes: Iterable[Change]) -> Iterable[Effect]:
     """
     for change in changes:
         for step in reversed(change.steps):
-            yield _inverse(journal, step)
+            yield _inverse_effect(journal, step)
 
 
-def _inverse(journal: Journal, step: Step) -> Effect:
+def _inverse_effect(journal: Journal, step: Step) -> Effect:
     source, target = step.source, step.target
     match step.kind:
         case "replace":
-            return effects.Write(path=target, base=step.after, content=journal.content(step.before or ""))
+            return plan.Write(path=target, base=step.after, content=journal.content(step.before or ""))
         case "create":
-            return effects.Remove(path=target, base=step.after or "")
+            return plan.Remove(path=target, base=step.after or "")
         case "remove" | "discard":
-            return effects.Write(path=source, content=journal.content(step.before or ""), mode=step.mode)
+            return plan.Write(path=source, content=journal.content(step.before or ""), mode=step.mode)
         case "move":
-            return effects.Rename(source=target, target=source, base=None if step.is_folder else step.after)
+            return plan.Rename(source=target, target=source, base=None if step.is_folder else step.after)
         case "mkdir":
-            return effects.RemoveFolder(path=target, keep_filled=True)
+            return plan.RemoveFolder(path=target, keep_filled=True)
         case "rmdir":
-            return effects.MakeFolder(path=source, mode=step.mode)
+            return plan.MakeFolder(path=source, mode=step.mode)
 
 
-def _possible(state: State, wanted: Sequence[Effect]) -> tuple[list[Effect], tuple[Conflict, ...]]:
+def _leave_out_conflicts(state: State, wanted: Sequence[Effect]) -> tuple[list[Effect], tuple[Conflict, ...]]:
     """Leave out what doesn't fit the files, then what was to follow on it, until the rest fits."""
-    rest, left = list(wanted), list[Conflict]()
+    remaining, conflicts = list(wanted), list[Conflict]()
     while True:
-        planned = applying.check(state, rest)
+        planned = apply.plan_effects(state, remaining)
         if not planned.conflicts:
             break
-        left.extend(planned.conflicts)
+        conflicts.extend(planned.conflicts)
         misfits = {conflict.effect for conflict in planned.conflicts}
-        rest = [effect for number, effect in enumerate(rest) if number not in misfits]
-    if not applying.check(state, rest).steps:
-        plan.check(plan.Plan(conflicts=left))
-    return rest, tuple({conflict.path: conflict for conflict in left}.values())
+        remaining = [effect for number, effect in enumerate(remaining) if number not in misfits]
+    if not apply.plan_effects(state, remaining).steps:
+        plan.check_conflicts(plan.ChangePlan(conflicts=conflicts))
+    return remaining, tuple({conflict.path: conflict for conflict in conflicts}.values())

@@ -1,19 +1,73 @@
-"""Show how two states of a note differ, in hunks that can be accepted one by one."""
+"""Differences between two states of a note, in hunks, words and the regions that blocks take."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
-from knapper.changes.text import alignment, splices, words
-from knapper.changes.text.splices import Splice
-from knapper.changes.text.words import Mark
+from knapper.changes.text import splices
+from knapper.changes.text.splices import Snapshot, Splice
+from knapper.errors import BadInput
 from knapper.vault import source
+from knapper.vault.source import SpanSet
+
+Side = Literal["same", "removed", "added"]
+
+_TOKEN: Final = re.compile(r"\w+|\r\n|\s|[^\w\s]")
+_MAX_CHARACTERS: Final = 200_000
+_MAX_TOKENS: Final = 8_000
+_LEAST_SHARED: Final = 0.2
+
+
+class WordChange(NamedTuple):
+    """Say of a stretch of text which side it is on.
+
+    All that is ``same`` or ``removed``, joined, is the old text; all that is ``same`` or ``added`` the new one.
+    """
+
+    side: Side
+    text: str
+
+
+def compare_words(old: str, new: str) -> tuple[WordChange, ...]:
+    """Compare two texts by words.
+
+    ``("a b", "a c")`` gives ``same "a "``, ``removed "b"``, ``added "c"``. Texts that have little in common, or are
+    very long, count as wholly different, which reads better than words picked from everywhere.
+    """
+    if old == new:
+        return (WordChange("same", old),) if old else ()
+    whole_change = tuple(mark for mark in (WordChange("removed", old), WordChange("added", new)) if mark.text)
+    if len(whole_change) < 2 or max(len(old), len(new)) > _MAX_CHARACTERS:
+        return whole_change
+    old_tokens, new_tokens = _TOKEN.findall(old), _TOKEN.findall(new)
+    if max(len(old_tokens), len(new_tokens)) > _MAX_TOKENS:
+        return whole_change
+    marks: list[WordChange] = []
+    at = new_at = shared = 0
+    for run in (
+        *splices.matching_runs(old_tokens, new_tokens),
+        splices.MatchingRun(len(old_tokens), len(new_tokens), 0),
+    ):
+        same = "".join(old_tokens[run.old : run.old + run.size])
+        shared += len(same.strip())
+        _add_word_change(marks, WordChange("removed", "".join(old_tokens[at : run.old])))
+        _add_word_change(marks, WordChange("added", "".join(new_tokens[new_at : run.new])))
+        _add_word_change(marks, WordChange("same", same))
+        at, new_at = run.old + run.size, run.new + run.size
+    return tuple(marks) if shared >= _LEAST_SHARED * min(len(old.strip()), len(new.strip())) else whole_change
+
+
+def _add_word_change(marks: list[WordChange], mark: WordChange) -> None:
+    if mark.text:
+        marks.append(mark)
+
 
 _ID_DIGITS: Final = 8
 _CONTEXT_LINES: Final = 3
-_UNENDED: Final = "\\ No newline at end of file"
+_NO_NEWLINE_MARKER: Final = "\\ No newline at end of file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +90,16 @@ class Hunk:
         return Splice(start=self.start, stop=self.start + len(self.old), new=self.new)
 
     @property
-    def words(self) -> tuple[Mark, ...]:
+    def words(self) -> tuple[WordChange, ...]:
         """Mark the words that differ."""
-        return words.compare(self.old.decode(errors="replace"), self.new.decode(errors="replace"))
+        return compare_words(self.old.decode(errors="replace"), self.new.decode(errors="replace"))
 
 
-def _shown(data: bytes) -> tuple[str, ...]:
+def _decoded_lines(data: bytes) -> tuple[str, ...]:
     return tuple(row.decode(errors="replace") for row in data.splitlines(keepends=True))
 
 
-def hunks(before: bytes, after: bytes) -> tuple[Hunk, ...]:
+def diff_hunks(before: bytes, after: bytes) -> tuple[Hunk, ...]:
     """Compare two states of a note by lines.
 
     What lies between two changes is part of neither. Where files are so large and so different that a comparison
@@ -57,12 +111,12 @@ def hunks(before: bytes, after: bytes) -> tuple[Hunk, ...]:
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     starts = [*accumulate(map(len, old), initial=0)]
     return tuple(
-        _hunk(starts[a], b"".join(old[a:b]), b"".join(new[c:d]), (a + 1, c + 1))
-        for a, b, c, d in alignment.changes(old, new)
+        _make_hunk(starts[a], b"".join(old[a:b]), b"".join(new[c:d]), (a + 1, c + 1))
+        for a, b, c, d in splices.changed_ranges(old, new)
     )
 
 
-def _hunk(start: int, old: bytes, new: bytes, rows: tuple[int, int]) -> Hunk:
+def _make_hunk(start: int, old: bytes, new: bytes, rows: tuple[int, int]) -> Hunk:
     digest = hashlib.sha256(b"%d:%d:" % (start, len(old)) + old + new).hexdigest()[:_ID_DIGITS]
     return Hunk(id=digest, start=start, old=old, new=new, old_start_line=rows[0], new_start_line=rows[1])
 
@@ -76,7 +130,7 @@ def apply_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
     return splices.merge(before, (hunk.splice for hunk in chosen))
 
 
-def edited(hunk: Hunk, text: str) -> Hunk:
+def edit_hunk(hunk: Hunk, text: str) -> Hunk:
     """Put another text in the place of a hunk's new side.
 
     It takes the hunk's line endings, and ends in one where the new side did, or the old side if that was empty. The
@@ -90,10 +144,12 @@ def edited(hunk: Hunk, text: str) -> Hunk:
         body += "\n"
     if not sides.endswith((b"\n", b"\r")):
         body = body.removesuffix("\n")
-    return _hunk(hunk.start, hunk.old, body.replace("\n", newline).encode(), (hunk.old_start_line, hunk.new_start_line))
+    return _make_hunk(
+        hunk.start, hunk.old, body.replace("\n", newline).encode(), (hunk.old_start_line, hunk.new_start_line)
+    )
 
 
-def unified(before: bytes, after: bytes, path: str) -> str:
+def unified_diff(before: bytes, after: bytes, path: str) -> str:
     """Write a difference as ``diff -u`` does; empty where there is none.
 
     Args:
@@ -101,17 +157,17 @@ def unified(before: bytes, after: bytes, path: str) -> str:
         after: The new state.
         path: Shown for both.
     """
-    old, new = _shown(before), _shown(after)
-    found = alignment.changes(old, new)
-    if not found:
+    old, new = _decoded_lines(before), _decoded_lines(after)
+    line_changes = splices.changed_ranges(old, new)
+    if not line_changes:
         return ""
     rows = [f"--- a/{path}\n", f"+++ b/{path}\n"]
-    for group in _groups(found):
-        rows += _group(old, new, group)
-    return "".join(row if row.endswith("\n") else _ended(row) for row in rows)
+    for group in _group_changes(line_changes):
+        rows += _group_lines(old, new, group)
+    return "".join(row if row.endswith("\n") else _end_line(row) for row in rows)
 
 
-def _groups(found: Sequence[tuple[int, int, int, int]]) -> list[list[tuple[int, int, int, int]]]:
+def _group_changes(found: Sequence[tuple[int, int, int, int]]) -> list[list[tuple[int, int, int, int]]]:
     groups: list[list[tuple[int, int, int, int]]] = []
     for change in found:
         if groups and change[0] - groups[-1][-1][1] <= 2 * _CONTEXT_LINES:
@@ -121,12 +177,12 @@ def _groups(found: Sequence[tuple[int, int, int, int]]) -> list[list[tuple[int, 
     return groups
 
 
-def _group(old: Sequence[str], new: Sequence[str], group: Sequence[tuple[int, int, int, int]]) -> list[str]:
+def _group_lines(old: Sequence[str], new: Sequence[str], group: Sequence[tuple[int, int, int, int]]) -> list[str]:
     first, last = group[0], group[-1]
     lead = min(_CONTEXT_LINES, first[0])
     tail = min(_CONTEXT_LINES, len(old) - last[1])
     sizes = (last[1] + tail - first[0] + lead, last[3] + tail - first[2] + lead)
-    rows = [f"@@ -{_range(first[0] - lead, sizes[0])} +{_range(first[2] - lead, sizes[1])} @@\n"]
+    rows = [f"@@ -{_range_text(first[0] - lead, sizes[0])} +{_range_text(first[2] - lead, sizes[1])} @@\n"]
     at = first[0] - lead
     for a, b, c, d in group:
         rows += [f" {row}" for row in old[at:a]]
@@ -136,11 +192,117 @@ def _group(old: Sequence[str], new: Sequence[str], group: Sequence[tuple[int, in
     return rows + [f" {row}" for row in old[at : last[1] + tail]]
 
 
-def _range(start: int, size: int) -> str:
+def _range_text(start: int, size: int) -> str:
     first = start + 1 if size else start
     return str(first) if size == 1 else f"{first},{size}"
 
 
-def _ended(row: str) -> str:
+def _end_line(row: str) -> str:
     r"""End a row: a bare ``\r`` counts as an ending of the file, and shows as such."""
-    return f"{row}\n" if row.endswith("\r") else f"{row}\n{_UNENDED}\n"
+    return f"{row}\n" if row.endswith("\r") else f"{row}\n{_NO_NEWLINE_MARKER}\n"
+
+
+REVIEW_AS_PROPOSAL_HINT: Final = "Review it as a proposal."
+"""What to do with a change that no block can hold."""
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """Hold whole lines, and the hunks that change them."""
+
+    start: int
+    stop: int
+    hunks: tuple[Hunk, ...]
+
+
+def choose_regions(snapshot: Snapshot, hunks: Sequence[Hunk], *, touching: bool) -> list[Region]:
+    """Widen each hunk to what can be replaced by a fence, and join those that meet.
+
+    Args:
+        snapshot: The note.
+        hunks: What is to be shown.
+        touching: Take what ends right before a hunk too: an open fence or raw HTML would go on in a block.
+
+    Raises:
+        BadInput: A hunk lies in the frontmatter, or moves the byte-order mark.
+    """
+    cover = SpanSet(snapshot.outline.code_spans)
+    result: list[Region] = []
+    for hunk in sorted(hunks, key=lambda hunk: hunk.start):
+        _check_hunk_place(snapshot, hunk)
+        before = cover.at(hunk.start - 1) if touching and hunk.start else None
+        first = before[0] if before else hunk.start
+        start, stop = _widen(snapshot, cover, first, hunk.start + len(hunk.old))
+        together = [hunk]
+        while result and start < result[-1].stop:
+            last = result.pop()
+            start, stop = min(start, last.start), max(stop, last.stop)
+            together = [*last.hunks, *together]
+        result.append(Region(start=start, stop=stop, hunks=tuple(together)))
+    return result
+
+
+def _check_hunk_place(snapshot: Snapshot, hunk: Hunk) -> None:
+    block = snapshot.outline.frontmatter
+    if block and hunk.start < block.stop:
+        message = f"Line {hunk.old_start_line} lies in the frontmatter, which can't hold a block."
+        raise BadInput(message, hint=REVIEW_AS_PROPOSAL_HINT, code="not_in_text")
+    if hunk.start < snapshot.text_start and not (hunk.old.startswith(_BOM) and hunk.new.startswith(_BOM)):
+        raise BadInput("The change moves the file's byte-order mark.", hint=REVIEW_AS_PROPOSAL_HINT, code="not_in_text")
+
+
+def _widen(snapshot: Snapshot, cover: SpanSet, start: int, stop: int) -> tuple[int, int]:
+    """Widen a span to whole lines, and to all of the code, maths or comment that it begins or ends in."""
+    table = snapshot.lines
+    while True:
+        wide = (start, stop)
+        for at in (start, stop):
+            inside = cover.at(at)
+            if inside and inside[0] < at:
+                start, stop = min(start, inside[0]), max(stop, inside[1])
+        if start not in {table.start(start), len(snapshot.raw)}:
+            start = table.start(start)
+        if stop > start and stop != table.start(stop):
+            stop = table.stop(stop - 1)
+        start = max(start, snapshot.text_start)
+        stop = max(start, stop)
+        if wide == (start, stop):
+            return wide
+
+
+def join_regions(found: Sequence[Region], place: int) -> list[Region]:
+    """Join a region with the one below it, or the last with the one above it."""
+    first = min(place, len(found) - 2)
+    above, below = found[first], found[first + 1]
+    both = Region(start=above.start, stop=below.stop, hunks=(*above.hunks, *below.hunks))
+    return [*found[:first], both, *found[first + 2 :]]
+
+
+def region_sides(snapshot: Snapshot, region: Region) -> tuple[str, str]:
+    """Give a region's text before and after its hunks.
+
+    Raises:
+        BadInput: It isn't UTF-8.
+    """
+    before = snapshot.raw[region.start : region.stop]
+    moved = [
+        Splice(
+            start=max(0, hunk.start - region.start),
+            stop=hunk.start + len(hunk.old) - region.start,
+            new=_new_text(snapshot, hunk),
+        )
+        for hunk in region.hunks
+    ]
+    after = splices.merge(before, moved)
+    try:
+        return before.decode(), after.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            "The text isn't UTF-8, so no block can hold it.", hint=REVIEW_AS_PROPOSAL_HINT, code="not_utf8"
+        ) from error
+
+
+def _new_text(snapshot: Snapshot, hunk: Hunk) -> bytes:
+    """Leave the byte-order mark to the file where a hunk takes its first line."""
+    return hunk.new.removeprefix(_BOM) if hunk.start < snapshot.text_start else hunk.new

@@ -1,32 +1,289 @@
-"""Say where in a note a change goes: the positions that models and people write.
-
-``start``, ``end``, ``after:## Heading``, ``insert:N``, ``replace:N`` or ``replace:N-M``, ``delete:N`` or
-``delete:N-M``, ``create`` and ``open``. Lines count from 1, those of the file on disk, frontmatter included.
-"""
+"""Places in a note that edits name: sections, positions such as `after:## Heading`, headings and block ids."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+from unicodedata import normalize
 
-from knapper.changes.text import sections, splices
-from knapper.changes.text.snapshots import Snapshot
-from knapper.changes.text.splices import Splice
-from knapper.errors import BadInput
+from rapidfuzz import fuzz, process
 
-Kind = Literal["add", "replace", "delete", "create", "navigate"]
+from knapper.changes.text import splices
+from knapper.changes.text.splices import Snapshot, Splice
+from knapper.errors import Ambiguous, BadInput, NotFound
+from knapper.vault import parser
+from knapper.vault.outline import BlockId, Section
 
-_FORMS: Final = "start, end, after:## Heading, insert:N, replace:N, replace:N-M, delete:N, delete:N-M, create, open"
-_LINES: Final = re.compile(
+Heading = str | Sequence[str]
+"""``## Title``, ``Title`` where it stands once, or a path: ``# A > ## B``, or a list of its parts."""
+
+_HEADING_PATTERN: Final = re.compile(r"(#*)[ \t]*(.*?)(?:[ \t]+#+)?[ \t]*", re.DOTALL)
+_PATH_SEPARATOR: Final = re.compile(r"\s+>\s+")
+_MAX_LEVEL: Final = 6
+_SHOWN: Final = 5
+_LEAST_RATIO: Final = 50
+_LIST_ITEM: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HeadingStep:
+    level: int
+    """0 for any."""
+    title: str
+    """Folded."""
+
+
+def find_section(snapshot: Snapshot, heading: Heading, *, strict: bool = False) -> Section:
+    """Find a section by its heading, whose case doesn't matter.
+
+    Args:
+        snapshot: The note.
+        heading: A heading or a path of headings; in a path, steps between may be left out.
+        strict: Demand ``#`` signs, as the documented section tools do.
+
+    Raises:
+        BadInput: The heading is empty, has more than six signs, or none where *strict*.
+        NotFound: No heading fits; the hint names the nearest.
+        Ambiguous: Several fit; the message has their lines, the hint their paths.
+    """
+    requested = heading if isinstance(heading, str) else " > ".join(heading)
+    parts_given = [heading] if isinstance(heading, str) else list(heading)
+    matches = _matches(snapshot, _parse_steps(parts_given, strict=strict))
+    if not matches and isinstance(heading, str) and len(parts := _PATH_SEPARATOR.split(heading.strip())) > 1:
+        matches = _matches(snapshot, _parse_steps(parts, strict=strict))
+    if not matches:
+        raise _heading_not_found(snapshot, requested)
+    if len(matches) > 1:
+        raise _heading_ambiguous(requested, matches)
+    return matches[0][0]
+
+
+def _parse_steps(parts: Sequence[str], *, strict: bool) -> list[_HeadingStep]:
+    steps: list[_HeadingStep] = []
+    for part in parts:
+        match = _HEADING_PATTERN.fullmatch(part.strip())
+        signs, title = (match[1], match[2]) if match else ("", part)
+        if not part.strip() or len(signs) > _MAX_LEVEL:
+            hint = "Write it as in the note, such as '## Title'."
+            raise BadInput(f"{part!r} is no heading.", hint=hint, code="invalid_heading")
+        if strict and not signs:
+            hint = f"Write its level too, such as '## {title}'."
+            message = f"Invalid heading format: {part!r} has no # prefix."
+            raise BadInput(message, hint=hint, code="invalid_heading")
+        steps.append(_HeadingStep(level=len(signs), title=_fold_title(title)))
+    if not steps:
+        raise BadInput("No heading is named.", hint="Write it as in the note.", code="invalid_heading")
+    return steps
+
+
+def _fold_title(title: str) -> str:
+    return " ".join(normalize("NFC", title).split()).casefold()
+
+
+def _with_ancestors(snapshot: Snapshot) -> Iterator[tuple[Section, ...]]:
+    """Go through the sections, each followed by those it lies in, from the inside out."""
+    path: list[Section] = []
+    for section in snapshot.outline.sections:
+        if section.level:
+            while path and path[-1].level >= section.level:
+                _ = path.pop()
+            path.append(section)
+            yield tuple(reversed(path))
+
+
+def _matches(snapshot: Snapshot, steps: Sequence[_HeadingStep]) -> list[tuple[Section, ...]]:
+    return [chain for chain in _with_ancestors(snapshot) if _matches_steps(chain, steps)]
+
+
+def _matches_steps(chain: Sequence[Section], steps: Sequence[_HeadingStep]) -> bool:
+    if not _matches_step(chain[0], steps[-1]):
+        return False
+    outer = iter(chain[1:])
+    return all(any(_matches_step(section, step) for section in outer) for step in reversed(steps[:-1]))
+
+
+def _matches_step(section: Section, step: _HeadingStep) -> bool:
+    return step.level in {0, section.level} and _fold_title(section.title) == step.title
+
+
+def heading_label(section: Section) -> str:
+    """Write a section's heading: ``## Title``."""
+    return f"{'#' * section.level} {section.title}".rstrip()
+
+
+def _heading_not_found(snapshot: Snapshot, asked: str) -> NotFound:
+    labels = {section.start: heading_label(section) for section in snapshot.outline.sections if section.level}
+    by_start = {section.start: section.line for section in snapshot.outline.sections}
+    near = process.extract(asked, labels, scorer=fuzz.WRatio, score_cutoff=_LEAST_RATIO, limit=_SHOWN)
+    starts = [start for _, _, start in near] or list(labels)[:_SHOWN]
+    names = [f"'{labels[start]}' (line {by_start[start]})" for start in starts]
+    hint = "The note has no headings."
+    if names:
+        hint = f"{'Nearest' if near else 'The first headings are'}: {', '.join(names)}."
+    details: dict[str, object] = {"headings": [labels[start] for start in starts]}
+    return NotFound(f"There is no heading {asked!r}.", hint=hint, code="heading_not_found", details=details)
+
+
+def _heading_ambiguous(asked: str, found: Sequence[tuple[Section, ...]]) -> Ambiguous:
+    rows = [chain[0].line for chain in found]
+    paths = [" > ".join(heading_label(section) for section in reversed(chain)) for chain in found]
+    descriptions = [f"'{path}' (line {row})" for path, row in zip(paths, rows, strict=True)]
+    hint = f"Name one of them by its path: {'; '.join(descriptions)}."
+    if len(set(paths)) < len(paths):
+        hint = "Their paths are the same, so change it by line numbers."
+    message = f"The heading {asked!r} stands {len(rows)} times, in lines {', '.join(map(str, rows))}."
+    return Ambiguous(message, hint=hint, code="heading_ambiguous", details={"lines": rows, "paths": paths})
+
+
+def replace_section(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
+    """Replace a whole section, heading included, by text that may begin with a heading or not.
+
+    Blank lines between the section and the next heading stay, and the heading never comes to stand twice in a row.
+    Empty text takes the section away with those blank lines.
+
+    Raises:
+        BadInput: Nothing would change, or as for `find`.
+    """
+    section = find_section(snapshot, heading, strict=strict)
+    if not content.strip():
+        return Splice(start=section.start, stop=section.stop, new=b"")
+    body = _without_heading(section, content)
+    if body != content and _without_heading(section, body) != body:
+        content = body
+    stop = _text_stop(snapshot, section)
+    return _ensure_section_change(snapshot, section, snapshot.rewrite(section.start, stop, content.strip("\r\n")))
+
+
+def replace_section_body(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
+    """Replace what stands below a heading, inner sections included, and keep the heading.
+
+    A heading that *content* repeats in its first line is left out, so that it doesn't stand twice.
+
+    Raises:
+        BadInput: Nothing would change, or as for `find`.
+    """
+    section = find_section(snapshot, heading, strict=strict)
+    text = _without_heading(section, content).strip("\r\n")
+    start, stop = _body_text(snapshot, section)
+    if start == stop:
+        if not text:
+            hint = "Nothing has to be done."
+            raise BadInput(f"Nothing would change: {heading_label(section)!r} is empty.", hint=hint, code="no_change")
+        return snapshot.put_lines(section.body_start, text, rank=splices.RANK_BELOW_HEADING)
+    return _ensure_section_change(snapshot, section, snapshot.rewrite(start, stop, text))
+
+
+def append_to_section(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
+    """Put text at a section's end, inner sections included, with a blank line before it.
+
+    A blank line stays, or comes, between the text and the next heading.
+
+    Raises:
+        BadInput: There is no text, or as for `find`.
+    """
+    section = find_section(snapshot, heading, strict=strict)
+    text = _text_to_insert(section, content)
+    last = snapshot.lines.number(max(section.start, _text_stop(snapshot, section) - 1))
+    at = snapshot.line(last)[2]
+    followed = at < len(snapshot.raw) and at == section.stop
+    return snapshot.put_lines(at, f"\n{text}\n" + "\n" * followed, rank=splices.RANK_SECTION_END - section.level)
+
+
+def prepend_to_section(snapshot: Snapshot, heading: Heading, content: str, *, strict: bool = False) -> Splice:
+    """Put text right below a heading.
+
+    A blank line keeps it apart from a paragraph that follows; a list goes on with list items.
+
+    Raises:
+        BadInput: There is no text, or as for `find`.
+    """
+    section = find_section(snapshot, heading, strict=strict)
+    text = _text_to_insert(section, content)
+    following = snapshot.decode(section.body_start, snapshot.lines.stop(section.body_start))
+    items = _LIST_ITEM.match(following) and _LIST_ITEM.match(text.splitlines()[-1])
+    apart = section.body_start < section.stop and bool(following.strip()) and not items
+    return snapshot.put_lines(section.body_start, f"{text}\n" + "\n" * apart, rank=splices.RANK_BELOW_HEADING)
+
+
+def insert_after_frontmatter(snapshot: Snapshot, content: str) -> Splice:
+    """Put text at a note's beginning: after the frontmatter and a blank line, and before another blank line.
+
+    Raises:
+        BadInput: There is no text.
+    """
+    text = _text_to_insert(None, content)
+    at = snapshot.outline.body_start
+    before = "\n" if snapshot.outline.frontmatter else ""
+    rest = snapshot.raw[at:]
+    apart = bool(rest) and not (before and rest.startswith((b"\n", b"\r")))
+    return snapshot.put_lines(at, f"{before}{text}\n" + "\n" * apart, rank=splices.RANK_START)
+
+
+def append_to_file(snapshot: Snapshot, content: str) -> Splice:
+    """Put text at a note's end.
+
+    Raises:
+        BadInput: There is no text.
+    """
+    return snapshot.put_lines(len(snapshot.raw), _text_to_insert(None, content) + "\n", rank=splices.RANK_END)
+
+
+def _text_to_insert(section: Section | None, content: str) -> str:
+    text = (_without_heading(section, content) if section else content).strip("\r\n")
+    if not text.strip():
+        raise BadInput("There is no text to insert.", hint="Give the text in content.", code="no_change")
+    return text
+
+
+def _without_heading(section: Section, content: str) -> str:
+    """Leave out the section's own heading where text repeats it in its first line."""
+    bare = content.lstrip("\r\n")
+    first, _, remainder = bare.partition("\n")
+    match = _HEADING_PATTERN.fullmatch(first.strip())
+    if match and len(match[1]) == section.level and _fold_title(match[2]) == _fold_title(section.title):
+        return remainder
+    return content
+
+
+def _text_stop(snapshot: Snapshot, section: Section) -> int:
+    """Find the end of a section's last line that isn't blank, without its line ending."""
+    last = snapshot.lines.number(max(section.start, section.stop - 1))
+    while snapshot.line(last)[0] > section.start and snapshot.is_blank(last):
+        last -= 1
+    return max(snapshot.line(last)[1], section.start)
+
+
+def _body_text(snapshot: Snapshot, section: Section) -> tuple[int, int]:
+    """Find what stands below a heading without blank lines around it; an empty span where nothing does."""
+    stop = _text_stop(snapshot, section)
+    if stop <= section.body_start:
+        return section.body_start, section.body_start
+    number = snapshot.lines.number(section.body_start)
+    while snapshot.is_blank(number):
+        number += 1
+    return snapshot.line(number)[0], stop
+
+
+def _ensure_section_change(snapshot: Snapshot, section: Section, splice: Splice) -> Splice:
+    splices.ensure_change(snapshot.raw, [splice], f"the section {heading_label(section)!r} holds this text already")
+    return splice
+
+
+PositionKind = Literal["add", "replace", "delete", "create", "navigate"]
+
+_POSITION_FORMS: Final = (
+    "start, end, after:## Heading, insert:N, replace:N, replace:N-M, delete:N, delete:N-M, create, open"
+)
+_LINE_PATTERN: Final = re.compile(
     r"(?P<word>insert|replace|delete)\s*:\s*(?P<first>\d+)(?:\s*[-\u2013\u2014]\s*(?P<last>\d+))?", re.IGNORECASE
 )
-_AFTER: Final = re.compile(r"after\s*:\s*(?P<heading>.*\S)", re.IGNORECASE | re.DOTALL)
+_AFTER_PATTERN: Final = re.compile(r"after\s*:\s*(?P<heading>.*\S)", re.IGNORECASE | re.DOTALL)
 _LAST_ENDING: Final = re.compile(r"(?:\r\n|\r|\n)\Z")
 _LAST_LINES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class NamedPosition:
     """Stand for a position without an argument.
 
     ``start`` is where the note's text begins: after the frontmatter, which text before it would break.
@@ -36,7 +293,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class After:
+class AfterHeading:
     """Stand for the place right below a heading's line."""
 
     heading: str
@@ -44,14 +301,14 @@ class After:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
+class BeforeLine:
     """Stand for the place before a line; one more than the last line is the file's end."""
 
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class LineSpan:
     """Stand for whole lines that are replaced or deleted."""
 
     word: Literal["replace", "delete"]
@@ -60,18 +317,23 @@ class Span:
     """Included."""
 
 
-Position: TypeAlias = Mark | After | Before | Span
+Position: TypeAlias = NamedPosition | AfterHeading | BeforeLine | LineSpan
 
-_MARKS: Final[Mapping[str, Mark]] = {
-    "start": Mark(word="start"),
-    "end": Mark(word="end"),
-    "create": Mark(word="create"),
-    "open": Mark(word="open"),
+_NAMED_POSITIONS: Final[Mapping[str, NamedPosition]] = {
+    "start": NamedPosition(word="start"),
+    "end": NamedPosition(word="end"),
+    "create": NamedPosition(word="create"),
+    "open": NamedPosition(word="open"),
 }
-_MARK_KINDS: Final[Mapping[str, Kind]] = {"start": "add", "end": "add", "create": "create", "open": "navigate"}
+_NAMED_POSITION_KINDS: Final[Mapping[str, PositionKind]] = {
+    "start": "add",
+    "end": "add",
+    "create": "create",
+    "open": "navigate",
+}
 
 
-def parse(text: str) -> Position:
+def parse_position(text: str) -> Position:
     """Read a position.
 
     ``"Replace: 5-7"`` gives lines 5 to 7; case, spaces and the kind of dash don't matter.
@@ -80,56 +342,56 @@ def parse(text: str) -> Position:
         BadInput: It is none, or its lines are out of order.
     """
     bare = text.strip()
-    mark = _MARKS.get(bare.casefold())
+    mark = _NAMED_POSITIONS.get(bare.casefold())
     if mark is not None:
         return mark
-    if after := _AFTER.fullmatch(bare):
-        return After(heading=after["heading"])
-    found = _LINES.fullmatch(bare)
-    if found is None:
-        raise BadInput(f"{text!r} is no position.", hint=f"One of: {_FORMS}.", code="invalid_position")
-    first = int(found["first"])
-    last = int(found["last"] or first)
+    if after := _AFTER_PATTERN.fullmatch(bare):
+        return AfterHeading(heading=after["heading"])
+    match = _LINE_PATTERN.fullmatch(bare)
+    if match is None:
+        raise BadInput(f"{text!r} is no position.", hint=f"One of: {_POSITION_FORMS}.", code="invalid_position")
+    first = int(match["first"])
+    last = int(match["last"] or first)
     if first < 1 or last < first:
         hint = "Lines count from 1, and the first comes before the last."
         raise BadInput(f"{text!r} names no lines.", hint=hint, code="invalid_position")
-    return _numbered(found["word"].casefold(), first, last if found["last"] else None)
+    return _line_position(match["word"].casefold(), first, last if match["last"] else None)
 
 
-def _numbered(word: str, first: int, last: int | None) -> Position:
+def _line_position(word: str, first: int, last: int | None) -> Position:
     if word == "insert":
         if last is not None:
             hint = f"Use insert:{first}, or replace:{first}-{last}."
             raise BadInput("insert takes one line, before which the text goes.", hint=hint, code="invalid_position")
-        return Before(line=first)
-    return Span(word="replace" if word == "replace" else "delete", first=first, last=last or first)
+        return BeforeLine(line=first)
+    return LineSpan(word="replace" if word == "replace" else "delete", first=first, last=last or first)
 
 
-def render(position: Position) -> str:
+def render_position(position: Position) -> str:
     """Write a position as `parse` reads it."""
     match position:
-        case Mark(word=word):
+        case NamedPosition(word=word):
             return word
-        case After(heading=heading):
+        case AfterHeading(heading=heading):
             return f"after:{heading}"
-        case Before(line=line):
+        case BeforeLine(line=line):
             return f"insert:{line}"
-        case Span(word=word, first=first, last=last):
+        case LineSpan(word=word, first=first, last=last):
             return f"{word}:{first}" if first == last else f"{word}:{first}-{last}"
 
 
-def kind(position: Position) -> Kind:
+def position_kind(position: Position) -> PositionKind:
     """Tell what a change at a position does, so that capabilities can be checked."""
     match position:
-        case Mark(word=word):
-            return _MARK_KINDS[word]
-        case After() | Before():
+        case NamedPosition(word=word):
+            return _NAMED_POSITION_KINDS[word]
+        case AfterHeading() | BeforeLine():
             return "add"
-        case Span(word=word):
+        case LineSpan(word=word):
             return word
 
 
-def resolve(snapshot: Snapshot, position: Position, content: str = "") -> Splice:
+def resolve_position(snapshot: Snapshot, position: Position, content: str = "") -> Splice:
     r"""Turn a position and its text into the splice it means.
 
     Inserted text is whole lines; one line ending at its end is the last line's own, so ``"\n"`` is a blank line. A
@@ -141,12 +403,12 @@ def resolve(snapshot: Snapshot, position: Position, content: str = "") -> Splice
         Ambiguous: The heading stands several times.
     """
     match position:
-        case Span():
-            splice = _over_lines(snapshot, position, content)
-            where = f"{render(position).partition(':')[2]}"
+        case LineSpan():
+            splice = _change_lines(snapshot, position, content)
+            where = f"{render_position(position).partition(':')[2]}"
             splices.ensure_change(snapshot.raw, [splice], f"the text of line {where} is the same")
             return splice
-        case Mark(word="create" | "open"):
+        case NamedPosition(word="create" | "open"):
             message = f"'{position.word}' changes no text of a note that exists."
             raise BadInput(message, hint="Use start, end or a line.", code="invalid_position")
         case _:
@@ -155,23 +417,23 @@ def resolve(snapshot: Snapshot, position: Position, content: str = "") -> Splice
             return _insert(snapshot, position, content)
 
 
-def _insert(snapshot: Snapshot, position: Mark | After | Before, content: str) -> Splice:
+def _insert(snapshot: Snapshot, position: NamedPosition | AfterHeading | BeforeLine, content: str) -> Splice:
     match position:
-        case Mark(word="start"):
-            return snapshot.put_lines(snapshot.outline.body_start, content, rank=splices.START)
-        case Mark():
-            return snapshot.put_lines(len(snapshot.raw), content, rank=splices.END)
-        case After(heading=heading):
-            section = sections.find(snapshot, heading)
-            return snapshot.put_lines(section.body_start, content, rank=splices.BELOW)
-        case Before(line=line):
-            return snapshot.put_lines(_boundary(snapshot, line), content, rank=splices.PLAIN)
+        case NamedPosition(word="start"):
+            return snapshot.put_lines(snapshot.outline.body_start, content, rank=splices.RANK_START)
+        case NamedPosition():
+            return snapshot.put_lines(len(snapshot.raw), content, rank=splices.RANK_END)
+        case AfterHeading(heading=heading):
+            section = find_section(snapshot, heading)
+            return snapshot.put_lines(section.body_start, content, rank=splices.RANK_BELOW_HEADING)
+        case BeforeLine(line=line):
+            return snapshot.put_lines(_boundary(snapshot, line), content, rank=splices.RANK_PLAIN)
 
 
 def _boundary(snapshot: Snapshot, line: int) -> int:
     if line == snapshot.count + 1:
         return len(snapshot.raw)
-    _check(snapshot, line, most=snapshot.count + 1)
+    _check_line(snapshot, line, most=snapshot.count + 1)
     block = snapshot.outline.frontmatter
     if line == 1 and block is not None:
         hint = f"Use start, or insert:{block.end_line + 1}, for the text after it."
@@ -180,8 +442,8 @@ def _boundary(snapshot: Snapshot, line: int) -> int:
     return snapshot.line(line)[0]
 
 
-def _over_lines(snapshot: Snapshot, position: Span, content: str) -> Splice:
-    _check(snapshot, position.last, most=snapshot.count)
+def _change_lines(snapshot: Snapshot, position: LineSpan, content: str) -> Splice:
+    _check_line(snapshot, position.last, most=snapshot.count)
     start = snapshot.line(position.first)[0]
     _, text_stop, stop = snapshot.line(position.last)
     if position.word == "delete":
@@ -189,7 +451,7 @@ def _over_lines(snapshot: Snapshot, position: Span, content: str) -> Splice:
     return snapshot.rewrite(start, text_stop, _LAST_ENDING.sub("", content))
 
 
-def _check(snapshot: Snapshot, line: int, *, most: int) -> None:
+def _check_line(snapshot: Snapshot, line: int, *, most: int) -> None:
     if line <= most:
         return
     count = snapshot.count
@@ -197,3 +459,101 @@ def _check(snapshot: Snapshot, line: int, *, most: int) -> None:
     details: dict[str, object] = {"lines": count, "excerpt": excerpt}
     hint = f"Its last lines are:\n{excerpt}"
     raise BadInput(f"There is no line {line}; the note has {count}.", hint=hint, code="no_such_line", details=details)
+
+
+_ATX_PATTERN: Final = re.compile(rb"[ \t]*#{1,6}(?P<gap>[ \t]*)")
+_HEADING_TAIL: Final = re.compile(rb"(?:[ \t]+#+)?(?:[ \t]+\^[A-Za-z0-9-]+)?[ \t]*\Z")
+_BLOCK_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9-]+")
+
+
+def rename_heading(snapshot: Snapshot, heading: Heading, title: str) -> Splice:
+    """Give a heading another text; its level, closing signs and block id stay.
+
+    Args:
+        snapshot: The note.
+        heading: As for `sections.find`.
+        title: The new text, without ``#`` signs.
+
+    Raises:
+        BadInput: *title* is empty, has several lines, can't be a heading's text, or is the same.
+        NotFound: There is no such heading.
+        Ambiguous: The heading stands several times.
+    """
+    section = find_section(snapshot, heading)
+    text = title.strip()
+    if not text or len(text.splitlines()) > 1:
+        raise BadInput(f"{title!r} can't be a heading's text.", hint="Give one line.", code="invalid_heading")
+    splice = _heading_splice(snapshot, section, text)
+    splices.ensure_change(snapshot.raw, [splice], "the heading has this text")
+    _check_renamed_heading(snapshot, section, splice, text)
+    return splice
+
+
+def _heading_splice(snapshot: Snapshot, section: Section, text: str) -> Splice:
+    """Find a heading's text: after the signs, or all lines above a setext heading's underline."""
+    start, first_stop, _ = snapshot.line(section.line)
+    atx = _ATX_PATTERN.match(snapshot.raw, start, first_stop)
+    last = snapshot.lines.number(section.body_start - 1)
+    stop = first_stop if last == section.line else snapshot.line(last - 1)[1]
+    lead = b""
+    if atx and last == section.line:
+        start = atx.end()
+        lead = b"" if atx["gap"] else b" "
+    row = snapshot.raw[start:stop]
+    tail = _HEADING_TAIL.search(row)
+    stop = start + (tail.start() if tail else len(row))
+    return Splice(start=start, stop=stop, new=lead + snapshot.encode(text, start))
+
+
+def _check_renamed_heading(snapshot: Snapshot, section: Section, splice: Splice, text: str) -> None:
+    """Read the note again: there has to be one heading at the place, of the level and with the text."""
+    after = parser.parse_note(splices.merge(snapshot.raw, [splice]))
+    candidates = [other for other in after.sections if other.start == section.start and other.level == section.level]
+    if len(after.sections) != len(snapshot.outline.sections) or not candidates or candidates[0].title != text:
+        hint = "Leave out signs at its ends, such as # and ^, and what begins another block."
+        raise BadInput(f"{text!r} can't be the text of this heading.", hint=hint, code="invalid_heading")
+
+
+def rename_block(snapshot: Snapshot, old: str, new: str) -> Splice:
+    """Give a block another id.
+
+    Args:
+        snapshot: The note.
+        old: The id, with or without ``^``.
+        new: The new one.
+
+    Raises:
+        BadInput: *new* holds other than letters, digits and ``-``, or is the id of another block.
+        NotFound: There is no such id; the hint lists those that are.
+        Ambiguous: It stands several times.
+    """
+    old, new = old.strip().removeprefix("^"), new.strip().removeprefix("^")
+    if not _BLOCK_ID_PATTERN.fullmatch(new):
+        raise BadInput(f"{new!r} can't be a block's id.", hint="Use letters, digits and -.", code="invalid_block_id")
+    block = find_block(snapshot.outline.block_ids, old)
+    other = [one for one in snapshot.outline.block_ids if one is not block and one.name.casefold() == new.casefold()]
+    if other:
+        raise BadInput(f"Line {other[0].line} has the id ^{new} already.", hint="Choose another.", code="exists")
+    start = block.id_start + 1
+    splice = Splice(start=start, stop=start + len(block.name.encode()), new=new.encode())
+    splices.ensure_change(snapshot.raw, [splice], f"the block's id is ^{new}")
+    return splice
+
+
+def find_block(ids: Sequence[BlockId], name: str) -> BlockId:
+    """Find a block by its id, whose case doesn't matter.
+
+    Raises:
+        NotFound: There is none.
+        Ambiguous: There are several.
+    """
+    matches = [one for one in ids if one.name.casefold() == name.casefold()]
+    if not matches:
+        names = ", ".join(f"^{one.name}" for one in ids[:10])
+        hint = f"The note has {names}." if names else "The note has no block ids."
+        raise NotFound(f"There is no block ^{name}.", hint=hint, code="block_not_found")
+    if len(matches) > 1:
+        rows = [one.line for one in matches]
+        message = f"The block id ^{name} stands {len(rows)} times, in lines {', '.join(map(str, rows))}."
+        raise Ambiguous(message, hint="Change one of them as text.", code="block_ambiguous", details={"lines": rows})
+    return matches[0]

@@ -1,30 +1,176 @@
-"""Put new bytes in the place of old ones: what every edit of a note comes down to."""
+"""Splices: new bytes in the place of old ones, made against one snapshot of a note."""
 
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
-from knapper.changes.text import alignment
+from rapidfuzz.distance import LCSseq
+
 from knapper.errors import BadInput, ConflictError
-from knapper.vault import source
+from knapper.vault import parser, source
+from knapper.vault.outline import Outline
 
-FRONT: Final = -100
+_MAX_CELLS: Final = 200_000_000
+
+_Item = TypeVar("_Item", bound=Hashable)
+
+
+class MatchingRun(NamedTuple):
+    """Hold *size* equal items, from *old* in one sequence and from *new* in the other."""
+
+    old: int
+    new: int
+    size: int
+
+
+def matching_runs(before: Sequence[_Item], after: Sequence[_Item], *, max_cells: int = _MAX_CELLS) -> list[MatchingRun]:
+    """List the equal stretches of two sequences, in order.
+
+    ``runs("abxd", "abyd")`` gives ``[Run(0, 0, 2), Run(3, 3, 1)]``. What both begin with is taken first, then what
+    both end with; between them stands a longest common subsequence.
+    """
+    head = _common_prefix(before, after, min(len(before), len(after)))
+    room = min(len(before), len(after)) - head
+    tail = _common_prefix(before[::-1], after[::-1], room) if room else 0
+    result = [MatchingRun(0, 0, head)] if head else []
+    middle = (before[head : len(before) - tail], after[head : len(after) - tail])
+    result += [MatchingRun(head + run.old, head + run.new, run.size) for run in _align_middle(*middle, max_cells)]
+    if tail:
+        result.append(MatchingRun(len(before) - tail, len(after) - tail, tail))
+    return result
+
+
+def _common_prefix(before: Sequence[_Item], after: Sequence[_Item], most: int) -> int:
+    for index in range(most):
+        if before[index] != after[index]:
+            return index
+    return most
+
+
+def _align_middle(before: Sequence[_Item], after: Sequence[_Item], max_cells: int) -> list[MatchingRun]:
+    if not before or not after:
+        return []
+    numbers: dict[_Item, int] = {}
+    old_numbers = [numbers.setdefault(item, len(numbers)) for item in before]
+    right = [numbers.setdefault(item, len(numbers)) for item in after]
+    if len(old_numbers) * len(right) <= max_cells:
+        return _longest_subsequence(old_numbers, right)
+    result: list[MatchingRun] = []
+    old = new = 0
+    for at, new_index in (*_unique_anchors(old_numbers, right), (len(old_numbers), len(right))):
+        gap = (old_numbers[old:at], right[new:new_index])
+        if len(gap[0]) * len(gap[1]) <= max_cells:
+            result += [MatchingRun(old + run.old, new + run.new, run.size) for run in _longest_subsequence(*gap)]
+        if at < len(old_numbers):
+            result.append(MatchingRun(at, new_index, 1))
+        old, new = at + 1, new_index + 1
+    return _merge_adjacent(result)
+
+
+def _longest_subsequence(left: Sequence[int], right: Sequence[int]) -> list[MatchingRun]:
+    """Find a longest common subsequence."""
+    if not left or not right:
+        return []
+    return [
+        MatchingRun(code.src_start, code.dest_start, code.src_end - code.src_start)
+        for code in LCSseq.opcodes(left, right)
+        if code.tag == "equal"
+    ]
+
+
+def _unique_anchors(left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
+    """Pair the items that stand once on each side, as many as keep their order."""
+    twice = {item for side in (left, right) for item, count in Counter(side).items() if count > 1}
+    places = {item: place for place, item in enumerate(right) if item not in twice}
+    pairs = [(place, places[item]) for place, item in enumerate(left) if item in places and item not in twice]
+    tails: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for index, (_, new_place) in enumerate(pairs):
+        rank = bisect_left(tails, new_place)
+        before.append(last[rank - 1] if rank else -1)
+        tails[rank : rank + 1] = [new_place]
+        last[rank : rank + 1] = [index]
+    chain: list[tuple[int, int]] = []
+    at = last[-1] if last else -1
+    while at >= 0:
+        chain.append(pairs[at])
+        at = before[at]
+    return chain[::-1]
+
+
+def _merge_adjacent(found: Sequence[MatchingRun]) -> list[MatchingRun]:
+    joined: list[MatchingRun] = []
+    for run in found:
+        if joined and (joined[-1].old + joined[-1].size, joined[-1].new + joined[-1].size) == (run.old, run.new):
+            joined[-1] = joined[-1]._replace(size=joined[-1].size + run.size)
+        else:
+            joined.append(run)
+    return joined
+
+
+def changed_ranges(before: Sequence[_Item], after: Sequence[_Item]) -> list[tuple[int, int, int, int]]:
+    """List what differs: start and stop in *before*, start and stop in *after*."""
+    ranges: list[tuple[int, int, int, int]] = []
+    old = new = 0
+    for run in [*matching_runs(before, after), MatchingRun(len(before), len(after), 0)]:
+        if run.old > old or run.new > new:
+            ranges.append((old, run.old, new, run.new))
+        old, new = run.old + run.size, run.new + run.size
+    return ranges
+
+
+def moved_start(before: Sequence[_Item], after: Sequence[_Item], start: int, stop: int) -> int | None:
+    """Tell where the items from *start* to *stop* of *before* begin in *after*.
+
+    Returns:
+        None where one of them changed, where something came between them, or where a comparison from the end puts
+        them elsewhere than one from the beginning, so that nobody can say which of several equal places is meant.
+    """
+    forward = _position_in_runs(matching_runs(before, after), start, stop)
+    if forward is None:
+        return None
+    old, new = len(before), len(after)
+    mirrored = _position_in_runs(matching_runs(before[::-1], after[::-1]), old - stop, old - start)
+    return forward if mirrored is not None and new - mirrored - (stop - start) == forward else None
+
+
+def _position_in_runs(found: Sequence[MatchingRun], start: int, stop: int) -> int | None:
+    for run in found:
+        if run.old <= start and stop <= run.old + run.size:
+            return run.new + start - run.old
+    return None
+
+
+def nearest_position(before: Sequence[_Item], after: Sequence[_Item], index: int) -> int:
+    """Tell where in *after* an item of *before* is, or would be, had it not been changed."""
+    place = 0
+    for run in matching_runs(before, after):
+        if run.old > index:
+            break
+        place = run.new + min(index - run.old, run.size)
+    return place
+
+
+RANK_FRONT: Final = -100
 """Rank of new frontmatter: before all else at the head of a file."""
-START: Final = -50
-BELOW: Final = -20
+RANK_START: Final = -50
+RANK_BELOW_HEADING: Final = -20
 """Rank of what goes right below a heading."""
-SECTION: Final = -10
+RANK_SECTION_END: Final = -10
 """Rank of what goes to a section's end, less its level: the end of an inner section comes before that of an outer."""
-PLAIN: Final = 0
-END: Final = 50
+RANK_PLAIN: Final = 0
+RANK_END: Final = 50
 
 _CONTEXT_LINES: Final = 2
 _SHOWN: Final = 600
-_BOM: Final = b"\xef\xbb\xbf"
+_EMPTY_BOM_FILE: Final = b"\xef\xbb\xbf"
 _FIRST_ENDING: Final = re.compile(rb"\r\n|\r|\n")
-_EDGE: Final = b""
+_FILE_EDGE: Final = b""
 """Stands for the file's start and end among its lines, none of which is empty."""
 
 
@@ -35,7 +181,7 @@ class Splice:
     start: int
     stop: int
     new: bytes
-    rank: int = PLAIN
+    rank: int = RANK_PLAIN
     """Order among inserts at one place, lowest first, so that a batch gives one result however it is ordered."""
 
 
@@ -48,14 +194,14 @@ def merge(raw: bytes, splices: Iterable[Splice]) -> bytes:
         BadInput: Two overlap, two inserts of one rank meet at one place, or one lies outside *raw*.
     """
     pieces: list[bytes] = []
-    done = 0
-    for splice in order(raw, splices):
-        pieces += (raw[done : splice.start], splice.new)
-        done = splice.stop
-    return b"".join((*pieces, raw[done:]))
+    position = 0
+    for splice in check_order(raw, splices):
+        pieces += (raw[position : splice.start], splice.new)
+        position = splice.stop
+    return b"".join((*pieces, raw[position:]))
 
 
-def order(raw: bytes, splices: Iterable[Splice]) -> list[Splice]:
+def check_order(raw: bytes, splices: Iterable[Splice]) -> list[Splice]:
     """Sort splices by place, and refuse those that don't go together.
 
     Raises:
@@ -70,20 +216,20 @@ def order(raw: bytes, splices: Iterable[Splice]) -> list[Splice]:
     for first, second in pairwise(ordered):
         if second.start < first.stop:
             hint = "Join the two into one change, or make one after the other."
-            raise _refused(raw, first, second, "overlap", hint)
+            raise _overlap_error(raw, first, second, "overlap", hint)
         if first.start == second.stop and first.rank == second.rank:
             hint = "Join the two texts into one, in the order you want."
-            raise _refused(raw, first, second, "put text at the same place", hint)
+            raise _overlap_error(raw, first, second, "put text at the same place", hint)
     return ordered
 
 
-def _refused(raw: bytes, first: Splice, second: Splice, how: str, hint: str) -> BadInput:
-    places = [place(raw, splice) for splice in (first, second)]
+def _overlap_error(raw: bytes, first: Splice, second: Splice, how: str, hint: str) -> BadInput:
+    places = [describe_place(raw, splice) for splice in (first, second)]
     message = f"Two changes {how}: {places[0]} and {places[1]}."
     return BadInput(message, hint=hint, code="overlap", details={"places": places})
 
 
-def place(raw: bytes, splice: Splice) -> str:
+def describe_place(raw: bytes, splice: Splice) -> str:
     """Name a splice's lines for people: ``lines 3-5``, ``line 3``, ``before line 3``."""
     first = source.line_number_at(raw, splice.start)
     if splice.start == splice.stop:
@@ -107,7 +253,7 @@ def ensure_change(raw: bytes, splices: Sequence[Splice], what: str) -> None:
         raise BadInput(f"Nothing would change: {what}.", hint="Nothing has to be done.", code="no_change")
 
 
-def at_end(raw: bytes, body: bytes, newline: bytes) -> Splice:
+def append_at_end(raw: bytes, body: bytes, newline: bytes) -> Splice:
     r"""Put lines at a file's end.
 
     ``b"abc"`` and ``b"new"`` give ``b"abc\nnew"``; ``b"abc\n"`` gives ``b"abc\nnew\n"``.
@@ -117,13 +263,13 @@ def at_end(raw: bytes, body: bytes, newline: bytes) -> Splice:
         body: The lines; one line ending at their end is left out, except in an empty file.
         newline: The file's line ending.
     """
-    if raw in {b"", _BOM}:
+    if raw in {b"", _EMPTY_BOM_FILE}:
         new = body
-    elif _is_ended(raw):
+    elif _ends_in_newline(raw):
         new = body.removesuffix(newline) + newline
     else:
         new = newline + body.removesuffix(newline)
-    return Splice(start=len(raw), stop=len(raw), new=new, rank=END)
+    return Splice(start=len(raw), stop=len(raw), new=new, rank=RANK_END)
 
 
 def rebase(splice: Splice, old: bytes, new: bytes) -> Splice:
@@ -137,22 +283,22 @@ def rebase(splice: Splice, old: bytes, new: bytes) -> Splice:
     """
     if old == new:
         return splice
-    if splice.rank == END and splice.start == len(old):
+    if splice.rank == RANK_END and splice.start == len(old):
         return _at_new_end(splice, old, new)
-    before = [_EDGE, *old.splitlines(keepends=True), _EDGE]
-    after = [_EDGE, *new.splitlines(keepends=True), _EDGE]
-    first, last = _touched(splice, old)
+    before = [_FILE_EDGE, *old.splitlines(keepends=True), _FILE_EDGE]
+    after = [_FILE_EDGE, *new.splitlines(keepends=True), _FILE_EDGE]
+    first, last = _touched_lines(splice, old)
     end = len(before) - 1
     start = 0 if first == 1 else max(1, first - _CONTEXT_LINES)
     stop = end + 1 if last == end else min(end, last + _CONTEXT_LINES)
-    there = alignment.moved(before, after, start, stop)
-    if there is None:
-        raise _conflict(splice, old, (before, after), first)
-    shift = sum(map(len, after[:there])) - sum(map(len, before[:start]))
+    new_start = moved_start(before, after, start, stop)
+    if new_start is None:
+        raise _rebase_conflict(splice, old, (before, after), first)
+    shift = sum(map(len, after[:new_start])) - sum(map(len, before[:start]))
     return Splice(start=splice.start + shift, stop=splice.stop + shift, new=splice.new, rank=splice.rank)
 
 
-def _touched(splice: Splice, old: bytes) -> tuple[int, int]:
+def _touched_lines(splice: Splice, old: bytes) -> tuple[int, int]:
     """Find the lines that a splice touches, numbered from 1; an empty range where it goes between two."""
     table = source.measure_lines(old)
     first = table.number(splice.start)
@@ -160,28 +306,173 @@ def _touched(splice: Splice, old: bytes) -> tuple[int, int]:
         return first, table.number(splice.stop - 1) + 1
     if splice.start == len(old):
         count = len(old.splitlines())
-        return (count + 1, count + 1) if _is_ended(old) else (count, count + 1)
+        return (count + 1, count + 1) if _ends_in_newline(old) else (count, count + 1)
     return first, first if splice.start in {0, table.starts[first - 1]} else first + 1
 
 
-def _is_ended(raw: bytes) -> bool:
-    return raw in {b"", _BOM} or raw.endswith((b"\n", b"\r"))
+def _ends_in_newline(raw: bytes) -> bool:
+    return raw in {b"", _EMPTY_BOM_FILE} or raw.endswith((b"\n", b"\r"))
 
 
 def _at_new_end(splice: Splice, old: bytes, new: bytes) -> Splice:
     body = splice.new
-    if not _is_ended(old) and (ending := _FIRST_ENDING.match(body)):
+    if not _ends_in_newline(old) and (ending := _FIRST_ENDING.match(body)):
         body = body[ending.end() :]
     kinds = {"\r\n": b"\r\n", "\r": b"\r"}
-    return at_end(new, body, kinds.get(source.detect_newline(new), b"\n"))
+    return append_at_end(new, body, kinds.get(source.detect_newline(new), b"\n"))
 
 
-def _conflict(splice: Splice, old: bytes, rows: tuple[Sequence[bytes], Sequence[bytes]], first: int) -> ConflictError:
+def _rebase_conflict(
+    splice: Splice, old: bytes, rows: tuple[Sequence[bytes], Sequence[bytes]], first: int
+) -> ConflictError:
     """Describe the place as it is now."""
     before, after = rows
-    line = max(1, min(alignment.nearest(before, after, first), len(after) - 2))
+    line = max(1, min(nearest_position(before, after, first), len(after) - 2))
     count = old.count(b"\n", splice.start, splice.stop) + 1
-    shown = after[max(1, line - _CONTEXT_LINES) : min(len(after) - 1, line + count + _CONTEXT_LINES)]
-    message = f"The note changed meanwhile at or next to {place(old, splice)}, which is now about line {line}."
-    details: dict[str, object] = {"line": line, "current_text": b"".join(shown)[:_SHOWN].decode(errors="replace")}
+    current_lines = after[max(1, line - _CONTEXT_LINES) : min(len(after) - 1, line + count + _CONTEXT_LINES)]
+    message = f"The note changed meanwhile at or next to {describe_place(old, splice)}, which is now about line {line}."
+    details: dict[str, object] = {
+        "line": line,
+        "current_text": b"".join(current_lines)[:_SHOWN].decode(errors="replace"),
+    }
     return ConflictError(message, hint="Read the place again and make the change anew.", code="stale", details=details)
+
+
+_ENDING: Final = re.compile(r"\r\n|\r|\n")
+_LAST_ENDING: Final = re.compile(rb"(?:\r\n|\r|\n)\Z")
+_BOM: Final = b"\xef\xbb\xbf"
+_NUL_RATIO: Final = 4
+"""Of so many bytes of a text one at most is NUL; in UTF-16 it is about every second."""
+_EXCERPT_LINES: Final = 8
+_EXCERPT_WIDTH: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Hold a note's bytes and what they say about its structure."""
+
+    raw: bytes
+    outline: Outline
+
+    @property
+    def lines(self) -> source.Lines:
+        """Answer which line an offset lies in."""
+        return source.Lines(starts=self.outline.line_starts, size=len(self.raw))
+
+    @property
+    def count(self) -> int:
+        """Count the lines; an empty file has one."""
+        return len(self.outline.line_starts)
+
+    @property
+    def text_start(self) -> int:
+        """Find the first byte that is text: after a byte-order mark."""
+        return len(_BOM) if self.raw.startswith(_BOM) else 0
+
+    def line(self, number: int) -> tuple[int, int, int]:
+        """Find a line by its 1-based number: its start, the end of its text, and its end with the line ending."""
+        starts = self.outline.line_starts
+        start = max(starts[number - 1], self.text_start)
+        stop = starts[number] if number < len(starts) else len(self.raw)
+        ending = _LAST_ENDING.search(self.raw, start, stop)
+        return start, ending.start() if ending else stop, stop
+
+    def is_blank(self, number: int) -> bool:
+        """Tell whether a line holds nothing but spaces."""
+        start, stop, _ = self.line(number)
+        return not self.raw[start:stop].strip()
+
+    def newline(self, at: int) -> str:
+        """Tell the line ending that text put at an offset takes: the file's own, or that of the lines beside it."""
+        own = self.outline.newline
+        if own != "mixed":
+            return own
+        number = self.lines.number(max(at - 1, 0))
+        for beside in (number, number + 1, number - 1):
+            if 1 <= beside <= self.count:
+                _, stop, end = self.line(beside)
+                if end > stop:
+                    return self.raw[stop:end].decode()
+        return "\n"
+
+    def encode(self, text: str, at: int) -> bytes:
+        """Turn text into bytes with the line ending that fits at an offset.
+
+        Raises:
+            BadInput: The text can't be written in the file's encoding.
+        """
+        converted = _ENDING.sub(self.newline(at), text)
+        if self.outline.encoding == "unknown" and not converted.isascii():
+            message = "The file isn't UTF-8, so only ASCII text can be put into it."
+            raise BadInput(message, hint="Convert the file to UTF-8 first.", code="not_utf8")
+        try:
+            return converted.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(f"The text holds half a character at position {error.start}.") from None
+
+    def put_lines(self, at: int, text: str, *, rank: int) -> Splice:
+        """Insert whole lines where a line begins, or at the file's end.
+
+        One line ending at the end of *text* is the line's own. A file without a last line ending stays without one.
+        """
+        body = self.encode(text, at)
+        newline = self.newline(at).encode()
+        if len(self.raw) == self.text_start:
+            return Splice(start=at, stop=at, new=body, rank=rank)
+        body = body.removesuffix(newline)
+        open_end = at == len(self.raw) and not _LAST_ENDING.search(self.raw)
+        return Splice(start=at, stop=at, new=newline + body if open_end else body + newline, rank=rank)
+
+    def rewrite(self, start: int, stop: int, text: str) -> Splice:
+        """Put text in the place of a span; where the file mixes line endings, lines that stay keep theirs."""
+        new = self.encode(text, start)
+        if self.outline.newline != "mixed":
+            return Splice(start=start, stop=stop, new=new)
+        before, after = (_split_endings(self.raw[start:stop]), _split_endings(new))
+        for run in matching_runs([row for row, _ in before], [row for row, _ in after]):
+            unchanged_rows = before[run.old : run.old + run.size]
+            for index, (row, ending) in enumerate(unchanged_rows, start=run.new):
+                if ending and after[index][1]:
+                    after[index] = (row, ending)
+        return Splice(start=start, stop=stop, new=b"".join(row + ending for row, ending in after))
+
+    def decode(self, start: int, stop: int) -> str:
+        """Read a span as text, for people."""
+        return self.raw[start:stop].decode(errors="replace")
+
+    def excerpt(self, first: int) -> str:
+        """Show lines with their numbers, ``12: text``, long ones cut; at most 8."""
+        first = max(1, min(first, self.count))
+        stop = min(self.count, first + _EXCERPT_LINES - 1)
+        rows: list[str] = []
+        for number in range(first, stop + 1):
+            start, end, _ = self.line(number)
+            text = self.decode(start, end)
+            rows.append(f"{number}: {text[:_EXCERPT_WIDTH]}{'…' if len(text) > _EXCERPT_WIDTH else ''}")
+        return "\n".join(rows)
+
+
+def _split_endings(data: bytes) -> list[tuple[bytes, bytes]]:
+    """Split lines from their endings."""
+    rows = [(row.rstrip(b"\r\n"), row) for row in data.splitlines(keepends=True)]
+    return [(text, row[len(text) :]) for text, row in rows]
+
+
+def take_snapshot(raw: bytes, outline: Outline | None = None) -> Snapshot:
+    """Hold a note's state.
+
+    Args:
+        raw: The file's bytes.
+        outline: What `parse` says of them; parsed here if None.
+
+    Raises:
+        BadInput: The file is UTF-16, whose spans don't count in its own bytes, or looks like it without its mark.
+    """
+    outline = outline or parser.parse_note(raw)
+    if outline.encoding == "utf-16":
+        hint = "Convert the file to UTF-8 first."
+        raise BadInput("The file is UTF-16; it can be read, and not edited.", hint=hint, code="not_utf8")
+    if raw.count(0) * _NUL_RATIO > len(raw):
+        hint = "If it is UTF-16, convert it to UTF-8 first."
+        raise BadInput("The file is full of NUL bytes, as UTF-16 is; it isn't edited.", hint=hint, code="not_utf8")
+    return Snapshot(raw=raw, outline=outline)

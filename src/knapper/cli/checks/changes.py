@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from knapper import app
-from knapper.changes.disk import recover
+from knapper.changes.disk import apply
 from knapper.cli.checks.places import failed
 from knapper.cli.finding import Finding
 from knapper.config import Settings
@@ -33,4 +33,4 @@ def leftovers(settings: Settings) -> Finding | None:
 
 def _strays(context: Context) -> list[Path]:
     state = context.writer.state
-    return [path.relative_to(state.root) for path in recover.strays(state)]
+    return [path.relative_to(state.root) for path in apply.find_stray_temp_files(state)]

@@ -5,7 +5,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.cli import asking, decisions, options, output, session, writing
 from knapper.cli import review as reviewing
 from knapper.cli.codes import ExitCode
@@ -233,7 +233,7 @@ def blocks(
 
 
 def _vault(said: Options, *, dry_run: bool) -> Context:
-    return replace(session.vault(said), asked=Asked(dry_run=dry_run))
+    return replace(session.vault(said), asked=SubmitOptions(dry_run=dry_run))
 
 
 def _list(said: Options, path: str, number: int, *, every: bool) -> ExitCode:

@@ -5,7 +5,7 @@ from typing import Final, Unpack
 
 import click
 
-from knapper.changes.writer import Asked
+from knapper.changes.writer import SubmitOptions
 from knapper.cli import options, output, writing
 from knapper.cli.arguments import TextCommand
 from knapper.cli.codes import ExitCode
@@ -138,7 +138,7 @@ def _change(context: Context, wanted: _Wanted, own: Said, *, chosen: str) -> dic
     if own["expected"]:
         raise BadInput("--hash is of one note", hint="leave it out, or name one path", code="usage")
     if chosen:
-        context = replace(context, asked=replace(context.asked or Asked(), chosen=chosen))
+        context = replace(context, asked=replace(context.asked or SubmitOptions(), chosen=chosen))
     return properties.batch_update_frontmatter(context, wanted.paths, wanted.name, **said)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from knapper.changes.review.taint import Taint
+from knapper.changes.proposals.taint import Taint
 from knapper.cli import options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options

@@ -72,6 +72,6 @@ class Desk:
         context = self.hub.context(client=caller.client, vault=vault)
         if not caller.run:
             return context
-        from knapper.changes.writer import Asked  # noqa: PLC0415 - the handshake needn't pay for it
+        from knapper.changes.writer import SubmitOptions  # noqa: PLC0415 - the handshake needn't pay for it
 
-        return replace(context, asked=Asked(run=caller.run))
+        return replace(context, asked=SubmitOptions(run=caller.run))

@@ -1,0 +1,432 @@
+"""Drafts of moves, with the links that follow."""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from knapper.changes.drafts import Capability, Draft, FileDraft, LinkRewrite
+from knapper.changes.links import rewriting, targets
+from knapper.changes.links.rewriting import (
+    LinkConvention,
+    LinkEdit,
+    LinkForms,
+    LinkRedirect,
+    LinkSource,
+    RelinkedFile,
+    UnwritableLink,
+    is_card,
+)
+from knapper.changes.links.targets import LinkHistory, PastRewrite, PlannedMove, Relocation
+from knapper.changes.requests import Move
+from knapper.changes.text.splices import Splice
+from knapper.errors import KnapError, NotFound
+from knapper.index import store
+from knapper.index.documents import FileState
+from knapper.index.graph import Edge, Graph, UnresolvedLinks
+from knapper.vault import files, links, parser, paths, walk
+from knapper.vault.outline import Link
+from knapper.vault.paths import NotePath
+from knapper.vault.view import View
+
+_FILE_DEPENDENT_KINDS = frozenset({"markdown", "image", "property", "canvas", "base"})
+"""Kinds of links of which only the file tells whether they stay right."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ReferrerCounts:
+    """Count what a person should hear of the files that were looked at."""
+
+    stale: int = 0
+    """Files that the index has otherwise than the disk; they were read anew."""
+    kept: int = 0
+    """Files with links that aren't the asker's to see, and for which no other view was given."""
+    unreadable: list[NotePath] = field(default_factory=list[NotePath])
+
+
+class Referrers:
+    """Read the files that may have to follow a move."""
+
+    def __init__(self, view: View, owner: View, graph: Graph) -> None:
+        """Look at a vault.
+
+        Args:
+            view: As the asker sees it.
+            owner: As whoever may change links everywhere sees it; the same as *view* for nobody.
+            graph: The index's.
+        """
+        self.account: ReferrerCounts = ReferrerCounts()
+        self._view: View = view
+        self._owner: View = owner
+        self._graph: Graph = graph
+
+    def following(self, relocation: Relocation, pasts: Collection[NotePath]) -> Iterator[LinkSource]:
+        """Read the files that don't move, and have links that may lead elsewhere afterwards, or led elsewhere once.
+
+        Args:
+            relocation: What moves.
+            pasts: Files of which the journal has something to tell.
+        """
+        candidates = [one for one in self._graph.naming(relocation.keys) if one.source not in relocation.files]
+        yield from self._pages(
+            {one.source for one in candidates if one.source in pasts or self._may_change(one, relocation)}
+        )
+
+    def linking(self, path: NotePath, matters: Callable[[Edge], bool]) -> Iterator[LinkSource]:
+        """Read the files that link to a note, without the note itself.
+
+        Args:
+            path: The note.
+            matters: Asked for each link; files without one that matters are left out.
+        """
+        sources = {edge.source for edge in self._graph.incoming(path) if matters(edge)}
+        candidates = self._graph.naming([store.link_key(path)])
+        stale = {one.source for one in candidates if not self._is_current(one.source, one.known)}
+        yield from self._pages((sources | stale) - {path})
+
+    def moving(
+        self, path: NotePath, relocation: Relocation, pasts: Collection[NotePath]
+    ) -> tuple[bytes, LinkSource | None]:
+        """Read a note, canvas or base that moves; None in the page's place where none of its links can be touched.
+
+        Raises:
+            NotFound: It is gone.
+            StorageError: It can't be read.
+        """
+        raw = self._view.read_bytes(path)
+        kind = walk.kind_of(path)
+        if kind != walk.kind_of(relocation.place(path)):
+            return raw, None
+        indexed_links = self._graph.written(path)
+        is_idle = path not in pasts and indexed_links is not None and not self._may_change(indexed_links, relocation)
+        return raw, None if is_idle else LinkSource(path=path, raw=raw, kind=kind)
+
+    def _pages(self, found: Collection[NotePath]) -> Iterator[LinkSource]:
+        for path in sorted(found):
+            if not self._owner.visible(path):
+                self.account.kept += not self._view.visible(path)
+                continue
+            page = self._read(path)
+            if page is not None:
+                yield page
+
+    def is_hidden(self, path: NotePath) -> bool:
+        """Tell whether a file isn't the asker's to see."""
+        return not self._view.visible(path)
+
+    def _may_change(self, written: UnresolvedLinks, relocation: Relocation) -> bool:
+        """Tell whether some link of a file may have to be rewritten, or the index can't tell."""
+        if not self._is_current(written.source, written.known):
+            return True
+        return any(_may_be_affected(written.source, kind, target, relocation) for kind, target in written.links)
+
+    def _is_current(self, source: NotePath, known: FileState) -> bool:
+        try:
+            status = os.stat(self._view.root / source)  # noqa: PTH116  # hundreds of files, and Path makes it twice as slow
+        except OSError:
+            return False
+        same = (status.st_size, status.st_mtime_ns) == (known.size, known.mtime_ns)
+        self.account.stale += not same
+        return same and not known.racy
+
+    def _read(self, path: NotePath) -> LinkSource | None:
+        try:
+            match = files.find_path(self._owner.root, path)
+            if match.target != path:
+                return None  # a symbolic link: the file that it leads to is read by its own name
+            return LinkSource(path=path, raw=self._owner.read_bytes(path), kind=walk.kind_of(path))
+        except NotFound:
+            return None  # gone since it was indexed
+        except KnapError:
+            if self._view.visible(path):
+                self.account.unreadable.append(path)
+            else:
+                self.account.kept += 1
+            return None
+
+
+def _may_be_affected(source: NotePath, kind: str, target: str, relocation: Relocation) -> bool:
+    before = relocation.led(target, source).path
+    place = relocation.place(source)
+    after = relocation.after.resolve(target, place).path
+    if before is None:
+        return after is not None or kind in _FILE_DEPENDENT_KINDS or target.startswith(("./", "../"))
+    return after != relocation.place(before) or (kind in _FILE_DEPENDENT_KINDS and (place != source or after != before))
+
+
+_MAX_SHOWN: Final = 5
+
+
+@dataclass(slots=True, kw_only=True)
+class LinkReport:
+    """Hold the files of a draft, and the links in them that changed, or couldn't."""
+
+    needs: frozenset[Capability]
+    """What a client must be allowed to do for it."""
+    files: list[FileDraft] = field(default_factory=list[FileDraft])
+    rewritten: list[LinkRewrite] = field(default_factory=list[LinkRewrite])
+    broken: list[tuple[NotePath, UnwritableLink]] = field(default_factory=list[tuple[NotePath, UnwritableLink]])
+    hidden: int = 0
+    """Links rewritten in files that the asker doesn't see."""
+    hidden_broken: int = 0
+    healed: int = 0
+    """Links that led nowhere and lead to a file now."""
+
+    def add(self, file: FileDraft, made: RelinkedFile) -> None:
+        """Add a file that the caller named."""
+        self.files.append(file)
+        self._count(file.place, made)
+
+    def follow(self, page: LinkSource, made: RelinkedFile, *, hidden: bool) -> None:
+        """Add a file that only follows; nothing happens where none of its links changes."""
+        if hidden:
+            self.hidden += len(made.rewritten)
+            self.hidden_broken += len(made.broken)
+            self.healed += made.healed
+        else:
+            self._count(page.path, made)
+        if made.rewritten:
+            self.files.append(
+                FileDraft(
+                    path=page.path,
+                    base=parser.content_hash(page.raw),
+                    before=page.raw,
+                    after=made.after,
+                    needs=self.needs,
+                    cause="link",
+                    hidden=hidden,
+                )
+            )
+
+    def listed(self) -> tuple[LinkRewrite, ...]:
+        """List what was rewritten, by file and line."""
+        return tuple(sorted(self.rewritten, key=lambda one: (one.path, one.line)))
+
+    def notices(self, account: ReferrerCounts, *, missing: int = 0, is_complete: bool = True) -> Iterator[str]:
+        """Say what a person should know.
+
+        Args:
+            account: What was found while files were read.
+            missing: How many files the index knows that are gone.
+            is_complete: The index has seen the whole vault.
+        """
+        yield from self._broken_notices()
+        if self.hidden:
+            yield f"{_counted(self.hidden, 'link')} in files that aren't yours to see followed too"
+        if account.kept:
+            yield f"{_counted(account.kept, 'file')} not yours to see may link there, and stays as it is"
+        if self.healed:
+            yield f"{_counted(self.healed, 'link')} that led nowhere will lead to a file"
+        for path in account.unreadable[:_MAX_SHOWN]:
+            yield f"{path} can't be read, so its links stay as they are"
+        if stale := account.stale + missing:
+            yield f"the index is behind by {_counted(stale, 'file')} of those looked at; they were read from the disk"
+        if not is_complete:
+            yield "the index isn't complete yet: files that it doesn't know may hold links that stay as they are"
+
+    def _count(self, place: NotePath, made: RelinkedFile) -> None:
+        self.rewritten += made.rewritten
+        self.broken += ((place, one) for one in made.broken)
+        self.healed += made.healed
+
+    def _broken_notices(self) -> Iterator[str]:
+        for path, one in self.broken[:_MAX_SHOWN]:
+            place = f"{path}, line {one.line}"
+            yield f"{place}: {one.text} can't be written so that it leads to {one.path}; mend it by hand"
+        if len(self.broken) > _MAX_SHOWN:
+            yield f"{len(self.broken) - _MAX_SHOWN} more links can't be written so that they lead where they led"
+        if self.hidden_broken:
+            yield f"{_counted(self.hidden_broken, 'link')} in files that aren't yours to see can't follow"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def rewrite_links(
+    page: LinkSource, relocation: Relocation, habit: LinkConvention, pasts: Sequence[PastRewrite] = ()
+) -> RelinkedFile:
+    """Rewrite the links of a file that would lead elsewhere after a move; every other byte stays.
+
+    Args:
+        page: The file as it is, by the path that it has before.
+        relocation: What moves.
+        habit: How the vault writes links.
+        pasts: What earlier moves, which are made backwards now, rewrote in the file: links get back what they said,
+            even those that are still right, where nobody has changed them since.
+    """
+    forms = LinkForms(page.raw, page.kind, page.outline)
+    earlier = _earlier_targets(page, pasts)
+    edits: dict[tuple[int, int], LinkEdit] = {}
+    broken: list[UnwritableLink] = []
+    healed = 0
+    stays = page.path not in relocation.files and not relocation.folders
+    for number, link in enumerate(page.outline.links):
+        if link.kind == "external" or not link.target:
+            continue
+        if stays and number not in earlier and not relocation.concerns(link.target):
+            continue
+        aim = _find_redirect(page, forms, link, relocation, habit, is_sure=number in earlier)
+        replacement = _earlier_target(aim, earlier.get(number, ()), relocation) if aim else None
+        if aim is None or (replacement is None and rewriting.is_correct_target(aim, link.target, relocation.after)):
+            healed += _becomes_resolved(page, link, relocation)
+            continue
+        replacement = replacement or next(rewriting.candidate_targets(aim, habit, relocation.after), None)
+        if replacement is None or not page.takes(replacement[1]):
+            if relocation.after.resolve(link.target, aim.source).path != aim.new:
+                broken.append(rewriting.unwritable_link(page, link, aim.new))
+        elif replacement[1] != _target_bytes(page.raw, link):
+            healed += not aim.is_file and relocation.leads(replacement[0], aim.source)
+            span = (link.target_start, link.target_stop)
+            splice = Splice(start=span[0], stop=span[1], new=replacement[1])
+            edits[span] = LinkEdit(
+                link=link,
+                wanted=replace(link, target=replacement[0]),
+                splice=splice,
+                scalar=aim.form.scalar,
+                path=aim.new,
+            )
+    relinked = rewriting.apply_edits(page, list(edits.values())) if edits else RelinkedFile(after=page.raw)
+    return replace(relinked, broken=(*broken, *relinked.broken), healed=healed)
+
+
+def _earlier_targets(page: LinkSource, pasts: Sequence[PastRewrite]) -> dict[int, list[tuple[str, bytes]]]:
+    """Find the links that still say what earlier moves made them say, and what they said before, the oldest first."""
+    earlier_targets: dict[int, list[tuple[str, bytes]]] = {}
+    current_targets = [_target_bytes(page.raw, link) for link in page.outline.links]
+    for before, after in filter(None, (past.read() for past in reversed(pasts))):
+        old, new = page.reread(before).links, page.reread(after).links
+        if not len(old) == len(new) == len(current_targets):
+            continue
+        for number, (one, other, link) in enumerate(zip(old, new, page.outline.links, strict=True)):
+            previous = _target_bytes(before, one)
+            if previous != current_targets[number] == _target_bytes(after, other) and _link_shape(one) == _link_shape(
+                other
+            ) == _link_shape(link):
+                earlier_targets.setdefault(number, []).insert(0, (one.target, previous))
+                current_targets[number] = previous
+    return earlier_targets
+
+
+def _target_bytes(raw: bytes, link: Link) -> bytes:
+    return raw[link.target_start : link.target_stop]
+
+
+def _link_shape(link: Link) -> tuple[str, tuple[str, ...], str, str | None]:
+    return link.kind, link.headings, link.block, link.alias
+
+
+def _earlier_target(
+    aim: LinkRedirect, earlier: Sequence[tuple[str, bytes]], relocation: Relocation
+) -> tuple[str, bytes] | None:
+    """Give the first of what a link said before earlier moves that leads where it is to lead now."""
+    unstyled = aim if aim.style == "card" else replace(aim, style="name")
+    return next(
+        (candidate for candidate in earlier if rewriting.is_correct_target(unstyled, candidate[0], relocation.after)),
+        None,
+    )
+
+
+def _becomes_resolved(page: LinkSource, link: Link, relocation: Relocation) -> bool:
+    before = relocation.led(link.target, page.path).path
+    return before is None and relocation.leads(link.target, relocation.place(page.path))
+
+
+def _find_redirect(
+    page: LinkSource, forms: LinkForms, link: Link, relocation: Relocation, habit: LinkConvention, *, is_sure: bool
+) -> LinkRedirect | None:
+    """Tell where a link leads and is to lead; None where nothing changes, or it leads nowhere and didn't say where."""
+    resolution = relocation.led(link.target, page.path)
+    card = is_card(page.raw, link)
+    old = resolution.path or _unindexed_target(page.path, link.target, is_card=card)
+    if old is None or (not is_sure and resolution.path and _is_unaffected(resolution.path, link, page, relocation)):
+        return None
+    form = forms.of(link)
+    return LinkRedirect(
+        target=link.target,
+        form=form,
+        style=rewriting.link_style(link.target, form, (page.path, old), habit, is_card=card),
+        source=relocation.place(page.path),
+        old=old,
+        new=relocation.place(old),
+        is_file=resolution.path is not None,
+        ambiguous=bool(resolution.ambiguous),
+        dotted=forms.are_dotted,
+    )
+
+
+def _is_unaffected(path: NotePath, link: Link, page: LinkSource, relocation: Relocation) -> bool:
+    """Tell quickly of most links that nothing about them changes."""
+    if path in relocation.files or page.path in relocation.files:
+        return False
+    return relocation.after.resolve(link.target, page.path).path == path
+
+
+def _unindexed_target(source: NotePath, target: str, *, is_card: bool) -> NotePath | None:
+    """Give the place that a path means though the index knows no file there: an ignored one, or one to be."""
+    if is_card:
+        return NotePath(target)
+    if not target.startswith(("./", "../")):
+        return None
+    return NotePath(links.join_relative(paths.parent_folder(source), target)) or None
+
+
+def draft_moves(
+    view: View, owner: View, graph: Graph, moves: Sequence[Move], pasts: LinkHistory | None = None
+) -> Draft:
+    """Draft moves of notes, other files and whole folders, with every link rewritten that would lead elsewhere.
+
+    A link that is still right stays as it is, byte for byte. One that isn't keeps its form: a wikilink stays one, a
+    name stays a name where that is unique, a path stays a path of its kind, ``.md`` and percent signs stay or don't.
+    Where the asker sees a file, its links to files that the asker doesn't see stay as they are.
+
+    Args:
+        view: The vault as the asker sees it.
+        owner: The vault as its owner does: links in files that the asker doesn't see follow too, and are only counted.
+            Pass *view* again to leave such files alone.
+        graph: The links that the index knows; files are read anew.
+        moves: From where to where, as the asker wrote the paths.
+        pasts: What earlier moves rewrote, so that the way back gives every link what it said; None for no memory.
+
+    Raises:
+        BadInput, NotFound, Ambiguous, RefusedError, ConflictError: As for `destinations.plan`.
+        StorageError: A file that moves can't be read.
+    """
+    planned = targets.plan_moves(view, moves)
+    relocation = Relocation(
+        {old: new for one in planned for old, new in one.pairs()},
+        {one.source: one.target for one in planned if one.is_whole},
+        graph.lookup,
+        view.root,
+        view.visible,
+    )
+    habit = LinkConvention(format=view.settings.new_link_format, is_app_vault=(view.root / ".obsidian").is_dir())
+    referrers = Referrers(view, owner, graph)
+    sheet = LinkReport(needs=frozenset({"move"}))
+    earlier: Mapping[NotePath, Sequence[PastRewrite]] = pasts.of(_move_ends(planned)) if pasts else {}
+    for old, new in relocation.files.items():
+        if walk.kind_of(old) == "attachment":
+            sheet.files.append(FileDraft(path=old, base=None, target=new, needs=sheet.needs))
+            continue
+        raw, page = referrers.moving(old, relocation, earlier)
+        relinked = rewrite_links(page, relocation, habit, earlier.get(old, ())) if page else RelinkedFile(after=raw)
+        base = parser.content_hash(raw)
+        sheet.add(
+            FileDraft(path=old, base=base, before=raw, after=relinked.after, target=new, needs=sheet.needs), relinked
+        )
+    for page in referrers.following(relocation, earlier):
+        relinked = rewrite_links(page, relocation, habit, earlier.get(page.path, ()))
+        sheet.follow(page, relinked, hidden=referrers.is_hidden(page.path))
+    report_notices = sheet.notices(referrers.account, missing=len(relocation.gone), is_complete=graph.is_complete)
+    return Draft(
+        files=tuple(sheet.files),
+        folders=tuple(relocation.folders.items()),
+        by_query=any(one.is_folder for one in planned),
+        notices=(*(notice for one in planned for notice in one.notices), *report_notices),
+        rewritten=sheet.listed(),
+    )
+
+
+def _move_ends(planned: Iterable[PlannedMove]) -> Iterator[tuple[NotePath, NotePath]]:
+    for one in planned:
+        yield from [(one.source, one.target)] if one.is_whole else one.pairs()

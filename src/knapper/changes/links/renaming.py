@@ -1,0 +1,220 @@
+"""Drafts of new names for headings and block ids, with the links that follow."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from knapper.changes import text_edits
+from knapper.changes.drafts import Draft, FileDraft
+from knapper.changes.links import rewriting
+from knapper.changes.links.moving import LinkReport, Referrers
+from knapper.changes.links.rewriting import LinkEdit, LinkForms, LinkSource, RelinkedFile, UnwritableLink
+from knapper.changes.links.targets import Relocation
+from knapper.changes.requests import RenameBlock, RenameHeading
+from knapper.changes.text import positions, splices
+from knapper.changes.text.splices import Snapshot, Splice
+from knapper.index.graph import Edge, Graph
+from knapper.vault import links, parser
+from knapper.vault.outline import Link, Section
+from knapper.vault.view import View
+
+_NOT_IN_LINK: Final = re.compile(r"[:#|^\\\[\]\r\n]|%%")
+
+
+def find_heading_path(wanted: Sequence[str], sections: Sequence[Section]) -> tuple[int, ...]:
+    """Find the section that a link means: the first with the last heading that lies below the ones named before it.
+
+    ``("A", "C")`` finds ``# A > ## B > ### C``: headings between may be left out.
+
+    Args:
+        wanted: The link's headings, outermost first.
+        sections: The note's, in order.
+
+    Returns:
+        The place of each named heading's section, the last one that of the section itself; empty where none fits.
+    """
+    keys = [links.heading_key(heading) for heading in wanted]
+    path: list[int] = []
+    for number, section in enumerate(sections):
+        if not section.level:
+            continue
+        while path and sections[path[-1]].level >= section.level:
+            _ = path.pop()
+        path.append(number)
+        chain = _match_chain(keys, path, sections)
+        if chain:
+            return chain
+    return ()
+
+
+def _match_chain(keys: Sequence[str], path: Sequence[int], sections: Sequence[Section]) -> tuple[int, ...]:
+    if not keys or links.heading_key(sections[path[-1]].title) != keys[-1]:
+        return ()
+    numbers = [path[-1]]
+    outer = iter(reversed(path[:-1]))
+    for key in reversed(keys[:-1]):
+        above = next((number for number in outer if links.heading_key(sections[number].title) == key), None)
+        if above is None:
+            return ()
+        numbers.append(above)
+    return tuple(reversed(numbers))
+
+
+def ancestors(number: int, sections: Sequence[Section]) -> tuple[int, ...]:
+    """List a section with those it lies in, outermost first."""
+    numbers = [number]
+    for other in range(number - 1, -1, -1):
+        if 0 < sections[other].level < sections[numbers[-1]].level:
+            numbers.append(other)
+    return tuple(reversed(numbers))
+
+
+def linkable_title(title: str) -> str:
+    """Write a heading as a link names it: without the signs that end a link or begin another heading."""
+    return " ".join(_NOT_IN_LINK.sub(" ", title).split())
+
+
+class AnchorRename(Protocol):
+    """Tell what links to a renamed place have to say."""
+
+    def matters(self, edge: Edge) -> bool:
+        """Tell whether a link that the index knows may be concerned."""
+        ...
+
+    def wanted(self, link: Link) -> Link | None:
+        """Give a link with the headings or the block that it is to have; None where nothing leads there any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HeadingRename:
+    """Hold a note's sections before and after one of them gets another title."""
+
+    old: Sequence[Section]
+    new: Sequence[Section]
+    number: int
+
+    def matters(self, edge: Edge) -> bool:
+        keys = {links.heading_key(sections_[self.number].title) for sections_ in (self.old, self.new)}
+        return any(links.heading_key(heading) in keys for heading in edge.headings)
+
+    def wanted(self, link: Link) -> Link | None:
+        """Leave a link as it is where it still leads to its section, and name more headings where it has to."""
+        heading_path = find_heading_path(link.headings, self.old)
+        if not heading_path:
+            return link
+        titles = [linkable_title(section.title) for section in self.new]
+        pairs = zip(link.headings, heading_path, strict=True)
+        renamed = tuple(titles[number] if number == self.number else heading for heading, number in pairs)
+        full_path = tuple(titles[number] for number in ancestors(heading_path[-1], self.new))
+        for choice in (link.headings, renamed, full_path):
+            if find_heading_path(choice, self.new)[-1:] == heading_path[-1:]:
+                return replace(link, headings=choice)
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BlockRename:
+    """Hold a block's id before and after."""
+
+    old: str
+    new: str
+
+    def matters(self, edge: Edge) -> bool:
+        return edge.block.casefold() == self.old.casefold()
+
+    def wanted(self, link: Link) -> Link | None:
+        return replace(link, block=self.new) if link.block.casefold() == self.old.casefold() else link
+
+
+def draft_rename(view: View, owner: View, graph: Graph, request: RenameHeading | RenameBlock) -> Draft:
+    """Draft a heading's new title, or a block's new id, with every link that leads there.
+
+    Of several equal headings a link means the first, so that links follow only where that is the one renamed. A link
+    that would lead to another heading of the new title names the headings above it, too.
+
+    Args:
+        view: The vault as the asker sees it.
+        owner: The vault as its owner does; see `knapper.changes.links.moving.draft_moves`.
+        graph: The links that the index knows; files are read anew.
+        request: What gets which name.
+
+    Raises:
+        NotFound: There is no such note, heading or block.
+        Ambiguous: The heading or the id stands several times.
+        BadInput: The new name can't be one, or is the old one.
+        ConflictError: The note isn't what the caller saw.
+    """
+    note = view.read(request.path)
+    if request.base and request.base != note.hash:
+        raise text_edits.stale_error(note, request.base)
+    splice, renamed = _rename_anchor(splices.take_snapshot(note.raw, note.outline), request)
+    names = Relocation({}, {}, graph.lookup, view.root)
+    referrers = Referrers(view, owner, graph)
+    sheet = LinkReport(needs=frozenset({"delete"}))
+    page = LinkSource(path=note.path, raw=splices.merge(note.raw, [splice]), kind="note")
+    fresh = range(splice.start, splice.start + len(splice.new))  # links in the new title say what they should
+    relinked = _relink(page, [link for link in _links_into(page, note.path, names) if link.start not in fresh], renamed)
+    file = FileDraft(
+        path=note.path,
+        base=note.hash,
+        before=note.raw,
+        after=relinked.after,
+        needs=sheet.needs,
+        anchored=True,
+    )
+    sheet.add(file, relinked)
+    for other in referrers.linking(note.path, renamed.matters):
+        relinked = _relink(other, _links_into(other, note.path, names), renamed)
+        sheet.follow(other, relinked, hidden=referrers.is_hidden(other.path))
+    report_notices = sheet.notices(referrers.account, is_complete=graph.is_complete)
+    return Draft(files=tuple(sheet.files), notices=tuple(report_notices), rewritten=sheet.listed())
+
+
+def _rename_anchor(snapshot: Snapshot, request: RenameHeading | RenameBlock) -> tuple[Splice, AnchorRename]:
+    """Make the change in the note itself, and tell what it means for links."""
+    if isinstance(request, RenameBlock):
+        splice = positions.rename_block(snapshot, request.old, request.new)
+        return splice, _BlockRename(old=snapshot.decode(splice.start, splice.stop), new=splice.new.decode())
+    section = positions.find_section(snapshot, request.heading)
+    splice = positions.rename_heading(snapshot, request.heading, request.title)
+    after = parser.parse_note(splices.merge(snapshot.raw, [splice])).sections
+    return splice, _HeadingRename(
+        old=snapshot.outline.sections, new=after, number=snapshot.outline.sections.index(section)
+    )
+
+
+def _links_into(page: LinkSource, path: str, names: Relocation) -> list[Link]:
+    """List a file's links that lead to a note, and into it."""
+    return [
+        link
+        for link in page.outline.links
+        if link.kind != "external"
+        and (link.headings or link.block)
+        and names.before.resolve(link.target, page.path).path == path
+    ]
+
+
+def _relink(page: LinkSource, leading: Sequence[Link], renamed: AnchorRename) -> RelinkedFile:
+    forms = LinkForms(page.raw, page.kind, page.outline)
+    edits: dict[int, LinkEdit] = {}
+    broken: list[UnwritableLink] = []
+    for link in leading:
+        new_link = renamed.wanted(link)
+        if new_link == link:
+            continue
+        form = forms.of(link)
+        splice = None
+        if new_link is not None and new_link.headings != link.headings:
+            splice = rewriting.replace_headings(page, link, form, new_link.headings)
+        elif new_link is not None:
+            splice = rewriting.replace_block_id(page, link, form, new_link.block)
+        if new_link is None or splice is None or not page.takes(splice.new):
+            broken.append(rewriting.unwritable_link(page, link, page.path))
+        else:
+            edits[splice.start] = LinkEdit(
+                link=link, wanted=new_link, splice=splice, scalar=form.scalar, path=page.path
+            )
+    relinked = rewriting.apply_edits(page, list(edits.values())) if edits else RelinkedFile(after=page.raw)
+    return replace(relinked, broken=(*broken, *relinked.broken))

@@ -1,0 +1,657 @@
+"""New targets and fragments for links, each written in the form that the link has."""
+
+import html
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal
+
+from knapper.changes.drafts import LinkRewrite
+from knapper.changes.links.targets import NameResolver
+from knapper.changes.text import splices, yaml_values
+from knapper.changes.text.splices import Splice
+from knapper.vault import canvas, frontmatter, links, markdown, parser, paths, source
+from knapper.vault.obsidian import LinkFormat
+from knapper.vault.outline import Link, LinkKind, Outline
+from knapper.vault.paths import NotePath
+from knapper.vault.walk import FileKind
+
+PARSERS: Final[Mapping[str, Callable[[bytes], Outline]]] = {
+    "note": parser.parse_note,
+    "canvas": canvas.parse_canvas,
+    "base": canvas.parse_base,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSource:
+    """Hold a file that may have links."""
+
+    path: NotePath
+    raw: bytes
+    kind: FileKind
+    _outlines: dict[bytes, Outline] = field(default_factory=dict[bytes, Outline], init=False, repr=False, compare=False)
+
+    @property
+    def outline(self) -> Outline:
+        """Give what the file's bytes say."""
+        return self.reread(self.raw)
+
+    def reread(self, raw: bytes) -> Outline:
+        """Read the file as if it held other bytes, each only once: the way back leads to bytes that it once held."""
+        if raw not in self._outlines:
+            self._outlines[raw] = PARSERS[self.kind](raw)
+        return self._outlines[raw]
+
+    def line(self, link: Link) -> int:
+        """Tell in which line a link's target stands."""
+        return source.Lines(starts=self.outline.line_starts, size=len(self.raw)).number(link.target_start)
+
+    def shown(self, link: Link) -> tuple[int, int]:
+        """Give the whole link, or the target alone where that stands elsewhere: in a definition, or on a card."""
+        if link.start <= link.target_start and link.target_stop <= link.stop:
+            return link.start, link.stop
+        return link.target_start, link.target_stop
+
+    def takes(self, new: bytes) -> bool:
+        """Tell whether bytes can be put in: UTF-16 isn't edited, and a file of unknown encoding takes ASCII alone."""
+        return self.outline.encoding != "utf-16" and (self.outline.encoding != "unknown" or new.isascii())
+
+
+ScalarStyle = Literal["plain", "single", "double", "block"]
+
+_STYLES: Final[dict[str, ScalarStyle]] = {"'": "single", '"': "double", "|": "block", ">": "block"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scalar:
+    """Hold one text of a YAML document."""
+
+    style: ScalarStyle
+    start: int
+    """In bytes of the file, quotes included."""
+    stop: int
+    value: str
+
+
+def read_scalars(raw: bytes, kind: FileKind, outline: Outline) -> list[Scalar]:
+    """List the scalars of a note's properties, or of a base, that was read without problems.
+
+    Args:
+        raw: The file.
+        kind: ``note`` or ``base``.
+        outline: What was read from it.
+    """
+    block = outline.frontmatter
+    if kind == "base":
+        start, stop = frontmatter.find_text_start(raw), len(raw)
+    elif block is not None and block.valid:
+        start, stop = block.yaml_start, block.yaml_stop
+    else:
+        return []
+    text = raw[start:stop].decode(errors="replace")
+    root = frontmatter.compose_yaml(text)
+    offsets = frontmatter.list_byte_offsets(text, start)
+    return [
+        Scalar(
+            style=_STYLES.get(str(node.style or ""), "plain"),
+            start=offsets[node.start_mark.index],
+            stop=offsets[node.end_mark.index],
+            value=str(node.value),
+        )
+        for _, node in (frontmatter.list_scalars(root) if root is not None else ())
+    ]
+
+
+Markup = Literal["wikilink", "markdown", "path"]
+Container = Literal["text", "json"] | ScalarStyle
+
+_OPENING: Final = re.compile(r"!?\[\[")
+_NOT_IN_WIKILINK: Final = re.compile(r"[\[\]|#^\r\n]|%%")
+_NOT_IN_CALL: Final = re.compile(r"[\"'\\\[\]|#^\r\n]")
+_NOT_IN_DESTINATION: Final = re.compile(r"[\x00-\x20\x7f()<>\\#%|`$\xa0\u2028\u2029]")
+_NOT_IN_BRACKETS: Final = re.compile(r"[\x00-\x1f\x7f<>\\#%|`$]")
+_QUOTES: Final = re.compile(r"[\"']")
+_LETTERS: Final = re.compile(r"[^\x00-\x7f]+")
+_ENCODED_LETTER: Final = re.compile(rb"%[89A-Fa-f][0-9A-Fa-f]")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkForm:
+    r"""Hold how one link's target is written.
+
+    ``[a](<my%20notes/b.md>)`` has the pieces ``my%20notes`` and ``b.md``, the markup ``markdown``, and is bracketed.
+    """
+
+    markup: Markup
+    container: Container
+    pieces: tuple[bytes, ...]
+    """The target between its slashes, as the file has it; empty where it can't be cut like the target itself."""
+    bracketed: bool = False
+    """In ``<>``."""
+    encodes_letters: bool = False
+    """Letters beyond ASCII are written with percent signs, or with escapes in JSON."""
+    escapes_slashes: bool = False
+    r"""JSON with ``\/``."""
+    scalar: Scalar | None = None
+    """The YAML scalar that holds it."""
+
+    @property
+    def slash(self) -> bytes:
+        """Give what stands between two parts."""
+        return b"\\/" if self.escapes_slashes else b"/"
+
+    def write(self, part: str) -> bytes | None:
+        """Write one part of a path; None where a link of this form can't hold it."""
+        if self.markup == "wikilink" and _NOT_IN_WIKILINK.search(part):
+            return None
+        if self.markup == "path" and self.container != "json" and _NOT_IN_CALL.search(part):
+            return None
+        text = self._destination(part) if self.markup == "markdown" else part
+        match self.container:
+            case "json":
+                return json.dumps(text, ensure_ascii=self.encodes_letters)[1:-1].encode()
+            case "single":
+                return text.replace("'", "''").encode()
+            case "double":
+                return json.dumps(text, ensure_ascii=False)[1:-1].encode()
+            case "text" | "plain" | "block":
+                return text.encode()
+
+    def _destination(self, part: str) -> str:
+        """Write a part of a Markdown link's destination, with percent signs where it needs them."""
+        text = (_NOT_IN_BRACKETS if self.bracketed else _NOT_IN_DESTINATION).sub(_percent_encode, part)
+        if self.container != "text":
+            text = _QUOTES.sub(_percent_encode, text)
+        if html.unescape(text) != text:
+            text = text.replace("&", "%26")
+        if _SCHEME.match(text):
+            text = text.replace(":", "%3A", 1)
+        return _LETTERS.sub(_percent_encode, text) if self.encodes_letters else text
+
+
+class LinkForms:
+    """Tell how the links of one file are written."""
+
+    def __init__(self, raw: bytes, kind: FileKind, outline: Outline) -> None:
+        """Look at a file.
+
+        Args:
+            raw: Its bytes, in which the spans of its links count.
+            kind: Its kind.
+            outline: What was read from it.
+        """
+        self._raw: bytes = raw
+        self._kind: FileKind = kind
+        self._outline: Outline = outline
+
+    def of(self, link: Link) -> LinkForm:
+        """Tell how a link to a file is written."""
+        target_bytes = self._raw[link.target_start : link.target_stop]
+        scalar = self._scalar(link.target_start) if link.kind in {"property", "base"} else None
+        container: Container = "json" if link.kind == "canvas" else scalar.style if scalar else "text"
+        markup = self._markup(link)
+        escapes_slashes = container == "json" and b"\\/" in target_bytes
+        cut = target_bytes.split(b"\\/" if escapes_slashes else b"/")
+        return LinkForm(
+            markup=markup,
+            container=container,
+            pieces=tuple(cut) if len(cut) == len(link.target.split("/")) else (),
+            bracketed=markup == "markdown" and self._raw[link.target_start - 1 : link.target_start] == b"<",
+            encodes_letters=self._encodes_letters(markup, container, target_bytes),
+            escapes_slashes=escapes_slashes,
+            scalar=scalar,
+        )
+
+    @cached_property
+    def are_dotted(self) -> bool:
+        """Tell whether the file's links to what lies below its folder begin with ``./``."""
+        return any(link.target.startswith("./") for link in self._outline.links)
+
+    def _scalar(self, at: int) -> Scalar | None:
+        return next((scalar for scalar in self._scalars if scalar.start <= at < scalar.stop), None)
+
+    @cached_property
+    def _scalars(self) -> list[Scalar]:
+        return read_scalars(self._raw, self._kind, self._outline)
+
+    def _markup(self, link: Link) -> Markup:
+        if link.kind in {"wikilink", "embed"}:
+            return "wikilink"
+        if link.kind in {"markdown", "image"}:
+            return "markdown"
+        if is_card(self._raw, link):
+            return "path"
+        before = self._raw[link.start : link.target_start].decode(errors="replace")
+        if _OPENING.match(str(json.loads(f'"{before}"')) if link.kind == "canvas" else before):
+            return "wikilink"
+        return "path" if link.kind == "base" else "markdown"
+
+    def _encodes_letters(self, markup: Markup, container: Container, written: bytes) -> bool:
+        """Tell how letters beyond ASCII are written: as the target itself does, where it has any."""
+        if container == "json" and markup != "markdown":
+            return written.isascii() and b"\\u" in written
+        encoded = written.isascii() and _ENCODED_LETTER.search(written) is not None
+        return markup == "markdown" and (encoded or self._outline.encoding == "unknown")
+
+
+def is_card(raw: bytes, link: Link) -> bool:
+    """Tell whether a link is a canvas's card that shows a file, and not a link in a card's text."""
+    around = raw[link.target_start - 1 : link.target_start] + raw[link.target_stop : link.target_stop + 1]
+    return link.kind == "canvas" and around == b'""'
+
+
+def _percent_encode(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found.group().encode())
+
+
+_CARET: Final = re.compile(rb"(?:\^|%5[eE]|\\u005[eE])[ \t]*")
+
+
+def fragment_span(page: LinkSource, link: Link, form: LinkForm) -> tuple[int, int]:
+    """Find the bytes of a link's fragment, ``#`` included: ``#H`` in ``[[Note#H|text]]``."""
+    if form.markup == "path" and is_card(page.raw, link):
+        return (link.start, link.stop) if link.start != link.target_start else (link.target_stop, link.target_stop)
+    if form.markup == "markdown":
+        start = link.target_start - form.bracketed
+        _, stop = markdown.find_destination_span(page.raw, start, len(page.raw))
+        return link.target_stop, max(stop, link.target_stop)
+    stop = link.stop - (2 if form.markup == "wikilink" else 0)
+    bar = page.raw.find(b"|", link.target_stop, stop)
+    if bar >= 0:
+        stop = bar - (page.raw[bar - 1 : bar] == b"\\")
+    return link.target_stop, stop
+
+
+def replace_headings(page: LinkSource, link: Link, form: LinkForm, wanted: Sequence[str]) -> Splice | None:
+    """Put other headings into a link; those that stay keep the spelling that they have in the file.
+
+    Returns:
+        None where a link of this form can't hold them, or isn't written as expected.
+    """
+    start, stop = fragment_span(page, link, form)
+    written_pieces = [piece for piece in page.raw[start:stop].split(b"#") if piece.strip()]
+    if len(written_pieces) != len(link.headings) or not all(wanted):
+        return None
+    spellings = dict(zip(link.headings, written_pieces, strict=True))
+    pieces = [spellings.get(heading) or form.write(heading) for heading in wanted]
+    new_pieces = [piece for piece in pieces if piece is not None]
+    return (
+        Splice(start=start, stop=stop, new=b"".join(b"#" + piece for piece in new_pieces))
+        if new_pieces == pieces
+        else None
+    )
+
+
+def replace_block_id(page: LinkSource, link: Link, form: LinkForm, wanted: str) -> Splice | None:
+    """Put another block id into a link; None where it isn't written as expected."""
+    start, stop = fragment_span(page, link, form)
+    carets = list(_CARET.finditer(page.raw, start, stop))
+    if len(carets) != 1:
+        return None
+    at = carets[0].end()
+    tail = page.raw[at:stop]
+    return Splice(start=at, stop=at + len(tail.rstrip()), new=wanted.encode())
+
+
+LinkStyle = Literal["name", "partial", "absolute", "rooted", "relative", "literal", "card"]
+"""``B`` · ``folder/B``, the end of the path · all of it · with ``/`` before · with ``./`` or ``../`` · a Markdown path
+that any reader takes as relative · a card's, which Obsidian takes as written."""
+
+_SUFFIX: Final = ".md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkConvention:
+    """Say how a vault writes links."""
+
+    format: LinkFormat
+    is_app_vault: bool
+    """Obsidian has opened it; elsewhere a Markdown link is what any reader of Markdown takes it for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRedirect:
+    """Hold what one link says, where it led, and where it is to lead."""
+
+    target: str
+    form: LinkForm
+    style: LinkStyle
+    source: NotePath
+    """The file that holds the link, by its path afterwards."""
+    old: NotePath
+    new: NotePath
+    is_file: bool
+    """False for a relative path to nothing that the index knows."""
+    ambiguous: bool
+    """Other files fitted the target as well."""
+    dotted: bool = False
+    """Links of the file that lead below its folder begin with ``./``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetCandidate:
+    """Hold one way to say where a link leads."""
+
+    prefix: str
+    parts: tuple[str, ...]
+    alone: bool = False
+    """Only good where no other file fits."""
+
+    @property
+    def target(self) -> str:
+        """Give the target, decoded."""
+        return self.prefix + "/".join(self.parts)
+
+
+def link_style(
+    target: str, form: LinkForm, ends: tuple[NotePath, NotePath], habit: LinkConvention, *, is_card: bool
+) -> LinkStyle:
+    """Tell how a link says where it leads.
+
+    Args:
+        target: Decoded.
+        form: How it is written.
+        ends: The file that holds it, and the file that it leads to.
+        habit: The vault's.
+        is_card: It is a canvas's card.
+    """
+    source, path = ends
+    normalized = target.replace("\\", "/").strip()
+    is_absolute = _same_file(normalized, path)
+    if is_card and links.fold_target(normalized) == links.fold_target(path):
+        return "card"
+    if normalized.startswith(("./", "../")):
+        return "relative"
+    if normalized.startswith("/"):
+        return "rooted"
+    if form.markup == "markdown" and _same_file(links.join_relative(paths.parent_folder(source), normalized), path):
+        relative = habit.format == "relative" or not habit.is_app_vault
+        if relative or ("/" in normalized and not is_absolute):
+            return "literal"
+    if "/" not in normalized:
+        return "name"
+    return "absolute" if is_absolute else "partial"
+
+
+def is_correct_target(aim: LinkRedirect, target: str, names: NameResolver) -> bool:
+    """Tell whether a target leads where its link is to lead, in the way that the link's style promises."""
+    if aim.style == "card":
+        return links.fold_target(target) == links.fold_target(aim.new)
+    if (aim.style == "literal" or not aim.is_file) and not _same_file(
+        links.join_relative(paths.parent_folder(aim.source), target.replace("\\", "/").strip()), aim.new
+    ):
+        return False
+    return not aim.is_file or names.leads(target, aim.source, aim.new)
+
+
+def candidate_targets(aim: LinkRedirect, habit: LinkConvention, names: NameResolver) -> Iterator[tuple[str, bytes]]:
+    """Give what a link could say, best first: decoded, and as the file has it.
+
+    Args:
+        aim: The link's.
+        habit: The vault's.
+        names: Files as they are to be.
+    """
+    for choice in _candidates(aim, habit):
+        if not is_correct_target(aim, choice.target, names):
+            continue
+        if choice.alone and not names.leads(choice.target, aim.source, aim.new, alone=True):
+            continue
+        target_bytes = _spell_candidate(aim, choice)
+        if target_bytes is not None:
+            yield choice.target, target_bytes
+
+
+def _candidates(aim: LinkRedirect, habit: LinkConvention) -> Iterator[TargetCandidate]:
+    new_parts = tuple(aim.new.split("/"))
+    name = _target_name(aim)
+    for last in dict.fromkeys((name, new_parts[-1])):
+        parts = (*new_parts[:-1], last)
+        absolute = TargetCandidate(prefix="", parts=parts)
+        relative = _relative_candidate(aim, parts)
+        longer = [relative, absolute] if habit.format == "relative" else [absolute, relative]
+        match aim.style:
+            case "name":
+                yield TargetCandidate(prefix="", parts=(last,), alone=not aim.ambiguous)
+                yield from longer
+            case "partial":
+                count = len(aim.target.replace("\\", "/").strip().split("/"))
+                yield TargetCandidate(prefix="", parts=parts[-count:], alone=not aim.ambiguous)
+                yield from longer
+            case "absolute":
+                yield from (absolute, relative)
+            case "rooted":
+                yield from (TargetCandidate(prefix="/", parts=parts), absolute, relative)
+            case "literal":
+                yield from (_without_dot(aim, relative), relative)
+            case "relative":
+                yield from (_without_dot(aim, relative), relative, absolute)
+            case "card":
+                yield TargetCandidate(prefix="", parts=new_parts)
+
+
+def _target_name(aim: LinkRedirect) -> str:
+    """Give the file's name as the link would say it: without ``.md``, unless the link says it."""
+    new = paths.base_name(aim.new)
+    if not _is_note(new) or aim.style == "card":
+        return new
+    if _is_note(aim.old):
+        written_name = aim.target.replace("\\", "/").strip().rpartition("/")[2]
+        return (
+            new
+            if links.fold_target(written_name) == links.fold_target(paths.base_name(aim.old))
+            else new[: -len(_SUFFIX)]
+        )
+    return new if aim.form.markup == "markdown" else new[: -len(_SUFFIX)]
+
+
+def _relative_candidate(aim: LinkRedirect, parts: Sequence[str]) -> TargetCandidate:
+    """Say the way from the link's folder, with dots before it."""
+    source_folders = paths.parent_folder(aim.source).split("/") if "/" in aim.source else []
+    same = 0
+    while same < min(len(source_folders), len(parts) - 1) and source_folders[same] == parts[same]:
+        same += 1
+    up = len(source_folders) - same
+    return TargetCandidate(prefix="../" * up or "./", parts=tuple(parts[same:]))
+
+
+def _without_dot(aim: LinkRedirect, relative: TargetCandidate) -> TargetCandidate:
+    """Leave out the dot that says nothing to a reader of Markdown, unless the link or the file is used to it."""
+    is_dotted = aim.dotted or aim.target.startswith("./") or aim.form.markup != "markdown"
+    return relative if relative.prefix != "./" or is_dotted else TargetCandidate(prefix="", parts=relative.parts)
+
+
+def _spell_candidate(aim: LinkRedirect, choice: TargetCandidate) -> bytes | None:
+    """Write a choice; the parts that stay the same keep the spelling that they have in the file."""
+    spelled_parts: list[bytes] = []
+    for place, part in enumerate(reversed(choice.parts)):
+        piece = _original_spelling(aim, place, part)
+        if piece is None:
+            piece = aim.form.write(part)
+        if piece is None:
+            return None
+        spelled_parts.append(piece)
+    ending = b"/" if aim.target.endswith("/") else b""
+    prefix = choice.prefix.encode().replace(b"/", aim.form.slash)
+    return prefix + aim.form.slash.join(reversed(spelled_parts)) + ending
+
+
+def _original_spelling(aim: LinkRedirect, place: int, part: str) -> bytes | None:
+    """Give the file's own spelling of a part, counted from the end, where old and new path agree in it."""
+    old, new = aim.old.split("/"), aim.new.split("/")
+    written_parts = aim.target.split("/")
+    if place >= min(len(aim.form.pieces), len(old), len(new)) or old[-1 - place] != new[-1 - place]:
+        return None
+    return (
+        aim.form.pieces[-1 - place] if links.fold_target(written_parts[-1 - place]) == links.fold_target(part) else None
+    )
+
+
+def _same_file(said: str, path: str) -> bool:
+    """Tell whether a path, its ``.md`` perhaps left out, is that of a file."""
+    return links.fold_target(said) in {links.fold_target(path), links.fold_target(path).removesuffix(_SUFFIX)}
+
+
+def _is_note(path: str) -> bool:
+    return path.lower().endswith(_SUFFIX)
+
+
+_WIKILINK: Final = re.compile(r"(?:[^\W_]|[ ./,-])+")
+_DESTINATION: Final = re.compile(r"[A-Za-z0-9_%./-]+")
+_SAFE_TARGETS: Final[Mapping[LinkKind, re.Pattern[str]]] = {
+    "wikilink": _WIKILINK,
+    "embed": _WIKILINK,
+    "markdown": _DESTINATION,
+    "image": _DESTINATION,
+}
+"""What may stand in a target without a doubt about what it is read as."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnwritableLink:
+    """Hold a link that can't be written so that it leads where it led."""
+
+    line: int
+    text: str
+    path: NotePath
+    """Where it led, by its new path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelinkedFile:
+    """Hold a file with its links rewritten."""
+
+    after: bytes
+    rewritten: tuple[LinkRewrite, ...] = ()
+    broken: tuple[UnwritableLink, ...] = ()
+    healed: int = 0
+    """Links that led nowhere and lead to a file now; they stay as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEdit:
+    """Hold what one link, or several through their definition, is to say."""
+
+    link: Link
+    wanted: Link
+    """Has the target, headings and block that are to be read."""
+    splice: Splice
+    scalar: Scalar | None
+    """The YAML scalar that holds it."""
+    path: NotePath
+    """Where it is to lead."""
+
+
+def apply_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> RelinkedFile:
+    """Make edits, read the file again, and leave out those that it doesn't take.
+
+    Args:
+        page: The file as it is.
+        edits: What links are to say; no two of the same span.
+    """
+    applied, failed = _working_edits(page, edits)
+    after = splices.merge(page.raw, [splice for _, splice in applied])
+    rewrites = [_rewrite_record(page, edit) for group, _ in applied for edit in group]
+    return RelinkedFile(
+        after=after,
+        rewritten=tuple(sorted(rewrites, key=lambda one: one.line)),
+        broken=tuple(unwritable_link(page, edit.link, edit.path) for edit in failed),
+    )
+
+
+_AppliedGroup = tuple[Sequence[LinkEdit], Splice]
+
+
+def _working_edits(page: LinkSource, edits: Sequence[LinkEdit]) -> tuple[list[_AppliedGroup], list[LinkEdit]]:
+    """Find the edits after which every link says what it should: nearly always all of them."""
+    applied: list[_AppliedGroup] = [((edit,), edit.splice) for edit in edits]
+    if all(_is_plainly_safe(page, edit) for edit in edits) or _verify_links(page, applied):
+        return applied, []
+    fitting: list[_AppliedGroup] = []
+    failed: list[LinkEdit] = []
+    for group in _group_by_scalar(edits):
+        one = [((edit,), edit.splice) for edit in group]
+        quoted = _quote_scalar(page, group)
+        if _verify_links(page, one):
+            fitting += one
+        elif quoted is not None and _verify_links(page, [(group, quoted)]):
+            fitting.append((group, quoted))
+        else:
+            failed += group
+    return (fitting, failed) if _verify_links(page, fitting) else ([], list(edits))
+
+
+def _is_plainly_safe(page: LinkSource, edit: LinkEdit) -> bool:
+    """Tell that old and new text hold nothing that means anything to a parser, which spares reading a long file."""
+    allowed = _SAFE_TARGETS.get(edit.link.kind)
+    old, new = page.raw[edit.splice.start : edit.splice.stop].decode(errors="replace"), edit.splice.new.decode()
+    return allowed is not None and bool(allowed.fullmatch(old) and allowed.fullmatch(new)) and new == new.strip()
+
+
+def _group_by_scalar(edits: Iterable[LinkEdit]) -> list[list[LinkEdit]]:
+    """Put edits of one YAML scalar together."""
+    groups: dict[int, list[LinkEdit]] = {}
+    for edit in edits:
+        groups.setdefault(edit.scalar.start if edit.scalar else edit.link.target_start, []).append(edit)
+    return list(groups.values())
+
+
+def _quote_scalar(page: LinkSource, group: Sequence[LinkEdit]) -> Splice | None:
+    """Put quotes around the text of a property, which needs them for what its links say now."""
+    scalar = group[0].scalar
+    if scalar is None or scalar.style != "plain":
+        return None
+    source = page.raw[scalar.start : scalar.stop]
+    if source[:1] in b"&!" or b"\n" in source or b"\r" in source:
+        return None
+    edit_splices = [edit.splice for edit in group]
+    moved = [Splice(start=s.start - scalar.start, stop=s.stop - scalar.start, new=s.new) for s in edit_splices]
+    text = splices.merge(source, moved).decode()
+    return Splice(start=scalar.start, stop=scalar.stop, new=yaml_values.write_scalar(text, '"').encode())
+
+
+def _verify_links(page: LinkSource, made: Sequence[_AppliedGroup]) -> bool:
+    """Read the file as it would be: the same links in the same order, each saying what it should."""
+    expected_links = {_target_span(edit.link): edit.wanted for group, _ in made for edit in group}
+    outline = page.reread(splices.merge(page.raw, [splice for _, splice in made]))
+    old, new = page.outline.links, outline.links
+    if len(old) != len(new) or len(outline.problems) > len(page.outline.problems):
+        return False
+    return all(
+        _matches_wanted(two, one, expected_links.get(_target_span(one), one)) for one, two in zip(old, new, strict=True)
+    )
+
+
+def _target_span(link: Link) -> tuple[int, int]:
+    return link.target_start, link.target_stop
+
+
+def _matches_wanted(link: Link, old: Link, wanted: Link) -> bool:
+    return (
+        (link.kind, link.alias) == (old.kind, old.alias)
+        and links.fold_target(link.target).rstrip("/") == links.fold_target(wanted.target).rstrip("/")
+        and list(map(links.heading_key, link.headings)) == list(map(links.heading_key, wanted.headings))
+        and link.block.casefold() == wanted.block.casefold()
+    )
+
+
+def _rewrite_record(page: LinkSource, edit: LinkEdit) -> LinkRewrite:
+    start, stop = page.shown(edit.link)
+    start, stop = min(start, edit.splice.start), max(stop, edit.splice.stop)
+    head, tail = page.raw[start : edit.splice.start], page.raw[edit.splice.stop : stop]
+    return LinkRewrite(
+        path=page.path,
+        line=page.line(edit.link),
+        old=page.raw[start:stop].decode(errors="replace"),
+        new=(head + edit.splice.new + tail).decode(errors="replace"),
+    )
+
+
+def unwritable_link(page: LinkSource, link: Link, path: NotePath) -> UnwritableLink:
+    """Name a link that can't be written so that it leads to a file."""
+    start, stop = page.shown(link)
+    return UnwritableLink(line=page.line(link), text=page.raw[start:stop].decode(errors="replace"), path=path)

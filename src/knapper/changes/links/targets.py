@@ -1,0 +1,445 @@
+"""Moves that are checked, and what links mean before and after them."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from knapper.changes.disk.journal import Journal
+from knapper.changes.requests import Move
+from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
+from knapper.index import store
+from knapper.vault import files, links, paths, walk
+from knapper.vault.links import Resolution
+from knapper.vault.paths import NotePath
+from knapper.vault.view import View
+
+_WARNING_ONLY: Final = frozenset({"breaks_links", "dot_name"})
+"""Problems of a new name that are told, and don't stand in the way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedMove:
+    """Hold one file or folder that is to get another path."""
+
+    source: NotePath
+    target: NotePath
+    files: tuple[NotePath, ...]
+    """All files that move with it, by their paths before; a file has itself."""
+    is_folder: bool = False
+    is_whole: bool = False
+    """The folder moves by itself, with all that it holds; otherwise the client's files in it do, one by one."""
+    notices: tuple[str, ...] = ()
+
+    def pairs(self) -> Iterator[tuple[NotePath, NotePath]]:
+        """Give each file's old and new path."""
+        for file in self.files:
+            yield file, NotePath(self.target + file[len(self.source) :])
+
+
+def plan_moves(view: View, moves: Sequence[Move]) -> list[PlannedMove]:
+    """Check moves; each is read against the files as they are, and none against another's outcome.
+
+    Raises:
+        BadInput: A path can't be one, a name can't be used, a folder would go into itself, nothing would change, or two
+            moves get in each other's way.
+        NotFound: There is no such file or folder that the client sees.
+        Ambiguous: Several spellings fit, none of them exactly.
+        RefusedError: The new place isn't visible to the client, or lies out of the vault.
+        ConflictError: Something has the new path already (code ``exists``): nothing is ever overwritten.
+    """
+    planned = [_plan_move(view, move) for move in moves]
+    _check_independent(planned)
+    return planned
+
+
+def _plan_move(view: View, move: Move) -> PlannedMove:
+    source, files, is_folder = _find_source(view, move.source)
+    destination = _complete_destination(view, move.destination, source, is_folder=is_folder)
+    target = _resolve_destination(
+        view, PlannedMove(source=source, target=destination, files=files, is_folder=is_folder)
+    )
+    planned = PlannedMove(source=source, target=target, files=files, is_folder=is_folder)
+    return PlannedMove(
+        source=source,
+        target=target,
+        files=files,
+        is_folder=is_folder,
+        is_whole=is_folder and _can_move_whole(view, planned),
+        notices=(*_name_notices(view, source, target), *_kind_notices(planned)),
+    )
+
+
+def _complete_destination(view: View, raw: str, source: NotePath, *, is_folder: bool) -> NotePath:
+    """Complete a destination: ``Folder/`` is a place in that folder, and a note's name without ending is a note's."""
+    if raw.endswith("/"):
+        return paths.parse(raw + paths.base_name(source), root=view.root)
+    is_bare = not is_folder and walk.kind_of(source) == "note" and raw and not paths.suffix(raw)
+    if is_bare and not _is_folder(view, paths.parse(raw, root=view.root)):
+        raw += paths.suffix(source)
+    return paths.parse(raw, root=view.root)
+
+
+def _is_folder(view: View, path: NotePath) -> bool:
+    """Tell whether a folder is there, as far as the client may know."""
+    if not (view.root / path).is_dir():
+        return False
+    return view.visible(NotePath(f"{path}/note.md")) or bool(view.files_at(view.root / path)[1])
+
+
+def _find_source(view: View, raw: str) -> tuple[NotePath, tuple[NotePath, ...], bool]:
+    """Find what is to move: its path, the files in it that the client sees, and whether it is a folder."""
+    try:
+        path = view.path(raw)
+    except NotFound:
+        folder = _find_folder(view, paths.parse(raw, root=view.root))
+        if folder is None:
+            raise
+        _, visible_files = view.files_at(view.root / folder)
+        files = tuple(file.path for file in visible_files)
+        if not files and not view.policy.sees_all:
+            raise  # for the client, nothing is there
+        return folder, files, True
+    return path, (path,), False
+
+
+def _find_folder(view: View, path: NotePath) -> NotePath | None:
+    try:
+        match = files.find_path(view.root, path)
+    except KnapError:
+        return None
+    is_folder = match.file.is_dir() and not view.ignore.hides(match.path, is_folder=True)
+    return match.path if is_folder else None
+
+
+def _resolve_destination(view: View, wanted: PlannedMove) -> NotePath:
+    """Find the new path in the spelling of the folders that are there.
+
+    The rules come before the disk is asked, so that no answer tells what is hidden there.
+    """
+    source, destination = wanted.source, wanted.target
+    _check_visible(view, wanted, destination)
+    resolved = files.find_path(view.root, destination, must_exist=False).path
+    if resolved == source:  # at most another spelling of its name
+        resolved = NotePath(resolved[: len(resolved) - len(paths.base_name(resolved))] + paths.base_name(destination))
+    if resolved == source:
+        hint = "name another path"
+        raise BadInput(f"nothing would change: {paths.quote_path(source)} lies there", hint=hint, code="no_change")
+    if paths.name_key(resolved).startswith(f"{paths.name_key(source)}/"):
+        hint = "name a folder outside of it"
+        raise BadInput(f"{paths.quote_path(source)} can't be moved into itself", hint=hint, code="into_itself")
+    _check_visible(view, replace(wanted, target=resolved), destination)
+    _check_unoccupied(view, source, resolved)
+    return resolved
+
+
+def _check_visible(view: View, wanted: PlannedMove, asked: NotePath) -> None:
+    places = [place for _, place in wanted.pairs()]
+    if not wanted.is_folder:  # a name that only a hidden folder may have can be no file's: it would tell of the folder
+        places.append(NotePath(f"{wanted.target}/note.md"))
+    if not all(map(view.visible, places)):
+        hint = "choose another folder; hidden and ignored ones aren't written to"
+        raise RefusedError(f"{paths.quote_path(asked)} wouldn't be visible", hint=hint, code="hidden")
+
+
+def _check_unoccupied(view: View, source: NotePath, target: NotePath) -> None:
+    for above in paths.parent_folders(target):
+        if (view.root / above).is_file():
+            msg = f"{paths.quote_path(above)} is a file, so that nothing can lie in it"
+            raise BadInput(msg, hint="choose another folder", code="not_a_folder")
+    existing = view.root / target
+    if not os.path.lexists(existing) or (
+        paths.name_key(source) == paths.name_key(target) and existing.samefile(view.root / source)
+    ):
+        return
+    hint = f"choose another name, such as {paths.quote_path(_free_name(view, target))}; nothing is ever overwritten"
+    if existing.is_dir():
+        hint = f"to put it into that folder, name {paths.quote_path(f'{target}/{paths.base_name(source)}')}"
+    raise ConflictError(f"{paths.quote_path(target)} exists already", hint=hint, code="exists")
+
+
+def _free_name(view: View, target: NotePath) -> str:
+    base, suffix = target.removesuffix(paths.suffix(target)), paths.suffix(target)
+    number = 1
+    while os.path.lexists(view.root / (name := f"{base} {number}{suffix}")) or not view.visible(NotePath(name)):
+        number += 1
+    return name
+
+
+def _name_notices(view: View, source: NotePath, target: NotePath) -> list[str]:
+    """Look at the new parts of a path; a name that a file has already is its own affair.
+
+    Raises:
+        BadInput: Some system can't hold a name.
+    """
+    subject = paths.parent_folder(target) if paths.base_name(source) == paths.base_name(target) else target
+    if not subject:
+        return []
+    notices: list[str] = []
+    for problem in paths.check_new(subject, root=view.root, portable=False):
+        if problem.part in source.split("/"):
+            continue
+        if problem.code == "case_clash" and paths.name_key(source) == paths.name_key(target):
+            continue
+        if problem.code not in _WARNING_ONLY:
+            raise BadInput(problem.message, code=problem.code, hint="choose another name")
+        notices.append(problem.message)
+    return notices
+
+
+def _kind_notices(planned: PlannedMove) -> list[str]:
+    if planned.is_folder:
+        return []
+    old, new = walk.kind_of(planned.source), walk.kind_of(planned.target)
+    if old == new:
+        return []
+    return [f"{planned.target} is read as {_KIND_PHRASES[new]} from now on, and no more as {_KIND_PHRASES[old]}"]
+
+
+_KIND_PHRASES: Final = {"note": "a note", "canvas": "a canvas", "base": "a base", "attachment": "an attachment"}
+
+
+def _can_move_whole(view: View, planned: PlannedMove) -> bool:
+    """Tell whether a folder may move by itself: nothing that is kept from the client moves or comes to light by it."""
+    if view.policy.sees_all:
+        return True
+    visible_files = set(planned.files)
+    for file in _walk_files(view, planned.source):
+        place = planned.target + file[len(planned.source) :]
+        if file not in visible_files and (not view.policy.visible(file) or view.visible(NotePath(place))):
+            return False
+    return True
+
+
+def _walk_files(view: View, folder: NotePath) -> Iterator[str]:
+    base = os.fspath(view.root)
+    for at, _, names in os.walk(view.root / folder):
+        for name in names:
+            yield os.path.relpath(f"{at}/{name}", base).replace(os.sep, "/")
+
+
+def _check_independent(planned: Sequence[PlannedMove]) -> None:
+    """Refuse moves of which one touches a place that another one needs."""
+    claimed: dict[str, int] = {}
+    for number, one in enumerate(planned):
+        for end in (one.source, one.target):
+            claimed.setdefault(paths.name_key(end), number)
+    for number, one in enumerate(planned):
+        for end in (one.source, one.target):
+            around = [claimed.get(paths.name_key(path), number) for path in (end, *paths.parent_folders(end))]
+            other = next((owner for owner in around if owner != number), None)
+            if other is not None:
+                pair = [paths.quote_path(each.source) for each in (one, planned[other])]
+                msg = f"{pair[0]} and {pair[1]} get in each other's way"
+                raise BadInput(msg, hint="make one move after the other", code="overlap")
+
+
+class NameResolver:
+    """Hold the files of one state by name, and remember what targets mean."""
+
+    def __init__(self, lookup: Callable[[str], Sequence[NotePath]]) -> None:
+        """Ask *lookup* once for each name key."""
+        self._lookup: Callable[[str], Sequence[NotePath]] = lookup
+        self._files: dict[str, Sequence[NotePath]] = {}
+        self._found: dict[tuple[str, NotePath], Resolution] = {}
+
+    def files(self, key: str) -> Sequence[NotePath]:
+        """List the files of a name key, by path."""
+        if key not in self._files:
+            self._files[key] = self._lookup(key)
+        return self._files[key]
+
+    def resolve(self, target: str, source: NotePath) -> Resolution:
+        """Find the file that a link's target means, as seen from the file that holds it."""
+        if not target.strip():
+            return Resolution(path=source)
+        slot = (target, paths.parent_folder(source))  # nothing but the folder of the source counts
+        if slot not in self._found:
+            self._found[slot] = links.resolve(target, source, self.files)
+        return self._found[slot]
+
+    def leads(self, target: str, source: NotePath, wanted: NotePath, *, alone: bool = False) -> bool:
+        """Tell whether a target means a file.
+
+        Args:
+            target: What a link says, without fragment.
+            source: The file that holds the link.
+            wanted: The file.
+            alone: No other file may fit as well.
+        """
+        resolution = self.resolve(target, source)
+        return resolution.path == wanted and not (alone and resolution.ambiguous)
+
+
+def _sees_all(_: NotePath) -> bool:
+    return True
+
+
+class Relocation:
+    """Hold which files get which paths."""
+
+    def __init__(
+        self,
+        files: Mapping[NotePath, NotePath],
+        folders: Mapping[NotePath, NotePath],
+        lookup: Callable[[str], Sequence[NotePath]],
+        root: Path,
+        sees: Callable[[NotePath], bool] = _sees_all,
+    ) -> None:
+        """Prepare the names before and after.
+
+        Args:
+            files: New paths of moved files, those in moved folders included.
+            folders: New paths of folders that move as a whole.
+            lookup: The index's files by name key.
+            root: The vault's folder; what the index names and isn't there counts for nothing.
+            sees: Tells which files the asker sees.
+        """
+        self.files: Mapping[NotePath, NotePath] = files
+        self.folders: Mapping[NotePath, NotePath] = folders
+        self.before: NameResolver = NameResolver(self._files_before)
+        self.after: NameResolver = NameResolver(self._files_after)
+        self.gone: set[NotePath] = set()
+        """Files that the index knows and that aren't there any more."""
+        self._lookup: Callable[[str], Sequence[NotePath]] = lookup
+        self._root: str = os.fspath(root)
+        self._sees: Callable[[NotePath], bool] = sees
+        self._old: dict[str, list[NotePath]] = _group_by_key(files)
+        self._new: dict[str, list[NotePath]] = _group_by_key(files.values())
+        self._said: frozenset[str] = frozenset((*self.keys, *(key.removesuffix(".md") for key in self.keys)))
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Give the name keys of all moved files, old and new: links that say others mean what they meant."""
+        return frozenset((*self._old, *self._new))
+
+    def concerns(self, target: str) -> bool:
+        """Tell whether what a target means can change by the names that come and go."""
+        return store.link_key(target) in self._said
+
+    def led(self, target: str, source: NotePath) -> Resolution:
+        """Find the file that a link's target meant before the move.
+
+        A link to a hidden file is one to nothing in a file that the asker sees: a path written there would tell of it.
+        """
+        return self._told(self.before.resolve(target, source), source)
+
+    def leads(self, target: str, source: NotePath) -> bool:
+        """Tell whether a link's target means a file after the move, as far as the asker may know."""
+        return self._told(self.after.resolve(target, source), source).path is not None
+
+    def _told(self, found: Resolution, source: NotePath) -> Resolution:
+        if found.path is None or self._sees(found.path) or not self._sees(source):
+            return found
+        return Resolution(path=None)
+
+    def place(self, path: NotePath) -> NotePath:
+        """Tell where a file lies afterwards; the path needn't be that of a file that there is."""
+        if path in self.files:
+            return self.files[path]
+        for above in reversed(paths.parent_folders(path)):
+            if above in self.folders:
+                return NotePath(self.folders[above] + path[len(above) :])
+        return path
+
+    def _files_before(self, key: str) -> list[NotePath]:
+        indexed = set(self._lookup(key))
+        existing = {path for path in indexed if os.path.lexists(f"{self._root}/{path}")}
+        self.gone |= indexed - existing
+        return sorted(existing.union(self._old.get(key, ())))
+
+    def _files_after(self, key: str) -> list[NotePath]:
+        stay = {path for path in self.before.files(key) if path not in self.files}
+        return sorted(stay.union(self._new.get(key, ())))
+
+
+def _group_by_key(files: Iterable[NotePath]) -> dict[str, list[NotePath]]:
+    by_key: dict[str, list[NotePath]] = {}
+    for path in files:
+        by_key.setdefault(store.link_key(path), []).append(path)
+    return by_key
+
+
+_LAST_MOVE = """SELECT c.seq FROM steps s JOIN changes c ON c.id = s.change
+    WHERE s.kind = 'move' AND s.source = ? AND s.target = ? AND c.phase IN ('applied', 'done') AND NOT c.undone
+    ORDER BY c.seq DESC LIMIT 1"""
+_NEXT_MOVE = """SELECT c.seq, s.target FROM steps s JOIN changes c ON c.id = s.change
+    WHERE s.kind = 'move' AND s.source = ? AND c.seq > ? AND c.phase IN ('applied', 'done') AND NOT c.undone
+    ORDER BY c.seq LIMIT 1"""
+_REPLACED_FILES = """SELECT s.target, s.before, s.after FROM steps s JOIN changes c ON c.id = s.change
+    WHERE c.seq = ? AND s.kind = 'replace' ORDER BY s.number"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRewrite:
+    """Hold what an earlier change made of one file, by hashes."""
+
+    journal: Journal
+    before: str
+    after: str
+
+    def read(self) -> tuple[bytes, bytes] | None:
+        """Give what the file held before and after; None where the journal has forgotten."""
+        try:
+            return self.journal.content(self.before), self.journal.content(self.after)
+        except NotFound:
+            return None  # contents are kept for a while only
+
+
+class LinkHistory:
+    """Look up what earlier moves rewrote."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Ask *journal*."""
+        self._journal: Journal = journal
+
+    def of(self, moves: Iterable[tuple[NotePath, NotePath]]) -> Mapping[NotePath, list[PastRewrite]]:
+        """Give what was rewritten when files went the other way, the oldest first.
+
+        Args:
+            moves: Old and new path of each file or folder that moves now.
+
+        Returns:
+            By the path that each rewritten file has now.
+        """
+        rewrites: dict[NotePath, list[PastRewrite]] = {}
+        with self._journal.reading() as database:
+            departures = {number for old, new in moves for number in _find_departure(database, old, new)}
+            for number in sorted(departures):
+                for target, before, after in database.execute(_REPLACED_FILES, (number,)).fetchall():
+                    past = PastRewrite(journal=self._journal, before=before, after=after)
+                    rewrites.setdefault(_current_path(database, target, number), []).append(past)
+        return rewrites
+
+
+def _find_departure(database: sqlite3.Connection, old: NotePath, new: NotePath) -> Iterator[int]:
+    """Find the last change that moved a file, or a folder around it, from where it is going to where it is."""
+    for above in _path_and_parents(new):
+        suffix = new[len(above) :]
+        if not old.endswith(suffix):
+            return
+        row = database.execute(_LAST_MOVE, (above, old.removesuffix(suffix))).fetchone()
+        if row is not None:
+            yield int(row[0])
+            return
+
+
+def _current_path(database: sqlite3.Connection, path: str, since: int) -> NotePath:
+    """Follow a file through the moves that came after a change."""
+    while True:
+        later_moves = [
+            (row, above)
+            for above in _path_and_parents(path)
+            if (row := database.execute(_NEXT_MOVE, (above, since)).fetchone())
+        ]
+        if not later_moves:
+            return NotePath(path)
+        (since, target), above = min(later_moves, key=lambda one: int(one[0][0]))
+        path = target + path[len(above) :]
+
+
+def _path_and_parents(path: str) -> Iterator[str]:
+    yield path
+    yield from reversed(paths.parent_folders(path))

@@ -1,0 +1,495 @@
+"""Blocks in notes that show hunks of proposals: draw them, and read back what a person did to them."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
+
+from knapper.changes.disk.storage import SharedDatabase
+from knapper.changes.drafts import Draft, FileDraft
+from knapper.changes.proposals import parts, progress, tables
+from knapper.changes.proposals.model import ItemState, Proposal, ProposedFile, ProposedHunk
+from knapper.changes.proposals.parts import BlockHunks, ChosenHunks
+from knapper.changes.proposals.tables import ProposalReader
+from knapper.changes.text import blocks, diff, splices
+from knapper.changes.text.diff import Hunk
+from knapper.changes.text.splices import Snapshot
+from knapper.errors import BadInput, ConflictError
+from knapper.vault import parser
+from knapper.vault.paths import NotePath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteRendering:
+    """Hold a note with blocks in it, as a draft."""
+
+    draft: Draft
+    blocks: BlockHunks
+    """For `Drawings.put`, once the draft is applied."""
+    left_out: tuple[str, ...] = ()
+    """Hunks that can't be shown there, such as those of properties, each with the cause."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockDecisions:
+    """Say what a person did to the blocks of a note."""
+
+    states: Mapping[str, ItemState]
+    """Hunk ids with what became of each; for `Drawings.mark`."""
+    blocks: BlockHunks
+    """Those that still wait."""
+    problems: tuple[str, ...]
+    """Blocks that were edited or half deleted, or whose outcome nobody can tell; never guessed."""
+
+
+def render_note(file: ProposedFile, raw: bytes, shown: BlockHunks) -> NoteRendering:
+    """Put what waits of an edit into its note, without what can't be shown there.
+
+    Args:
+        file: What is proposed, fitted to the note without blocks.
+        raw: What the note holds.
+        shown: Blocks of the proposal that it holds already; they are drawn anew.
+
+    Raises:
+        BadInput: Nothing of it can be shown as a block, or nothing waits.
+        ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
+    """
+    plain = withdraw_blocks(raw, shown)
+    _check_fits(file, plain)
+    drawn, left_out = _insert_waiting(file, plain)
+    note_draft = _draft_note(file, raw, drawn.raw)
+    return NoteRendering(draft=Draft(files=(note_draft,)), blocks=_hunk_ids_by_block(file, drawn), left_out=left_out)
+
+
+def _check_fits(file: ProposedFile, plain: bytes) -> None:
+    if file.kind != "edit" or plain != file.before:
+        what = "only edits are shown in their notes" if file.kind != "edit" else "the note changed meanwhile"
+        raise ConflictError(f"'{file.path}': {what}", hint="fit the proposal to the note first", code="stale")
+
+
+def _draft_note(file: ProposedFile, raw: bytes, after: bytes) -> FileDraft:
+    return FileDraft(
+        path=file.path,
+        base=parser.content_hash(raw),
+        before=raw,
+        after=after,
+        needs=frozenset({"add"}),
+        anchored=True,
+        cause=file.cause,
+    )
+
+
+def _insert_waiting(file: ProposedFile, plain: bytes) -> tuple[blocks.RenderedBlocks, tuple[str, ...]]:
+    """Draw all hunks, or else those that can be drawn one by one."""
+    snapshot = splices.take_snapshot(plain)
+    try:
+        return blocks.insert_blocks(snapshot, [one.hunk for one in file.waiting]), ()
+    except (BadInput, ConflictError) as error:
+        drawable: list[Hunk] = []
+        left_out: list[str] = []
+        for one in file.waiting:
+            cause = _insertion_problem(snapshot, one)
+            if cause:
+                left_out.append(f"{one.id} of {file.path} isn't shown in the note: {cause}")
+            else:
+                drawable.append(one.hunk)
+        if not (drawable and left_out):
+            raise error from None
+        return blocks.insert_blocks(snapshot, drawable), tuple(left_out)
+
+
+def _insertion_problem(snapshot: Snapshot, one: ProposedHunk) -> str:
+    try:
+        _ = blocks.insert_blocks(snapshot, [one.hunk])
+    except (BadInput, ConflictError) as error:
+        return error.message
+    return ""
+
+
+def draft_removal(file: ProposedFile, raw: bytes, shown: Iterable[str]) -> FileDraft:
+    """Draft a note without blocks of a proposal: their old text stands in their place again, byte for byte.
+
+    Args:
+        file: What is proposed for it.
+        raw: What it holds.
+        shown: The blocks' ids.
+
+    Raises:
+        ConflictError: A block was edited by hand.
+    """
+    return FileDraft(
+        path=file.path,
+        base=parser.content_hash(raw),
+        before=raw,
+        after=withdraw_blocks(raw, shown),
+        needs=frozenset({"delete"}),
+        anchored=True,
+        cause=file.cause,
+    )
+
+
+def withdraw_blocks(raw: bytes, shown: Iterable[str]) -> bytes:
+    """Take blocks out of a note; those that it doesn't hold any more are left alone.
+
+    Raises:
+        ConflictError: One was edited by hand.
+    """
+    block_ids = set(shown)
+    if not block_ids:
+        return raw
+    snapshot = splices.take_snapshot(raw)
+    present_ids = [block.id for block in blocks.find_blocks(snapshot) if block.id in block_ids]
+    return splices.merge(raw, blocks.resolve_blocks(snapshot, dict.fromkeys(present_ids, "reject")))
+
+
+def intact_blocks(raw: bytes, shown: Collection[str]) -> set[str]:
+    """Tell which of some blocks stand in a note as they were drawn."""
+    if not shown:
+        return set()
+    return {
+        block.id
+        for block in blocks.find_blocks(splices.take_snapshot(raw))
+        if block.id in shown and not blocks.block_problem(block)
+    }
+
+
+def render_edited_hunk(
+    old: ProposedFile, new: ProposedFile, raw: bytes, shown: BlockHunks, hunk: str
+) -> NoteRendering | None:
+    """Draw the blocks of a note anew, because one of the hunks that they show has another text.
+
+    What can't be shown with that text waits outside of the note.
+
+    Args:
+        old: What was proposed, fitted to the note without blocks.
+        new: What is proposed now.
+        raw: What the note holds.
+        shown: Blocks of the proposal; those that are gone from the note stay so.
+        hunk: Which has another text.
+
+    Returns:
+        None where no block in the note shows it.
+
+    Raises:
+        ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
+    """
+    present_blocks = {name: shown[name] for name in intact_blocks(raw, shown)}
+    hunk_ids = {name for hunks in present_blocks.values() for name in hunks}
+    if hunk not in hunk_ids:
+        return None
+    plain = withdraw_blocks(raw, present_blocks)
+    _check_fits(old, plain)
+    part = replace(new, hunks=tuple(one for one in new.hunks if one.id in hunk_ids))
+    after, drawn, left_out = _render_waiting(part, plain)
+    note_draft = _draft_note(new, raw, after)
+    return NoteRendering(draft=Draft(files=(note_draft,)), blocks=drawn, left_out=left_out)
+
+
+def render_remaining(
+    proposal: Proposal, chosen: ChosenHunks, plain: Draft, noted: Mapping[NotePath, bytes]
+) -> tuple[Draft, dict[NotePath, BlockHunks]]:
+    """Put what still waits into notes again that held blocks, so that accepting one leaves the others standing.
+
+    Args:
+        proposal: What was chosen from.
+        chosen: What was.
+        plain: Its draft, made against the notes without blocks.
+        noted: What the notes with blocks hold.
+
+    Returns:
+        The draft against what the notes hold, and the blocks that they will hold.
+    """
+    files: list[FileDraft] = []
+    blocks_by_path: dict[NotePath, BlockHunks] = {}
+    for own in plain.files:
+        raw = noted.get(own.path)
+        if raw is None or own.before is None or own.after is None:
+            files.append(own)
+            continue
+        file = next(file for file in proposal.files if file.path == own.path)
+        remaining = parts.mark_file_accepted(file, chosen[file.number], own)
+        after, blocks_by_path[own.path], _ = _render_waiting(remaining, own.after)
+        files.append(replace(own, base=parser.content_hash(raw), before=raw, after=after))
+    return replace(plain, files=tuple(files)), blocks_by_path
+
+
+def _render_waiting(file: ProposedFile, content: bytes) -> tuple[bytes, BlockHunks, tuple[str, ...]]:
+    """Draw what waits; where that can't be shown, it waits outside of the note, and why is told."""
+    if not file.waiting:
+        return content, {}, ()
+    try:
+        drawn, left_out = _insert_waiting(file, content)
+    except (BadInput, ConflictError) as error:
+        return content, {}, (error.message,)
+    return drawn.raw, _hunk_ids_by_block(file, drawn), left_out
+
+
+def _hunk_ids_by_block(file: ProposedFile, drawn: blocks.RenderedBlocks) -> BlockHunks:
+    names = {one.hunk.id: one.id for one in file.hunks}
+    return {block: tuple(names[hunk] for hunk in hunk_ids) for block, hunk_ids in drawn.ids.items()}
+
+
+def read_decisions(file: ProposedFile, raw: bytes, shown: BlockHunks) -> BlockDecisions:
+    """Tell what a person did to the blocks of a note.
+
+    A block that is gone was accepted where its new text stands in its place, and rejected where its old text does.
+
+    Args:
+        file: What is proposed, as it was when the blocks were drawn.
+        raw: What the note holds.
+        shown: The blocks that were drawn.
+    """
+    snapshot = splices.take_snapshot(raw)
+    present_blocks = {block.id: block for block in blocks.find_blocks(snapshot) if block.id in shown}
+    problems = [
+        f"line {block.line}: {blocks.block_problem(block)}"
+        for block in present_blocks.values()
+        if blocks.block_problem(block)
+    ]
+    intact_ids = [name for name, block in present_blocks.items() if not blocks.block_problem(block)]
+    current = splices.merge(raw, blocks.resolve_blocks(snapshot, dict.fromkeys(intact_ids, "reject")))
+    states: dict[str, ItemState] = {}
+    still = {one.id for one in file.hunks if one.state == "open"}
+    missing_blocks = [
+        name for name, hunks in shown.items() if name not in present_blocks and not still.isdisjoint(hunks)
+    ]
+    for one in (
+        parts.find_hunk(file, int(name.partition(".")[2])) for block in missing_blocks for name in shown[block]
+    ):
+        state = _hunk_outcome(one, file, current, {name for block in missing_blocks for name in shown[block]})
+        if state is None:
+            problems.append(f"hunk {one.id}: its block is gone, and neither side stands in its place")
+        elif one.state == "open":
+            states[one.id] = state
+    return BlockDecisions(states=states, blocks={name: shown[name] for name in intact_ids}, problems=tuple(problems))
+
+
+def _hunk_outcome(one: ProposedHunk, file: ProposedFile, current: bytes, gone: set[str]) -> ItemState | None:
+    if _is_applicable(one.hunk, one.origin, current):
+        return "rejected"
+    others = [other.hunk for other in file.waiting if other.id in gone]
+    for chosen in (others, [one.hunk]):
+        after = diff.apply_hunks(one.origin, chosen)
+        shift = sum(len(other.new) - len(other.old) for other in chosen if other.start < one.hunk.start)
+        reversed_hunk = replace(one.hunk, start=one.hunk.start + shift, old=one.hunk.new, new=one.hunk.old)
+        if _is_applicable(reversed_hunk, after, current):
+            return "accepted"
+    return None
+
+
+def _is_applicable(hunk: Hunk, origin: bytes, current: bytes) -> bool:
+    try:
+        splices.rebase(hunk.splice, origin, current)
+    except ConflictError:
+        return False
+    return True
+
+
+_HunkTexts: TypeAlias = Mapping[str, tuple[str, bool]]
+"""Ids of the hunks that a block shows, each with its new text then, and whether that was edited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditedHunk:
+    """Hold a proposal with another text of a hunk, and what its note is to hold."""
+
+    proposal: Proposal
+    rendering: NoteRendering | None = None
+    """None where no block shows the hunk."""
+
+
+class NoteBlockStore:
+    """Hold what is known of blocks; `Proposals` has one."""
+
+    def __init__(self, own: SharedDatabase, reader: ProposalReader) -> None:
+        """Wrap the file of the proposals."""
+        self._ledger = own
+        self._reader = reader
+
+    def get(self, proposal_id: str) -> Mapping[NotePath, BlockHunks]:
+        """Tell which notes hold blocks that show hunks of a proposal, and which blocks."""
+        with self._ledger.reading() as database:
+            return tables.read_blocks(database, self._reader.get(database, proposal_id).id)
+
+    def put(self, proposal_id: str, path: NotePath, blocks: BlockHunks) -> None:
+        """Note which blocks of a note show hunks of a proposal, in the place of those that did.
+
+        Raises:
+            NotFound: There is no such proposal or file.
+        """
+        with self._ledger.writing() as database:
+            proposal = self._reader.get(database, proposal_id)
+            tables.put_blocks(database, proposal.id, parts.file_at(proposal, path).number, blocks)
+
+    def keep(self, proposal_id: str, made: Mapping[NotePath, BlockHunks]) -> None:
+        """Keep what blocks will say before notes are written, so that they are known there whatever happens then.
+
+        Raises:
+            NotFound: There is no such proposal or file.
+        """
+        with self._ledger.writing() as database:
+            proposal = self._reader.get(database, proposal_id)
+            for path, blocks in made.items():
+                _store_texts(database, proposal.id, parts.file_at(proposal, path), blocks)
+
+    def mark(
+        self, proposal_id: str, states: Mapping[str, ItemState], reason: str = "", *, change_id: str = ""
+    ) -> Proposal:
+        """Note what a person did to blocks in a note itself.
+
+        Args:
+            proposal_id: Which.
+            states: Hunk ids with what became of each.
+            reason: Why they were rejected.
+            change_id: The change that accepted blocks came to; empty where none is known.
+
+        Raises:
+            NotFound: There is no such proposal or hunk.
+        """
+        with self._ledger.writing() as database:
+            proposal = self._reader.get(database, proposal_id)
+            if change_id and "accepted" in states.values():
+                progress.log_change(database, proposal_id, change_id)
+            for state in set(states.values()) - {"open"}:
+                chosen = parts.choose_hunks(proposal, [name for name, own in states.items() if own == state])
+                proposal = progress.close_chosen(database, proposal, chosen, state, reason)
+            return proposal
+
+    def edit(self, proposal_id: str, digest: str, hunk: str, text: str, noted: Mapping[NotePath, bytes]) -> EditedHunk:
+        """Put another text in the place of a hunk's new side, and draw the block that shows it anew.
+
+        If the note can't be written afterwards, `follow` with what it held takes the text back.
+
+        Args:
+            proposal_id: Which.
+            digest: Of the state that was shown.
+            hunk: Its id, such as ``2.1``.
+            text: The new lines.
+            noted: What notes hold that have blocks of this proposal, to which it is fitted.
+
+        Raises:
+            NotFound: There is no such proposal or hunk.
+            ConflictError: It isn't what was shown any more, is closed, or the note isn't what the proposal fits.
+            BadInput: The hunk isn't open, or would change nothing.
+        """
+        with self._ledger.writing() as database:
+            proposal = self._reader.get(database, proposal_id)
+            parts.check_open(proposal)
+            progress.check_digest(proposal, digest)
+            ((number, own),) = parts.choose_hunks(proposal, [hunk]).items()
+            old = proposal.files[number - 1]
+            new = parts.edit_hunk_text(old, min(own), text, proposal.id)
+            block_hunks = tables.read_blocks(database, proposal.id).get(old.path, {})
+            raw = noted.get(old.path)
+            new_rendering = (
+                None if raw is None else render_edited_hunk(old, new, raw, block_hunks, f"{number}.{min(own)}")
+            )
+            if new_rendering is not None:
+                _store_texts(database, proposal.id, old, block_hunks)
+                _store_texts(database, proposal.id, new, new_rendering.blocks)
+                tables.put_blocks(database, proposal.id, number, new_rendering.blocks)
+            return EditedHunk(proposal=progress.save_progress(database, proposal, [new]), rendering=new_rendering)
+
+    def follow(self, proposal_id: str, current: Mapping[NotePath, bytes | None]) -> bool:
+        """Give hunks the texts that the blocks in notes show, where those are others than were drawn last.
+
+        Args:
+            proposal_id: Which.
+            current: What notes hold; of others nothing is known.
+
+        Returns:
+            Whether something is another now.
+
+        Raises:
+            NotFound: There is no such proposal.
+        """
+        with self._ledger.reading() as database:
+            changed_texts = _changed_texts(database, proposal_id, current)
+        if not changed_texts:
+            return False
+        with self._ledger.writing() as database:
+            proposal = self._reader.get(database, proposal_id)
+            changed_texts = _changed_texts(database, proposal_id, current)
+            if not changed_texts or proposal.status not in {"open", "stale"}:
+                return False
+            shown_blocks = tables.read_blocks(database, proposal.id)
+            changed: list[ProposedFile] = []
+            for path, blocks in changed_texts.items():
+                file = parts.file_at(proposal, path)
+                open_texts = _only_open(file, blocks)
+                changed.append(
+                    _with_texts(file, {hunk: text for texts in open_texts.values() for hunk, text in texts.items()})
+                )
+                reappeared = {hunk for texts in open_texts.values() for hunk in texts}
+                other_blocks = {
+                    name: hunks for name, hunks in shown_blocks.get(path, {}).items() if reappeared.isdisjoint(hunks)
+                }
+                now = {**other_blocks, **{name: tuple(texts) for name, texts in open_texts.items()}}
+                tables.put_blocks(database, proposal.id, file.number, now)
+            progress.save_progress(database, proposal, changed)
+        return True
+
+
+def _store_texts(database: sqlite3.Connection, proposal_id: str, file: ProposedFile, blocks: BlockHunks) -> None:
+    texts = {one.id: (one.hunk.new.decode(errors="replace"), one.edited) for one in file.hunks}
+    block_texts = {name: {hunk: texts[hunk] for hunk in hunks} for name, hunks in blocks.items()}
+    rows = [(proposal_id, file.number, name, json.dumps(one)) for name, one in block_texts.items()]
+    database.executemany("INSERT OR REPLACE INTO drawings VALUES (?, ?, ?, ?)", rows)
+
+
+def _changed_texts(
+    database: sqlite3.Connection, proposal_id: str, current: Mapping[NotePath, bytes | None]
+) -> dict[NotePath, dict[str, _HunkTexts]]:
+    """Find the blocks in notes that say something else of hunks than was drawn last."""
+    changed_texts: dict[NotePath, dict[str, _HunkTexts]] = {}
+    shown_blocks = tables.read_blocks(database, proposal_id)
+    for path, stored in _stored_texts(database, proposal_id).items():
+        raw = current.get(path)
+        if raw is None:
+            continue
+        intact = intact_blocks(raw, stored.keys() | shown_blocks.get(path, {}).keys())
+        held_hunks = {hunk for name, hunks in shown_blocks.get(path, {}).items() if name in intact for hunk in hunks}
+        others = {name: stored[name] for name in intact if name not in shown_blocks.get(path, {})}
+        counts = Counter(hunk for texts in others.values() for hunk in texts)
+        sure = {
+            name: texts
+            for name, texts in others.items()
+            if held_hunks.isdisjoint(texts) and all(counts[hunk] == 1 for hunk in texts)
+        }
+        if sure:
+            changed_texts[path] = sure
+    return changed_texts
+
+
+def _stored_texts(database: sqlite3.Connection, proposal_id: str) -> dict[NotePath, dict[str, _HunkTexts]]:
+    rows = database.execute(
+        "SELECT path, block, texts FROM drawings JOIN files ON files.proposal = drawings.proposal AND number = file"
+        " WHERE drawings.proposal = ?",
+        (proposal_id,),
+    )
+    by_path: dict[NotePath, dict[str, _HunkTexts]] = {}
+    for row in rows.fetchall():
+        texts = cast("dict[str, list[object]]", json.loads(row["texts"]))
+        hunk_texts = {hunk: (str(text), bool(edited)) for hunk, (text, edited) in texts.items()}
+        by_path.setdefault(NotePath(row["path"]), {})[row["block"]] = hunk_texts
+    return by_path
+
+
+def _only_open(file: ProposedFile, blocks: Mapping[str, _HunkTexts]) -> dict[str, _HunkTexts]:
+    waiting = {one.id for one in file.hunks if one.state == "open"}
+    return {name: texts for name, texts in blocks.items() if waiting.issuperset(texts)}
+
+
+def _with_texts(file: ProposedFile, texts: _HunkTexts) -> ProposedFile:
+    return replace(file, hunks=tuple(_hunks_with_texts(file, texts)))
+
+
+def _hunks_with_texts(file: ProposedFile, texts: _HunkTexts) -> Iterable[parts.ProposedHunk]:
+    for one in file.hunks:
+        if one.id not in texts:
+            yield one
+            continue
+        text, edited = texts[one.id]
+        yield replace(one, hunk=replace(one.hunk, new=text.encode()), edited=edited)

@@ -1,0 +1,567 @@
+"""SQLite tables of proposals, their files, hunks and contents."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Final, cast
+
+from knapper.changes.disk import storage
+from knapper.changes.disk.storage import DataVersion, SharedDatabase
+from knapper.changes.drafts import LinkRewrite
+from knapper.changes.proposals import model, parts
+from knapper.changes.proposals.model import (
+    ItemState,
+    Proposal,
+    ProposalPage,
+    ProposalStatus,
+    ProposedFile,
+    ProposedHunk,
+    Stale,
+    Summary,
+)
+from knapper.changes.text.diff import Hunk
+from knapper.errors import NotFound, StorageError
+from knapper.vault import parser, paths, source
+from knapper.vault.access import Scope
+from knapper.vault.paths import NotePath
+
+SCHEMA_VERSION = 3
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS proposals (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    client TEXT NOT NULL,
+    run TEXT NOT NULL,
+    created TEXT NOT NULL,
+    expires TEXT NOT NULL,
+    status TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    why TEXT NOT NULL,
+    tainted INTEGER NOT NULL,
+    by_query INTEGER NOT NULL,
+    folders TEXT NOT NULL,
+    notices TEXT NOT NULL,
+    rewritten TEXT NOT NULL,
+    scope TEXT,
+    rejection TEXT NOT NULL DEFAULT '',
+    superseded_by TEXT NOT NULL DEFAULT ''
+);
+CREATE TABLE IF NOT EXISTS files (
+    proposal TEXT NOT NULL REFERENCES proposals(id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    target TEXT,
+    trash TEXT,
+    base TEXT,
+    before TEXT,
+    content TEXT,
+    needs TEXT NOT NULL,
+    anchored INTEGER NOT NULL,
+    cause TEXT NOT NULL,
+    requests TEXT NOT NULL,
+    state TEXT NOT NULL,
+    stale TEXT,
+    reason TEXT NOT NULL,
+    edited INTEGER NOT NULL,
+    PRIMARY KEY (proposal, number)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS hunks (
+    proposal TEXT NOT NULL,
+    file INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    origin TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    stop INTEGER NOT NULL,
+    new TEXT NOT NULL,
+    state TEXT NOT NULL,
+    stale TEXT,
+    reason TEXT NOT NULL,
+    edited INTEGER NOT NULL,
+    PRIMARY KEY (proposal, file, number),
+    FOREIGN KEY (proposal, file) REFERENCES files(proposal, number) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS acceptances (
+    token TEXT PRIMARY KEY,
+    proposal TEXT NOT NULL REFERENCES proposals(id) ON DELETE CASCADE,
+    at TEXT NOT NULL,
+    chosen TEXT NOT NULL,
+    plain TEXT NOT NULL,
+    expected TEXT NOT NULL,
+    blocks TEXT NOT NULL,
+    change TEXT
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS shown (
+    proposal TEXT NOT NULL,
+    file INTEGER NOT NULL,
+    block TEXT NOT NULL,
+    hunks TEXT NOT NULL,
+    PRIMARY KEY (proposal, file, block),
+    FOREIGN KEY (proposal, file) REFERENCES files(proposal, number) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS drawings (
+    proposal TEXT NOT NULL,
+    file INTEGER NOT NULL,
+    block TEXT NOT NULL,
+    texts TEXT NOT NULL,
+    PRIMARY KEY (proposal, file, block),
+    FOREIGN KEY (proposal, file) REFERENCES files(proposal, number) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS behalves (
+    proposal TEXT PRIMARY KEY REFERENCES proposals(id) ON DELETE CASCADE,
+    client TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE VIEW IF NOT EXISTS items AS
+    SELECT proposal, file, state, stale FROM hunks
+    UNION ALL SELECT proposal, number, state, stale FROM files WHERE kind <> 'edit';
+CREATE INDEX IF NOT EXISTS by_status ON proposals(status);
+CREATE INDEX IF NOT EXISTS by_path ON files(path);
+CREATE INDEX IF NOT EXISTS by_before ON files(before);
+CREATE INDEX IF NOT EXISTS by_content ON files(content);
+CREATE INDEX IF NOT EXISTS by_origin ON hunks(origin);
+CREATE INDEX IF NOT EXISTS by_new ON hunks(new);
+CREATE INDEX IF NOT EXISTS by_proposal ON acceptances(proposal);
+{storage.BLOB_SCHEMA}
+"""  # noqa: S608  # made of constants
+
+_FILE_COLUMNS: Final = (
+    "path",
+    "kind",
+    "target",
+    "trash",
+    "base",
+    "before",
+    "content",
+    "needs",
+    "anchored",
+    "cause",
+    "requests",
+    "state",
+    "stale",
+    "reason",
+    "edited",
+)
+_UPSERT_FILE: Final = f"""INSERT INTO files (proposal, number, {", ".join(_FILE_COLUMNS)})
+    VALUES (?, ?{", ?" * len(_FILE_COLUMNS)})
+    ON CONFLICT (proposal, number) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _FILE_COLUMNS)}"""  # noqa: S608
+_UNUSED: Final = " AND ".join(
+    f"NOT EXISTS (SELECT 1 FROM {table} WHERE {column} = :name)"  # noqa: S608  # constants
+    for table, column in (("files", "before"), ("files", "content"), ("hunks", "origin"), ("hunks", "new"))
+)
+
+
+def put_files(database: sqlite3.Connection, proposal_id: str, files: Sequence[ProposedFile]) -> None:
+    """Keep what is proposed for files in the place of what was proposed for them before."""
+    numbers = {file.number for file in files}
+    old = content_names(database, proposal_id, numbers)
+    keys = [(proposal_id, number) for number in numbers]
+    database.executemany("DELETE FROM hunks WHERE proposal = ? AND file = ?", keys)
+    contents = _ContentWriter(database)
+    database.executemany(_UPSERT_FILE, [_file_row(proposal_id, file, contents) for file in files])
+    hunks = [row for file in files if file.kind == "edit" for row in _hunk_rows(proposal_id, file, contents)]
+    database.executemany("INSERT INTO hunks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", hunks)
+    drop_unused_contents(database, old - contents.names)
+
+
+def read_files(database: sqlite3.Connection, proposal_id: str) -> tuple[ProposedFile, ...]:
+    """Give a proposal's files, in order.
+
+    Raises:
+        StorageError: Their texts are damaged.
+    """
+    contents = _ContentReader(database)
+    files = database.execute("SELECT * FROM files WHERE proposal = ? ORDER BY number", (proposal_id,)).fetchall()
+    hunks: dict[int, list[sqlite3.Row]] = {}
+    for one in database.execute("SELECT * FROM hunks WHERE proposal = ? ORDER BY file, number", (proposal_id,)):
+        hunks.setdefault(one["file"], []).append(one)
+    return tuple(_read_file(one, hunks.get(one["number"], []), contents) for one in files)
+
+
+def content_names(database: sqlite3.Connection, proposal_id: str, numbers: Iterable[int] | None = None) -> set[str]:
+    """Name the contents of a proposal's files; of all where no numbers are given."""
+    numbers_wanted = None if numbers is None else set(numbers)
+    files = database.execute("SELECT number, before, content FROM files WHERE proposal = ?", (proposal_id,))
+    hunks = database.execute("SELECT file, origin, new FROM hunks WHERE proposal = ?", (proposal_id,))
+    rows = (*files.fetchall(), *hunks.fetchall())
+    return {
+        name
+        for number, *hashes in rows
+        if numbers_wanted is None or number in numbers_wanted
+        for name in hashes
+        if name
+    }
+
+
+def drop_unused_contents(database: sqlite3.Connection, wanted: Iterable[str]) -> None:
+    """Delete those of some contents that no proposal names any more."""
+    statement = f"DELETE FROM blobs WHERE hash = :name AND {_UNUSED}"  # noqa: S608  # constants of this module
+    database.executemany(statement, [{"name": name} for name in wanted])
+
+
+class _ContentWriter:
+    """Keep each content once, and remember the names."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database: sqlite3.Connection = database
+        self._known: dict[int, tuple[bytes, str]] = {}
+
+    @property
+    def names(self) -> set[str]:
+        return {name for _, name in self._known.values()}
+
+    def put(self, content: bytes | None) -> str | None:
+        if content is None:
+            return None
+        stored = self._known.get(id(content))
+        if stored is None:
+            stored = (content, parser.content_hash(content))  # held on to, so that no other content gets its id
+            storage.put_blob(self._database, stored[1], content)
+            self._known[id(content)] = stored
+        return stored[1]
+
+
+def _file_row(proposal_id: str, file: ProposedFile, contents: _ContentWriter) -> tuple[object, ...]:
+    return (
+        proposal_id,
+        file.number,
+        file.path,
+        file.kind,
+        file.target,
+        file.trash,
+        file.base,
+        contents.put(file.before),
+        contents.put(file.content),
+        json.dumps(sorted(file.needs)),
+        file.anchored,
+        file.cause,
+        json.dumps(sorted(file.requests)),
+        file.state,
+        _dump_stale(file.stale),
+        file.reason,
+        file.kind != "edit" and any(one.edited for one in file.hunks),
+    )
+
+
+def _hunk_rows(proposal_id: str, file: ProposedFile, contents: _ContentWriter) -> list[tuple[object, ...]]:
+    return [
+        (
+            proposal_id,
+            file.number,
+            one.number,
+            contents.put(one.origin),
+            one.hunk.start,
+            one.hunk.start + len(one.hunk.old),
+            contents.put(one.hunk.new),
+            one.state,
+            _dump_stale(one.stale),
+            one.reason,
+            one.edited,
+        )
+        for one in file.hunks
+    ]
+
+
+class _ContentReader:
+    """Read each content once."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database: sqlite3.Connection = database
+        self._known: dict[str, bytes] = {}
+
+    def get(self, name: str | None) -> bytes | None:
+        return None if name is None else self.need(name)
+
+    def need(self, name: str) -> bytes:
+        if name not in self._known:
+            try:
+                self._known[name] = storage.get_blob(self._database, name)
+            except NotFound as error:
+                msg = f"the text {name} of a proposal is missing"
+                raise StorageError(msg, hint="restore the vault's state from a backup") from error
+        return self._known[name]
+
+
+def _read_file(row: sqlite3.Row, hunks: Sequence[sqlite3.Row], contents: _ContentReader) -> ProposedFile:
+    proposed = ProposedFile(
+        number=row["number"],
+        path=NotePath(row["path"]),
+        kind=row["kind"],
+        target=row["target"],
+        trash=row["trash"],
+        base=row["base"],
+        before=contents.get(row["before"]),
+        content=contents.get(row["content"]),
+        needs=frozenset(json.loads(row["needs"])),
+        anchored=bool(row["anchored"]),
+        cause=row["cause"],
+        requests=frozenset(json.loads(row["requests"])),
+        state=row["state"],
+        stale=_load_stale(row["stale"]),
+        reason=row["reason"],
+    )
+    proposed_hunks = [_read_hunk(row["proposal"], row["number"], one, contents) for one in hunks]
+    return parts.with_hunks(proposed, row["proposal"], proposed_hunks, edited=bool(row["edited"]))
+
+
+def _read_hunk(proposal: str, file: int, row: sqlite3.Row, contents: _ContentReader) -> ProposedHunk:
+    origin = contents.need(row["origin"])
+    hunk = Hunk(
+        id=model.make_hunk_id(proposal, file, row["number"]),
+        start=row["start"],
+        old=origin[row["start"] : row["stop"]],
+        new=contents.need(row["new"]),
+        old_start_line=source.line_number_at(origin, row["start"]),
+        new_start_line=0,
+    )
+    return ProposedHunk(
+        number=row["number"],
+        id=f"{file}.{row['number']}",
+        hunk=hunk,
+        origin=origin,
+        state=cast("ItemState", row["state"]),
+        stale=_load_stale(row["stale"]),
+        edited=bool(row["edited"]),
+        reason=row["reason"],
+    )
+
+
+def _dump_stale(stale: Stale | None) -> str | None:
+    return json.dumps(asdict(stale)) if stale else None
+
+
+def _load_stale(text: str | None) -> Stale | None:
+    return Stale(**cast("Mapping[str, str]", json.loads(text))) if text else None  # pyright: ignore[reportArgumentType]
+
+
+class ProposalReader:
+    """Read proposals, and the one that was read last only once for as long as nothing is written."""
+
+    def __init__(self, own: SharedDatabase) -> None:
+        """Read from a file."""
+        self._ledger = own
+        self._last: tuple[DataVersion, Proposal] | None = None
+
+    def get(self, database: sqlite3.Connection, proposal_id: str) -> Proposal:
+        """Give a proposal.
+
+        Args:
+            database: Lent by the file.
+            proposal_id: Which.
+
+        Raises:
+            NotFound: There is none of this id.
+            StorageError: Its texts are damaged.
+        """
+        stamp = self._ledger.stamp(database)
+        if stamp is not None and self._last is not None:
+            then, last = self._last
+            if (then, last.id) == (stamp, proposal_id):
+                return last
+        proposal = get_proposal(database, proposal_id)
+        if stamp is not None:
+            self._last = (stamp, proposal)
+        return proposal
+
+
+def add_proposal(database: sqlite3.Connection, proposal: Proposal) -> None:
+    """Keep a new proposal."""
+    database.execute(
+        "INSERT INTO proposals (id, client, run, created, expires, status, reason, why, tainted, by_query, folders,"
+        " notices, rewritten, scope) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            proposal.id,
+            proposal.client,
+            proposal.run,
+            format_time(proposal.created),
+            format_time(proposal.expires),
+            proposal.status,
+            proposal.reason,
+            proposal.why,
+            proposal.tainted,
+            proposal.by_query,
+            json.dumps(proposal.folders),
+            json.dumps(proposal.notices),
+            json.dumps([asdict(one) for one in proposal.rewritten]),
+            None if proposal.scope.paths is None else json.dumps(sorted(proposal.scope.paths)),
+        ),
+    )
+    if proposal.behalf:
+        database.execute("INSERT INTO behalves VALUES (?, ?)", (proposal.id, proposal.behalf))
+    put_files(database, proposal.id, proposal.files)
+
+
+def get_proposal(database: sqlite3.Connection, proposal_id: str) -> Proposal:
+    """Give a proposal.
+
+    Raises:
+        NotFound: There is none of this id.
+        StorageError: Its texts are damaged.
+    """
+    row = database.execute(
+        "SELECT proposals.*, behalves.client AS behalf FROM proposals LEFT JOIN behalves ON proposal = id WHERE id = ?",
+        (proposal_id,),
+    ).fetchone()
+    if row is None:
+        raise proposal_not_found(proposal_id)
+    proposal = Proposal(
+        id=row["id"],
+        client=row["client"],
+        run=row["run"],
+        created=datetime.fromisoformat(row["created"]),
+        expires=datetime.fromisoformat(row["expires"]),
+        status=cast("ProposalStatus", row["status"]),
+        reason=row["reason"],
+        why=row["why"],
+        tainted=bool(row["tainted"]),
+        by_query=bool(row["by_query"]),
+        files=read_files(database, proposal_id),
+        folders=tuple((NotePath(source), NotePath(target)) for source, target in json.loads(row["folders"])),
+        notices=tuple(json.loads(row["notices"])),
+        rewritten=tuple(LinkRewrite(**one) for one in json.loads(row["rewritten"])),
+        scope=Scope(paths=None if row["scope"] is None else frozenset(json.loads(row["scope"]))),
+        behalf=row["behalf"] or "",
+        rejection=row["rejection"],
+        superseded_by=row["superseded_by"],
+        changes=change_ids(database, proposal_id),
+    )
+    return model.seal(proposal)
+
+
+def change_ids(database: sqlite3.Connection, proposal_id: str) -> tuple[str, ...]:
+    """List the changes that accepting something of a proposal made, in order."""
+    rows = database.execute(
+        "SELECT change FROM acceptances WHERE proposal = ? AND change > '' ORDER BY at", (proposal_id,)
+    )
+    return tuple(row["change"] for row in rows.fetchall())
+
+
+def read_blocks(database: sqlite3.Connection, proposal_id: str) -> dict[NotePath, dict[str, tuple[str, ...]]]:
+    """Tell which blocks in notes show hunks: paths, each with block ids and these with the hunks' ids."""
+    rows = database.execute(
+        "SELECT path, block, hunks FROM shown JOIN files ON files.proposal = shown.proposal AND number = file"
+        " WHERE shown.proposal = ? ORDER BY file, block",
+        (proposal_id,),
+    )
+    by_path: dict[NotePath, dict[str, tuple[str, ...]]] = {}
+    for row in rows.fetchall():
+        by_path.setdefault(NotePath(row["path"]), {})[row["block"]] = tuple(json.loads(row["hunks"]))
+    return by_path
+
+
+def put_blocks(database: sqlite3.Connection, proposal_id: str, number: int, shown: Mapping[str, Iterable[str]]) -> None:
+    """Keep which blocks in a note show hunks of a file, in the place of those that did."""
+    database.execute("DELETE FROM shown WHERE proposal = ? AND file = ?", (proposal_id, number))
+    rows = [(proposal_id, number, block, json.dumps(list(hunks))) for block, hunks in shown.items()]
+    database.executemany("INSERT INTO shown VALUES (?, ?, ?, ?)", rows)
+
+
+def proposal_not_found(proposal_id: str) -> NotFound:
+    """Make the error for a proposal that isn't there, or that a client may not see."""
+    hint = "list the proposals for their ids"
+    return NotFound(f"no proposal '{proposal_id}'", hint=hint, code="proposal_not_found")
+
+
+def format_time(at: datetime) -> str:
+    """Write a time so that texts sort as times do."""
+    return at.isoformat(timespec="milliseconds")
+
+
+def delete_proposal(database: sqlite3.Connection, proposal_id: str) -> None:
+    """Delete a proposal, and contents that nothing else names."""
+    names = content_names(database, proposal_id)
+    database.execute("DELETE FROM proposals WHERE id = ?", (proposal_id,))
+    drop_unused_contents(database, names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalFilter:
+    """Say which proposals are wanted; what is empty or None is no condition."""
+
+    status: ProposalStatus | None = None
+    client: str = ""
+    run: str = ""
+    path: str = ""
+    """A file's path before or after a move, or a folder's: whatever lies below counts."""
+    visible: Callable[[NotePath], bool] | None = None
+    """Which files the reader may know of; what was asked for others isn't listed."""
+
+
+_VISIBLE: Final = "(visible(path) AND visible(coalesce(target, path)))"
+_TOUCHES_PATH: Final = f"""EXISTS (SELECT 1 FROM files WHERE proposal = proposals.id AND (
+    key(path) = :path OR key(target) = :path
+    OR substr(key(path), 1, length(:path) + 1) = :path || '/'
+    OR substr(key(target), 1, length(:path) + 1) = :path || '/') AND {_VISIBLE})"""  # noqa: S608 - constant text of ours
+_ALL_VISIBLE: Final = f"""NOT EXISTS (SELECT 1 FROM files WHERE proposal = proposals.id AND cause = 'asked'
+    AND NOT {_VISIBLE})"""  # noqa: S608 - as above
+_CONDITIONS: Final = {
+    "status": "status = :status",
+    "client": "client = :client",
+    "run": "run = :run",
+    "path": _TOUCHES_PATH,
+}
+_COUNT_ITEMS: Final = f"""SELECT CASE WHEN state = 'open' AND stale IS NOT NULL THEN 'stale' ELSE state END, count(*)
+    FROM items WHERE proposal = :id AND file IN (SELECT number FROM files WHERE proposal = :id AND {_VISIBLE})
+    GROUP BY 1"""  # noqa: S608 - as above
+_FIRST_FILE: Final = f"""SELECT path, count(*) OVER () AS files FROM files WHERE proposal = ? AND {_VISIBLE}
+    ORDER BY number LIMIT 1"""  # noqa: S608 - as above
+
+
+def list_page(database: sqlite3.Connection, wanted: ProposalFilter, limit: int, offset: int) -> ProposalPage:
+    """Give a stretch of the list, newest first."""
+    _register_functions(database, wanted)
+    values = {
+        "status": wanted.status or "",
+        "client": wanted.client,
+        "run": wanted.run,
+        "path": paths.name_key(wanted.path.strip("/")),
+    }
+    conditions = [_CONDITIONS[name] for name, value in values.items() if value]
+    where = " AND ".join([*conditions, *([_ALL_VISIBLE] if wanted.visible else []), "1"])
+    page_values = {**values, "limit": limit, "offset": offset}
+    total = database.execute(f"SELECT count(*) FROM proposals WHERE {where}", values).fetchone()[0]  # noqa: S608
+    rows = database.execute(
+        f"SELECT * FROM proposals WHERE {where} ORDER BY seq DESC LIMIT :limit OFFSET :offset",  # noqa: S608
+        page_values,
+    ).fetchall()
+    summaries = tuple(_read_summary(database, row) for row in rows)
+    return ProposalPage(proposals=summaries, total=int(total), limit=limit, offset=offset)
+
+
+def _register_functions(database: sqlite3.Connection, wanted: ProposalFilter) -> None:
+    """Teach the database what it can't know."""
+
+    def key(path: str | None) -> str | None:
+        return None if path is None else paths.name_key(path)
+
+    def visible(path: str) -> bool:
+        return wanted.visible is None or wanted.visible(NotePath(path))
+
+    database.create_function("key", 1, key, deterministic=True)
+    database.create_function("visible", 1, visible)
+
+
+def _read_summary(database: sqlite3.Connection, row: sqlite3.Row) -> Summary:
+    first = database.execute(_FIRST_FILE, (row["id"],)).fetchone()
+    counts = {state: int(count) for state, count in database.execute(_COUNT_ITEMS, {"id": row["id"]})}
+    return Summary(
+        id=row["id"],
+        client=row["client"],
+        run=row["run"],
+        created=datetime.fromisoformat(row["created"]),
+        expires=datetime.fromisoformat(row["expires"]),
+        status=row["status"],
+        reason=row["reason"],
+        why=row["why"],
+        tainted=bool(row["tainted"]),
+        files=first["files"] if first else 0,
+        path=NotePath(first["path"] if first else ""),
+        items={
+            "open": counts.get("open", 0),
+            "stale": counts.get("stale", 0),
+            "accepted": counts.get("accepted", 0),
+            "rejected": counts.get("rejected", 0),
+        },
+        changes=change_ids(database, row["id"]),
+    )

@@ -1,0 +1,127 @@
+"""Remember which clients and runs have read text that others wrote, until a person clears them."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from knapper.changes.disk import storage
+from knapper.changes.disk.storage import SharedDatabase
+from knapper.errors import RefusedError
+from knapper.vault.access import Grants
+
+FILE = "taint.db"
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE taints (
+    client TEXT NOT NULL,
+    run TEXT NOT NULL,
+    at TEXT NOT NULL,
+    source TEXT NOT NULL,
+    PRIMARY KEY (client, run)
+) WITHOUT ROWID;
+"""
+_APPLIES = "(run <> '' AND run = :run) OR (run = '' AND client = :client)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """Say since when somebody only proposes, and why."""
+
+    client: str
+    run: str
+    """Empty for all that the client does outside of runs and sessions, and in those that it begins."""
+    at: datetime
+    source: str
+    """The first note or address that did it."""
+
+
+class Taints:
+    """Hold the open list; `open_taints` makes one."""
+
+    def __init__(self, own: SharedDatabase, hearer: str = "") -> None:
+        """Wrap an open file."""
+        self._ledger = own
+        self._hearer = hearer
+
+    def heard_by(self, client: str) -> "Taints":
+        """Give the same list for an agent that works for a client, which hears what the agent reads."""
+        return Taints(self._ledger, client)
+
+    def mark(self, client: str, run: str, source: str) -> bool:
+        """Note that foreign text was read.
+
+        Args:
+            client: Who read it.
+            run: The run or session that it was read in; empty where there is none.
+            source: The note or address.
+
+        Returns:
+            Whether that is new.
+        """
+        if self._hearer:
+            _ = self._mark(self._hearer, "", source)
+        return self._mark(client, run, source)
+
+    def is_tainted(self, client: str, run: str = "") -> bool:
+        """Tell whether a client, or the run or session that it works in, has read foreign text.
+
+        All clients of one run share what one of them has read; what a client read outside of runs counts in each.
+        """
+        with self._ledger.reading() as database:
+            sql = f"SELECT 1 FROM taints WHERE {_APPLIES}"  # noqa: S608  # a constant of this module
+            return database.execute(sql, {"client": client, "run": run}).fetchone() is not None
+
+    def entries(self) -> tuple[Taint, ...]:
+        """List who only proposes for this reason, the newest first."""
+        with self._ledger.reading() as database:
+            rows = database.execute("SELECT * FROM taints ORDER BY at DESC, client, run").fetchall()
+        return tuple(
+            Taint(client=row["client"], run=row["run"], at=datetime.fromisoformat(row["at"]), source=row["source"])
+            for row in rows
+        )
+
+    def clear(self, client: str, run: str = "", *, by: Grants) -> bool:
+        """Trust a client or run again.
+
+        Args:
+            client: Whose entry.
+            run: Which run's; empty for the entry of the client itself.
+            by: Who says so.
+
+        Returns:
+            Whether there was such an entry.
+
+        Raises:
+            RefusedError: It isn't a person.
+        """
+        if not by.is_person:
+            raise RefusedError("only a person can clear who has read foreign text", hint="use the command line or page")
+        with self._ledger.writing() as database:
+            found = database.execute("DELETE FROM taints WHERE client = ? AND run = ?", (client, run))
+            return found.rowcount > 0
+
+    def shut(self) -> None:
+        """Close the file."""
+        self._ledger.shut()
+
+    def _mark(self, client: str, run: str, source: str) -> bool:
+        values = {"client": client, "run": run, "at": datetime.now(UTC).isoformat(), "source": source}
+        with self._ledger.reading() as database:
+            known = "SELECT 1 FROM taints WHERE client = :client AND run = :run"
+            if database.execute(known, values).fetchone():
+                return False
+        with self._ledger.writing() as database:
+            found = database.execute("INSERT OR IGNORE INTO taints VALUES (:client, :run, :at, :source)", values)
+            return found.rowcount > 0
+
+
+def open_taints(folder: Path) -> Taints:
+    """Open a vault's list, and make it where there is none.
+
+    Args:
+        folder: The vault's state folder; it exists.
+
+    Raises:
+        StorageError: The file can't be used.
+    """
+    return Taints(storage.open_shared_database(folder / FILE, _SCHEMA, SCHEMA_VERSION))

@@ -1,1 +1,0 @@
-"""Keep what waits for a person's word, and show it."""
