@@ -30,7 +30,7 @@ from knapper.server.http import app, rooms
 from knapper.server.http.app import Work
 from knapper.server.threads import Threads
 from knapper.tools.context import Context
-from knapper.tools.rows import Row as Tool
+from knapper.tools.registry import ToolSpec
 
 SUMMARY = "a session's first byte over HTTP beside slow ones"
 _SLOW = "work"
@@ -164,7 +164,7 @@ def _chat(chats: Chats) -> Chat:
         time.sleep(0.5)
         return {"success": True}
 
-    own = Tool(function=sleep)  # pyright: ignore[reportArgumentType] - it answers as tools do
+    own = ToolSpec(function=sleep)  # pyright: ignore[reportArgumentType] - it answers as tools do
     return Chat(
         model=FunctionModel(stream_function=_stream),
         name="scripted",

@@ -7,9 +7,9 @@ from statistics import mean
 from bench import ir
 from bench.frame import Row, say
 from bench.judged import Collection, note_of
-from knapper.codemode.asking import Prompt, Reply
+from knapper.codemode.model import Prompt, Reply
 from knapper.codemode.retrieval import Retriever
-from knapper.codemode.tasks import Options, Retrieval, Task, Thresholds
+from knapper.codemode.tasks import Retrieval, RetrievalOptions, RetrievalTask, Thresholds
 
 SCRIPT = """
 import math
@@ -98,14 +98,14 @@ def compare(collection: Collection, most: int, half: int = 1) -> Iterator[Row]:
 
 def _both(collection: Collection, ids: Sequence[str]) -> tuple[Retrieval, Retrieval]:
     queries = [collection.queries[one] for one in ids]
-    task = Task(text=" ".join(queries), aspects=tuple(queries))
+    task = RetrievalTask(text=" ".join(queries), aspects=tuple(queries))
     direct = Retriever(collection.context).retrieve(task)
     script = SCRIPT.replace("__TASKS__", repr(queries)).replace("__BUDGET__", str(len(direct.context)))
 
     def ask(_prompt: Prompt) -> Reply:
         return Reply(text=f"```python\n{script}\n```")
 
-    options = Options(thresholds=Thresholds(low_score=0, low_confidence=0))
+    options = RetrievalOptions(thresholds=Thresholds(low_score=0, low_confidence=0))
     found = Retriever(collection.context, ask=ask, options=options).retrieve(task)
     if found.tier != "script" or found.attempts[0].error:
         raise SystemExit(f"bench: the script failed: {found.attempts[0].error} {found.notes}")

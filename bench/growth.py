@@ -11,7 +11,7 @@ from bench.places import Places
 from knapper.config import environment
 from knapper.errors import NotFound
 from knapper.index import lock
-from knapper.tools import criteria, links, notes, reading
+from knapper.tools import links, notes, reading, search
 from knapper.tools.context import Context
 
 SUMMARY = "tools that ask for a fixed number of notes, in vaults of growing size"
@@ -94,7 +94,7 @@ def _backlinks(context: Context) -> None:
 
 
 def _by_property(context: Context) -> None:
-    assert criteria.list_files_by_frontmatter(context, _PROPERTY, "yes")["total"] == _FOUND
+    assert search.list_files_by_frontmatter(context, _PROPERTY, "yes")["total"] == _FOUND
 
 
 def _find(context: Context) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from bench import ir, vaults
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.index.engine import Engine
 from knapper.tools.context import Context
 from knapper.vault.access import Policy
@@ -30,7 +30,7 @@ class Collection:
 
 
 @contextmanager
-def opened(name: str, folder: Path, work: Path, sandbox: Sandbox) -> Iterator[Collection]:
+def opened(name: str, folder: Path, work: Path, sandbox: WorkerPool) -> Iterator[Collection]:
     """Index a collection's vault."""
     rows = {row["_id"]: row for row in ir.read_lines(folder / "queries.jsonl")}
     grades = ir.read_grades(folder)
@@ -46,7 +46,7 @@ def opened(name: str, folder: Path, work: Path, sandbox: Sandbox) -> Iterator[Co
         )
 
 
-def context_of(engine: Engine, sandbox: Sandbox) -> Context:
+def context_of(engine: Engine, sandbox: WorkerPool) -> Context:
     def no_writer() -> NoReturn:
         raise AssertionError("reading opens nothing to write with")
 

@@ -6,7 +6,7 @@ from bench import good_script, ir, judged, samples, tokens, vaults
 from bench.frame import Report, Row, say
 from bench.places import Places
 from bench.samples import Sample
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode.sandbox.pool import WorkerPool
 
 SUMMARY = "Code Mode: its score, what a script adds to direct search, and what scripts save"
 
@@ -21,7 +21,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
     rows: list[Row] = []
     made: dict[str, list[Sample]] = {}
     strangers = _strangers(places)
-    with Sandbox(places.cache / "sandbox") as sandbox:
+    with WorkerPool(places.cache / "sandbox") as sandbox:
         for name in judged.NAMES:
             folder = places.collection(name)
             if folder is None:

@@ -10,12 +10,11 @@ from statistics import mean
 from bench import ir
 from bench.frame import Goal, Row, say
 from bench.judged import Collection, note_of
-from knapper.codemode import citing, direct, scoring
-from knapper.codemode.results import Written
-from knapper.codemode.scoring import Needs, Score, Weights
-from knapper.codemode.tasks import Options, Thresholds
-from knapper.codemode.trials import Trials
-from knapper.codemode.vocabulary import Vocabulary
+from knapper.codemode import evidence, retrieval, scoring
+from knapper.codemode.evidence import ReportedCitation
+from knapper.codemode.retrieval import AttemptRunner
+from knapper.codemode.scoring import InformationNeed, Score, ScoreWeights, Vocabulary
+from knapper.codemode.tasks import RetrievalOptions, Thresholds
 
 _GOAL = Goal(limit=0.8, sense="at least")
 _CHARS = 2_000
@@ -40,23 +39,23 @@ def make(collection: Collection, strangers: Sequence[str], most: int) -> Iterato
     rng = random.Random(collection.name)
     context = collection.context
     vocabulary = Vocabulary(context.index.store)
-    trials = Trials(context=context, options=Options(), vocabulary=vocabulary)
+    trials = AttemptRunner(context=context, options=RetrievalOptions(), vocabulary=vocabulary)
     files = [str(file.path) for file in context.view.files() if str(file.path).endswith(".md")]
     ids = rng.sample(sorted(collection.queries), min(most, len(collection.queries)))
     for query in ids:
         text, source = collection.queries[query], collection.sources[query]
 
         def found(asked: str, source: str = source) -> list[str]:
-            return [path for _, path in direct.ranks([context], asked) if path != source]
+            return [path for _, path in retrieval.rank_notes([context], asked) if path != source]
 
-        wanted = scoring.needs(text, vocabulary, lambda asked: direct.ranks([context], asked))
+        wanted = scoring.analyze_task(text, vocabulary, lambda asked: retrieval.rank_notes([context], asked))
         other = collection.queries[rng.choice([one for one in ids if one != query])]
         for kind, paths in _retrievals(text, other, found, rng, files, vocabulary).items():
             good = any(note_of(path) in collection.wanted[query] for path in paths)
             yield Sample(task=query, half=ir.half(query), kind=kind, is_good=good, score=_score(trials, wanted, paths))
     for text in rng.sample(list(strangers), min(most // 2, len(strangers))):
-        wanted = scoring.needs(text, vocabulary, lambda asked: direct.ranks([context], asked))
-        paths = [path for _, path in direct.ranks([context], text)][:_FEW]
+        wanted = scoring.analyze_task(text, vocabulary, lambda asked: retrieval.rank_notes([context], asked))
+        paths = [path for _, path in retrieval.rank_notes([context], text)][:_FEW]
         score = _score(trials, wanted, paths)
         yield Sample(task=text, half=ir.half(text), kind="not there", is_good=False, score=score)
 
@@ -86,8 +85,10 @@ def _retrievals(
     }
 
 
-def _score(trials: Trials, wanted: Needs, paths: Sequence[str]) -> Score:
-    citations = citing.check(trials.open_vault, [Written(path=path, start=0, stop=_CHARS) for path in paths]).citations
+def _score(trials: AttemptRunner, wanted: InformationNeed, paths: Sequence[str]) -> Score:
+    citations = evidence.check_citations(
+        trials.open_vault, [ReportedCitation(path=path, start=0, stop=_CHARS) for path in paths]
+    ).citations
     texts = [one.text for one in citations]
     parts = [f"## {one.path}\n{one.text}" for one in citations]
     return trials.score("\n\n".join(parts), texts, citations, wanted)
@@ -96,7 +97,7 @@ def _score(trials: Trials, wanted: Needs, paths: Sequence[str]) -> Score:
 def rows(samples: Mapping[str, Sequence[Sample]]) -> Iterator[Row]:
     low = Thresholds().low_score
     for half, label in ((1, "reported half"), (0, "chosen on")):
-        each = {name: auc(_of(own, half), Weights()) for name, own in samples.items()}
+        each = {name: auc(_of(own, half), ScoreWeights()) for name, own in samples.items()}
         goal = _GOAL if half else None
         yield Row(
             what=f"score: AUC, mean of the collections, {label}", values=[mean(each.values())], digits=3, goal=goal
@@ -115,29 +116,29 @@ def rows(samples: Mapping[str, Sequence[Sample]]) -> Iterator[Row]:
     yield Row(what=f"score: of those, the vault knows nothing of the task: above {low:g}", values=[alien], digits=2)
 
 
-def choose(samples: Mapping[str, Sequence[Sample]]) -> tuple[Weights, float]:
+def choose(samples: Mapping[str, Sequence[Sample]]) -> tuple[ScoreWeights, float]:
     """Find the weights with the best mean AUC on the half that chooses; none below a tenth."""
-    best = (Weights(), 0.0)
+    best = (ScoreWeights(), 0.0)
     for overlap, diversity, boilerplate in product(_STEPS, _STEPS, (0.1, 0.2, 0.3)):
         coverage = round(1 - overlap - diversity, 4)
         if coverage < _STEPS[0]:
             continue
-        weights = Weights(overlap=overlap, coverage=coverage, diversity=diversity, boilerplate=boilerplate)
+        weights = ScoreWeights(overlap=overlap, coverage=coverage, diversity=diversity, boilerplate=boilerplate)
         reached = mean(auc(_of(own, 0), weights) for own in samples.values())
         if reached > best[1]:
             best = (weights, reached)
     return best
 
 
-def auc(samples: Sequence[Sample], weights: Weights) -> float:
+def auc(samples: Sequence[Sample], weights: ScoreWeights) -> float:
     """Give the chance that a good retrieval scores higher than a bad one; a tie is half."""
     good = [total(one.score, weights) for one in samples if one.is_good]
     bad = [total(one.score, weights) for one in samples if not one.is_good]
     return _higher(good, bad)
 
 
-def total(score: Score, weights: Weights) -> float:
-    return scoring.joined(score.overlap, score.coverage, score.diversity, score.boilerplate, weights)
+def total(score: Score, weights: ScoreWeights) -> float:
+    return scoring.combine_parts(score.overlap, score.coverage, score.diversity, score.boilerplate, weights)
 
 
 def _within(samples: Sequence[Sample]) -> float:

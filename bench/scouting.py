@@ -82,7 +82,7 @@ async def _trip(context: Context, note: str) -> float:
     scout = Scout(
         model=FunctionModel(stream_function=_model(note)),
         prompt="x",
-        rows={row.name: row for row in table.ROWS},
+        rows={row.name: row for row in table.TOOLS},
         settings=ScoutSettings(rounds=_ROUNDS),
         limits=UsageLimits(request_limit=50),
     )

@@ -14,12 +14,11 @@ from bench import vaults
 from bench.frame import Goal, Report, Row
 from bench.places import ROOT, Places
 from knapper import app
-from knapper.codemode import scripts
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode import tool
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Embeddings, Settings, Vault
 from knapper.jsontypes import JSONValue
-from knapper.tools.context import Context
-from knapper.tools.sandboxes import Limits
+from knapper.tools.context import Context, ScriptLimits
 
 SUMMARY = "scripts in the sandbox: warm, cold, with many calls, many at once"
 TRIVIAL = "__result__ = 1 + 1"
@@ -42,7 +41,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
             embeddings=Embeddings(kind="none"),
             config_file=home / "config.toml",
         )
-        with app.open_vault(settings, client="script") as context, Sandbox(home / "state" / "sandbox") as sandbox:
+        with app.open_vault(settings, client="script") as context, WorkerPool(home / "state" / "sandbox") as sandbox:
             _ = context.index.refresh()
             ready = replace(context, open_sandbox=lambda: sandbox)
             _ = sandbox.warm(8)
@@ -71,7 +70,7 @@ def _row(what: str, values: list[float], limit: float | None) -> Row:
 
 def _compile(folder: Path) -> float:
     begin = time.perf_counter()
-    with Sandbox(folder) as sandbox:
+    with WorkerPool(folder) as sandbox:
         _ = sandbox.warm()
     return time.perf_counter() - begin
 
@@ -82,18 +81,18 @@ def _method(call: str) -> str:
 
 def _ms(context: Context, script: str) -> float:
     begin = time.perf_counter()
-    outcome = scripts.run(context, script)
+    outcome = tool.execute_script(context, script)
     if not outcome.ok:
         sys.exit(f"bench: {outcome.error}")
     return (time.perf_counter() - begin) * 1_000
 
 
-def _calls(sandbox: Sandbox) -> list[float]:
+def _calls(sandbox: WorkerPool) -> list[float]:
     def nothing(_method: str, _given: Mapping[str, JSONValue]) -> JSONValue:
         return None
 
     script = _method("obsidian.get_hash('A')")
-    return [sandbox.run(script, nothing, limits=Limits()).wall_s * 1_000 for _ in range(5)]
+    return [sandbox.run(script, nothing, limits=ScriptLimits()).wall_s * 1_000 for _ in range(5)]
 
 
 def _at_once(context: Context) -> list[float]:

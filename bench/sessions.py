@@ -22,7 +22,7 @@ from knapper.agents.prompting import Prompts
 from knapper.app import chats
 from knapper.config import Embeddings, Settings, Vault
 from knapper.tools.context import Context
-from knapper.tools.rows import Row as Tool
+from knapper.tools.registry import ToolSpec
 
 SUMMARY = "a session's first byte beside slow ones"
 
@@ -114,7 +114,7 @@ def _chat(stream: object) -> Chat:
     chat = Chat(
         model=FunctionModel(stream_function=stream),  # pyright: ignore[reportArgumentType] - one of the two above
         name="scripted",
-        rows=(Tool(function=sleep),),  # pyright: ignore[reportArgumentType] - it answers as tools do
+        rows=(ToolSpec(function=sleep),),  # pyright: ignore[reportArgumentType] - it answers as tools do
         prompts=Prompts(),
         now=lambda: datetime.now(UTC),
     )

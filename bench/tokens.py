@@ -10,10 +10,9 @@ from tokenizers import Tokenizer
 
 from bench.frame import Row, say
 from knapper.app import tables
-from knapper.tools import schema
-from knapper.tools.context import Context, Scripting
-from knapper.tools.sandboxes import Signature
-from knapper.tools.tables import Table
+from knapper.tools import registry
+from knapper.tools.context import Context, ScriptAccess, ToolSignature
+from knapper.tools.registry import ToolTable
 
 Answer = dict[str, Any]
 Call = tuple[str, dict[str, Any]]
@@ -112,9 +111,9 @@ def compare(context: Context) -> Iterator[Row]:
         yield Row(what=f"{work.name}: tokens, one script", values=[scripted], digits=0)
 
 
-def _scripting(table: Table) -> Scripting:
+def _scripting(table: ToolTable) -> ScriptAccess:
     rows = [row for row in table.rows if row.effect == "read" and not row.open_world]
-    known = [Signature(name=row.name, parameters=schema.parameters(row, brief=True)) for row in rows]
-    return Scripting(
+    known = [ToolSignature(name=row.name, parameters=registry.parameter_schema(row, brief=True)) for row in rows]
+    return ScriptAccess(
         tools=lambda: known, call=lambda context, name, arguments: table.call(name, arguments, lambda _: context)
     )

@@ -12,7 +12,7 @@ from bench.places import Places
 from knapper.config import environment
 from knapper.index import lock
 from knapper.index.engine import Engine
-from knapper.tools import criteria, info, links, neighbors, notes, overview, passages, reading, search, status, tags
+from knapper.tools import links, notes, passages, reading, search
 from knapper.tools.context import Context
 from knapper.vault.access import Policy
 
@@ -36,24 +36,24 @@ _CALLS: dict[str, Call] = {
         context, folder="en", properties=["status=open"], exclude_tags=["none"], sort="-modified"
     ),
     "find_notes, all by a property": lambda context, _: notes.find_notes(context, sort="status", fields=["status"]),
-    "list_files_by_frontmatter": lambda context, _: criteria.list_files_by_frontmatter(context, "status", "open"),
-    "search_by_date_range": lambda context, _: criteria.search_by_date_range(context, "2020-01-01", "2030-01-01"),
-    "search_by_folder": lambda context, _: criteria.search_by_folder(context, "en", recursive=True),
+    "list_files_by_frontmatter": lambda context, _: search.list_files_by_frontmatter(context, "status", "open"),
+    "search_by_date_range": lambda context, _: search.search_by_date_range(context, "2020-01-01", "2030-01-01"),
+    "search_by_folder": lambda context, _: search.search_by_folder(context, "en", recursive=True),
     "read_file": lambda context, note: reading.read_file(context, note),
     "read_file, with embeds": lambda context, note: reading.read_file(context, note, expand_embeds=True),
     "fetch_note": lambda context, note: reading.fetch_note(context, note),
-    "note_info": lambda context, note: info.note_info(context, note),
+    "note_info": lambda context, note: notes.note_info(context, note),
     "find_backlinks": lambda context, note: links.find_backlinks(context, note.removesuffix(".md")),
     "find_outlinks": lambda context, note: links.find_outlinks(context, note),
-    "get_links": lambda context, note: neighbors.get_links(context, note),
-    "get_links_recursive, depth 2": lambda context, note: neighbors.get_links_recursive(context, note),
+    "get_links": lambda context, note: links.get_links(context, note),
+    "get_links_recursive, depth 2": lambda context, note: links.get_links_recursive(context, note),
     "broken_links": lambda context, _: links.broken_links(context),
     "orphans": lambda context, _: links.orphans(context),
-    "list_notes": lambda context, _: overview.list_notes(context),
-    "view_all_notes": lambda context, _: overview.view_all_notes(context),
-    "explore_vault": lambda context, _: overview.explore_vault(context),
-    "list_tags": lambda context, _: tags.list_tags(context),
-    "vault_status": lambda context, _: status.vault_status(context),
+    "list_notes": lambda context, _: notes.list_notes(context),
+    "view_all_notes": lambda context, _: notes.view_all_notes(context),
+    "explore_vault": lambda context, _: notes.explore_vault(context),
+    "list_tags": lambda context, _: notes.list_tags(context),
+    "vault_status": lambda context, _: notes.vault_status(context),
 }
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from knapper.app import tables
-from knapper.tools import schema
-from knapper.tools.rows import Row
+from knapper.tools import registry
+from knapper.tools.registry import ToolSpec
 
 _EFFECTS: Final = {
     "read": "Changes nothing.",
@@ -21,17 +21,19 @@ def rows() -> Iterator[str]:
     table = tables.whole()
     for row in table.rows:
         yield f"## {row.name}"
-        yield schema.description(row)
+        yield registry.describe(row)
         yield " ".join(_facts(row))
-        given = cast("Mapping[str, Any]", schema.parameters(row)["properties"])
-        needed = cast("list[str]", schema.parameters(row).get("required", []))
+        given = cast("Mapping[str, Any]", registry.parameter_schema(row)["properties"])
+        needed = cast("list[str]", registry.parameter_schema(row).get("required", []))
         lines = [(f"`{name}`", _kind(one), _default(name, one, needed), _said(one)) for name, one in given.items()]
         yield _table(("parameter", "type", "default", "meaning"), lines) if lines else ""
-        fields = [name for name in cast("Mapping[str, Any]", schema.returns(row)["properties"]) if name not in _ALIKE]
+        fields = [
+            name for name in cast("Mapping[str, Any]", registry.answer_schema(row)["properties"]) if name not in _ALIKE
+        ]
         yield f"Gives {', '.join(f'`{name}`' for name in fields)}." if fields else ""
 
 
-def _facts(row: Row) -> Iterator[str]:
+def _facts(row: ToolSpec) -> Iterator[str]:
     yield _EFFECTS[row.effect]
     if row.profile == "essential":
         yield "In the profile `essential`."

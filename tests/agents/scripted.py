@@ -19,7 +19,7 @@ from knapper.agents.turns import Turn
 from knapper.app import tables
 from knapper.changes.writer import SubmitOptions
 from knapper.tools.context import Context
-from knapper.tools.rows import Row
+from knapper.tools.registry import ToolSpec
 from tests.tools.opened import Opener
 
 NOW = dt.datetime(2026, 3, 14, 9, 26, tzinfo=dt.UTC)
@@ -72,7 +72,7 @@ def delta(call: Call, usual: str) -> DeltaToolCall:
     return DeltaToolCall(name=call.name, json_args=arguments, tool_call_id=call.id or usual)
 
 
-def chat(model: Model | AnyModel, rows: Sequence[Row] = (), **more: object) -> Chat:
+def chat(model: Model | AnyModel, rows: Sequence[ToolSpec] = (), **more: object) -> Chat:
     opened = model.open() if isinstance(model, Model) else model
     whole = Chat(model=opened, name="scripted", rows=rows or tables.whole().rows, prompts=Prompts(), now=lambda: NOW)
     return replace(whole, **more)

@@ -14,7 +14,7 @@ from knapper.agents.events import Error, Event, Question, Text, ToolCall, ToolRe
 from knapper.agents.turns import LIMIT_REACHED, Turn
 from knapper.app import tables
 from knapper.tools.context import Context
-from knapper.tools.rows import Row
+from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 from tests.agents import scripted
 from tests.agents.scripted import Call, Model
@@ -113,14 +113,14 @@ def test_twenty_rounds_of_calls_and_no_more(vault: opened.Opener) -> None:
     assert scripted.done(events).answer == f"Step 21. {LIMIT_REACHED}"
 
 
-def row_of_lines() -> Row:
+def row_of_lines() -> ToolSpec:
     from knapper.tools import reading  # noqa: PLC0415
 
     def read_lines(context: Context, path: str, first: int, last: int) -> dict[str, object]:
         """Read lines."""
         return reading.read_lines(context, path, first, last)  # pyright: ignore[reportReturnType]
 
-    return Row(function=read_lines)  # pyright: ignore[reportArgumentType]
+    return ToolSpec(function=read_lines)  # pyright: ignore[reportArgumentType]
 
 
 def logging(context: Context, summary: str = "") -> dict[str, object]:
@@ -134,7 +134,7 @@ def test_calls_of_uncounted_tools_do_not_count_unless_others_come_with_them(vaul
     model = Model([*replies, ["Done."]])
 
     with scripted.agent(vault) as context:
-        rows = (Row(function=logging, alias="log_interaction"),)  # pyright: ignore[reportArgumentType]
+        rows = (ToolSpec(function=logging, alias="log_interaction"),)  # pyright: ignore[reportArgumentType]
         events = scripted.run(scripted.chat(model, rows=rows), context)
 
     assert len(scripted.of(events, "tool_call")) == 25
@@ -146,7 +146,7 @@ def test_a_model_that_only_calls_uncounted_tools_is_stopped_all_the_same(vault: 
     model = Model([[Call("log_interaction", {"summary": str(number)})] for number in range(200)])
 
     with scripted.agent(vault) as context:
-        rows = (Row(function=logging, alias="log_interaction"),)  # pyright: ignore[reportArgumentType]
+        rows = (ToolSpec(function=logging, alias="log_interaction"),)  # pyright: ignore[reportArgumentType]
         events = scripted.run(scripted.chat(model, rows=rows), context)
 
     assert scripted.done(events).state == "limit"
@@ -222,7 +222,7 @@ class Gauge:
         self.most = 0
         self.order: list[str] = []
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[ToolSpec, ...]:
         def look(context: Context, name: str) -> dict[str, object]:
             """Look."""
             del context
@@ -233,7 +233,7 @@ class Gauge:
             del context
             return self.work(name)
 
-        return Row(function=look), Row(function=change, effect="write", asked=False)  # pyright: ignore[reportArgumentType]
+        return ToolSpec(function=look), ToolSpec(function=change, effect="write", asked=False)  # pyright: ignore[reportArgumentType]
 
     def work(self, name: str) -> dict[str, object]:
         with self.lock:
@@ -313,7 +313,7 @@ def test_a_script_ends_where_its_turn_is_cancelled(vault: opened.Opener) -> None
             await task
 
     with scripted.agent(vault) as context:
-        chat = scripted.chat(Model([[Call("run_on")]]), [Row(function=run_on, effect="write")])
+        chat = scripted.chat(Model([[Call("run_on")]]), [ToolSpec(function=run_on, effect="write")])
         turn = Turn(chat, context, Message(text="work", run="run-1"))
         asyncio.run(cancelled(turn))
 
@@ -344,7 +344,7 @@ def test_a_change_that_goes_on_where_a_turn_is_cancelled_is_waited_for_and_told(
     model = Model([["Then."]])
     with scripted.agent(vault) as context:
         chat = scripted.chat(
-            Model([[Call("write_slowly", {"path": "New.md"})]]), [Row(function=write_slowly, effect="write")]
+            Model([[Call("write_slowly", {"path": "New.md"})]]), [ToolSpec(function=write_slowly, effect="write")]
         )
         turn = Turn(chat, context, Message(text="write", run="run-1"))
         asyncio.run(cancelled(turn, told))

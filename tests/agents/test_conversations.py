@@ -17,11 +17,12 @@ from knapper.agents.conversations import MAX_CHARS, Conversations, Said
 from knapper.agents.events import Done, Event, Text
 from knapper.agents.live import LiveTurn, Told
 from knapper.agents.sessions import identity, store
-from knapper.agents.usage import Limits, Meter, Spent, open_meter
+from knapper.agents.usage import Limits, Meter, open_meter
 from knapper.changes.disk.storage import open_shared_database
 from knapper.changes.writer import SubmitOptions
+from knapper.codemode.model import ModelSpend
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
-from knapper.tools import moves
+from knapper.tools import files
 from knapper.tools.context import Context
 from tests.agents import protocol, scripted
 from tests.agents.protocol import Reply
@@ -106,7 +107,7 @@ def test_a_note_renamed_by_us_keeps_its_session(talks: Conversations, vault: ope
     session = talks.route("A.md")
     with vault.open("cli") as context:
         context.index.refresh()
-        _ = moves.move_file(context, "A.md", "Archive/Alpha.md")
+        _ = files.move_file(context, "A.md", "Archive/Alpha.md")
 
     assert talks.route("Archive/Alpha.md").id == session.id
     assert talks.store.get(session.id).file == "Archive/Alpha.md"
@@ -162,7 +163,7 @@ def test_nothing_is_summed_up_once_the_limits_are_reached(talks: Conversations, 
 class Torn(Meter):
     """Have no place to write down what is used."""
 
-    def record(self, run: str, model: str, spent: Spent) -> None:
+    def record(self, run: str, model: str, spent: ModelSpend) -> None:
         del run, model, spent
         raise StorageError("the disk is full", hint="make room")
 

@@ -27,7 +27,7 @@ from tests.index import worlds
         (pipelines.open_pipelines, waiting.FILE),
         (pipelines.open_pipelines, presets.FILE),
         (opening.open_runs, usage.FILE),
-        (opening.open_runs, checkpoints.FILE),
+        (opening.open_runs, checkpoints.CHECKPOINTS_FILE),
     ],
 )
 def test_nothing_stays_open_where_a_later_file_can_not_be_opened(

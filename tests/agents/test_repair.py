@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from knapper.agents import repair
 from knapper.app import tables
 from knapper.jsontypes import JSONValue
-from knapper.tools import schema
+from knapper.tools import registry
 
 SCHEMA: dict[str, JSONValue] = {
     "type": "object",
@@ -158,12 +158,14 @@ def test_arguments_that_are_right_stay_as_they_are(given: dict[str, JSONValue]) 
 
 def test_every_tools_schema_can_be_fitted_to() -> None:
     for row in tables.whole().rows:
-        assert repair.fit({"path": "a.md"}, schema.parameters(row))
+        assert repair.fit({"path": "a.md"}, registry.parameter_schema(row))
 
 
 def test_null_stays_where_any_value_is_taken() -> None:
     row = tables.whole().find("update_frontmatter")
 
-    fitted = repair.fit({"path": "a.md", "field": "k", "value": None, "operation": None}, schema.parameters(row))
+    fitted = repair.fit(
+        {"path": "a.md", "field": "k", "value": None, "operation": None}, registry.parameter_schema(row)
+    )
 
     assert fitted == {"path": "a.md", "field": "k", "value": None}

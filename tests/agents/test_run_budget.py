@@ -14,7 +14,7 @@ from knapper.agents import usage
 from knapper.agents.run import budget
 from knapper.agents.run.budget import Budget, OutOfBudget
 from knapper.agents.run.records import Limits
-from knapper.agents.usage import Spent
+from knapper.codemode.model import ModelSpend
 from tests.agents.run_world import Brain, Make, Part
 from tests.agents.scripted import NOW
 
@@ -33,7 +33,7 @@ class Clock:
 def test_a_quarter_of_the_tokens_is_kept_for_the_answer() -> None:
     own = Budget(Limits(tokens=1_000))
 
-    own.add(Spent(input_tokens=700))
+    own.add(ModelSpend(input_tokens=700))
 
     assert own.tokens_left("work") == 50
     assert own.tokens_left("answer") == 300
@@ -68,7 +68,7 @@ def test_a_quarter_of_the_time_is_kept_for_the_answer() -> None:
 def test_costs_are_foreseen_by_what_tokens_cost_so_far() -> None:
     own = Budget(Limits(cents=100, tokens=0))
 
-    own.add(Spent(input_tokens=1_000, cost_usd=Decimal("0.60")))
+    own.add(ModelSpend(input_tokens=1_000, cost_usd=Decimal("0.60")))
 
     own.check(200, "work")
     with pytest.raises(OutOfBudget, match="100 cents"):
@@ -83,7 +83,7 @@ def test_no_order_of_requests_spends_more_than_the_limit(requests: list[tuple[in
     for tokens, answers in requests:
         try:
             with own.hold(tokens, "answer" if answers else "work"):
-                own.add(Spent(input_tokens=tokens))
+                own.add(ModelSpend(input_tokens=tokens))
         except OutOfBudget:
             continue
 

@@ -16,7 +16,7 @@ from knapper.agents.run.nodes import Found
 from knapper.agents.run.records import Order
 from knapper.agents.run.store import FILE, VERSION, Store
 from knapper.changes.disk.storage import open_shared_database
-from knapper.codemode import writing
+from knapper.codemode import authoring
 from knapper.errors import NotFound, StorageError
 from knapper.tools.context import Context
 from tests.agents.run_world import Brain, Make, Part, World
@@ -116,7 +116,7 @@ def test_whatever_else_an_answer_rests_on_is_part_of_the_key(
         (tmp_path / "run-answer.md").write_text("You do one part. Rhyme.", encoding="utf-8")
         world.engine = replace(world.engine, words=replace(world.engine.words, folder=tmp_path))
     elif what == "script":
-        monkeypatch.setattr(writing, "texts", lambda: ["Write a script."])
+        monkeypatch.setattr(authoring, "prompt_texts", lambda: ["Write a script."])
     elif what == "policy":
         policy = replace(world.context.view.policy, hidden=("Journal/",))
         view = world.context.index.view.seen_by(policy)

@@ -15,15 +15,16 @@ from knapper.agents import usage
 from knapper.agents.chat import Message
 from knapper.agents.events import Event
 from knapper.agents.turns import Turn
-from knapper.agents.usage import Limits, Spent
+from knapper.agents.usage import Limits
+from knapper.codemode.model import ModelSpend
 from knapper.errors import RefusedError, StorageError
 from tests.agents import scripted
 from tests.agents.scripted import NOW, Model
 from tests.tools import opened
 
 
-def spent(tokens: int, cost: str | None = None) -> Spent:
-    return Spent(requests=1, input_tokens=tokens, output_tokens=0, cost_usd=Decimal(cost) if cost else None)
+def spent(tokens: int, cost: str | None = None) -> ModelSpend:
+    return ModelSpend(requests=1, input_tokens=tokens, output_tokens=0, cost_usd=Decimal(cost) if cost else None)
 
 
 def meter(folder: Path, limits: Limits, now: dt.datetime = NOW) -> usage.Meter:
@@ -47,9 +48,9 @@ def test_what_is_used_is_added_up_for_runs_and_days(tmp_path: Path) -> None:
 
 def test_nothing_used_is_nothing_written(tmp_path: Path) -> None:
     own = meter(tmp_path, Limits())
-    own.record("a", "m", Spent())
+    own.record("a", "m", ModelSpend())
 
-    assert own.of_run("a") == Spent()
+    assert own.of_run("a") == ModelSpend()
     own.shut()
 
 
@@ -141,7 +142,7 @@ def test_turns_that_go_on_at_once_use_no_more_than_the_day_has(tmp_path: Path, l
     with pytest.raises(RefusedError):
         own.allow("third")
 
-    own.record("one", "m", Spent())
+    own.record("one", "m", ModelSpend())
     assert own.allow("third").request_limit == usage.MAX_REQUESTS
     own.shut()
 
@@ -203,7 +204,7 @@ def test_without_a_limit_of_the_day_nothing_is_written_while_a_turn_goes_on(tmp_
     own = meter(tmp_path, Limits(turn_tokens=100))
     own.allow("one").check_before_request(RunUsage(requests=1, input_tokens=60))
 
-    assert own.today() == Spent()
+    assert own.today() == ModelSpend()
     own.shut()
 
 

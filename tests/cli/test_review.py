@@ -16,7 +16,7 @@ from knapper.cli import decisions, main, review
 from knapper.cli.render import diffs, outcomes
 from knapper.cli.render import waiting as waits
 from knapper.cli.review import Decisions, Terminal
-from knapper.tools import files, moves, proposals
+from knapper.tools import files, proposals
 from tests.cli import terminals
 from tests.cli.terminals import Key, Line
 from tests.tools import opened
@@ -127,7 +127,7 @@ def test_a_dry_run_tells_what_the_answers_would_do(vault: Opener) -> None:
 
 def test_a_move_is_asked_about_with_all_that_follows_it(vault: Opener) -> None:
     with vault.open(asked=SubmitOptions(propose=True)) as context:
-        name = str(moves.move_file(context, "Garden.md", "Yard.md")["proposal_id"])
+        name = str(files.move_file(context, "Garden.md", "Yard.md")["proposal_id"])
         shown: dict[str, Any] = proposals.show_proposal(context, name)
 
     made, printed = answer(shown, "y")

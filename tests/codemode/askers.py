@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from knapper.codemode.asking import Prompt, Reply, Spent
+from knapper.codemode.model import ModelSpend, Prompt, Reply
 from knapper.errors import KnapError
 
-COST = Spent(requests=1, input_tokens=100, output_tokens=10, cost_usd=Decimal("0.01"))
+COST = ModelSpend(requests=1, input_tokens=100, output_tokens=10, cost_usd=Decimal("0.01"))
 
 
 @dataclass

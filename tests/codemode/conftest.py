@@ -9,9 +9,8 @@ import pytest
 
 from knapper.codemode.sandbox import machine_code
 from knapper.codemode.sandbox.machine_code import MachineCode
-from knapper.codemode.sandbox.pool import Sandbox
-from knapper.tools.context import Context
-from knapper.tools.sandboxes import Limits
+from knapper.codemode.sandbox.pool import WorkerPool
+from knapper.tools.context import Context, ScriptLimits
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -22,14 +21,14 @@ def code_folder(request: pytest.FixtureRequest) -> Path:
     kept = request.config.cache
     assert kept is not None
     folder = kept.mkdir("machine-code") / "private"
-    machine_code.make_private(folder)
+    machine_code.make_private_folder(folder)
     _ = MachineCode(folder=folder).provide()
     return folder
 
 
 @pytest.fixture(scope="session")
-def sandbox(code_folder: Path) -> Iterator[Sandbox]:
-    with Sandbox(code_folder, Limits(timeout_s=20), workers=4) as made:
+def sandbox(code_folder: Path) -> Iterator[WorkerPool]:
+    with WorkerPool(code_folder, ScriptLimits(timeout_s=20), workers=4) as made:
         yield made
 
 
@@ -41,7 +40,7 @@ def vault(tmp_path: Path, request: pytest.FixtureRequest) -> Opener:
 
 
 @pytest.fixture
-def context(vault: Opener, sandbox: Sandbox) -> Iterator[Context]:
+def context(vault: Opener, sandbox: WorkerPool) -> Iterator[Context]:
     """Give the vault as an agent sees it, indexed, with the sandbox."""
     with vault.open("agent") as made:
         _ = made.index.refresh()

@@ -13,19 +13,18 @@ from pathlib import Path
 import pytest
 
 from knapper import app
-from knapper.codemode import scripts
+from knapper.codemode import tool
 from knapper.codemode.bridge import Bridge
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config.sections.scripts import Scripts
 from knapper.errors import KnapError
-from knapper.tools.context import Context
-from knapper.tools.sandboxes import Limits, Outcome
+from knapper.tools.context import Context, ScriptLimits, ScriptResult
 from tests.codemode.attacks import ATTACKS, Attack
 from tests.tools import opened
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="judges by what POSIX systems tell")
 TOKEN = "canary-3f9a71c2d84e"
-LIMITS = Limits(timeout_s=0.8, memory_mb=128, calls=200)
+LIMITS = ScriptLimits(timeout_s=0.8, memory_mb=128, calls=200)
 PATIENT = replace(LIMITS, timeout_s=60)
 """For scripts that do no harm, on a machine that may be busy."""
 SLOW_S = 40
@@ -128,14 +127,14 @@ def world(tmp_path_factory: pytest.TempPathFactory, listener: tuple[int, list[st
 
 
 @pytest.fixture(scope="module")
-def walled(code_folder: Path) -> Iterator[Sandbox]:
-    with Sandbox(code_folder, PATIENT, workers=1) as made:
+def walled(code_folder: Path) -> Iterator[WorkerPool]:
+    with WorkerPool(code_folder, PATIENT, workers=1) as made:
         yield made
 
 
-def attack(world: World, sandbox: Sandbox, script: str, limits: Limits = LIMITS) -> Outcome:
+def attack(world: World, sandbox: WorkerPool, script: str, limits: ScriptLimits = LIMITS) -> ScriptResult:
     bridge = Bridge(world.context)
-    return sandbox.run(aimed(world, script), bridge, limits=limits, given=scripts.given(world.context, bridge))
+    return sandbox.run(aimed(world, script), bridge, limits=limits, given=tool.script_inputs(world.context, bridge))
 
 
 def aimed(world: World, script: str) -> str:
@@ -150,7 +149,7 @@ def test_an_attack_has_no_effect_with_the_first_wall_alone(
 ) -> None:
     """The one worker is a session, and so a process group, of its own, under resource limits."""
     processes = children()
-    with Sandbox(code_folder, PATIENT, workers=1, walls=False) as own:
+    with WorkerPool(code_folder, PATIENT, workers=1, walls=False) as own:
         judge(tried, world, own, monkeypatch)
 
     assert children() == processes
@@ -158,7 +157,7 @@ def test_an_attack_has_no_effect_with_the_first_wall_alone(
 
 @pytest.mark.parametrize("tried", [one for one in ATTACKS if one.kind != "limits"], ids=lambda one: one.name)
 def test_an_attack_has_no_effect_with_both_walls_in_a_worker_that_others_attacked_before(
-    tried: Attack, world: World, walled: Sandbox, monkeypatch: pytest.MonkeyPatch
+    tried: Attack, world: World, walled: WorkerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge(tried, world, walled, monkeypatch)
 
@@ -175,7 +174,7 @@ def test_a_host_on_this_machine_is_not_reached_though_the_owner_named_it(world: 
     assert not world.visits
 
 
-def judge(tried: Attack, world: World, own_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def judge(tried: Attack, world: World, own_sandbox: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY", TOKEN)
     before = world.files()
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -183,7 +182,7 @@ def judge(tried: Attack, world: World, own_sandbox: Sandbox, monkeypatch: pytest
 
     outcome = attack(world, own_sandbox, tried.script)
 
-    told = json.dumps(scripts.answer(outcome))
+    told = json.dumps(tool.result_answer(outcome))
     assert time.monotonic() - start < LIMITS.timeout_s + SLOW_S
     assert time.process_time() - computed < BUSY_S
     assert TOKEN not in told
@@ -223,7 +222,7 @@ def children() -> set[str]:
 
 
 def host_details(world: World) -> tuple[str, ...]:
-    package = Path(scripts.__file__).parents[2]
+    package = Path(tool.__file__).parents[2]
     return (str(world.folder), str(package), sys.prefix, sys.executable, "site-packages", "CANARY")
 
 

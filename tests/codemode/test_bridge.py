@@ -7,15 +7,14 @@ from typing import Any, get_args
 
 import pytest
 
-from knapper.codemode import room, scripts
-from knapper.codemode.bridge import MOST_PROPOSALS, Bridge
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode import bridge, tool
+from knapper.codemode.bridge import MAX_PROPOSALS, Bridge
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Client
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
-from knapper.tools import proposals, schema
-from knapper.tools.context import Context, Scripting
-from knapper.tools.sandboxes import Kind, Outcome, Profile, Signature
+from knapper.tools import proposals, registry
+from knapper.tools.context import Context, ScriptAccess, ScriptExit, ScriptProfile, ScriptResult, ToolSignature
 from knapper.vault import access
 from tests.codemode import examples
 from tests.tools import opened
@@ -32,18 +31,18 @@ NOTES = {
 
 
 @pytest.fixture
-def context(vault: Opener, sandbox: Sandbox) -> Iterator[Context]:
+def context(vault: Opener, sandbox: WorkerPool) -> Iterator[Context]:
     with vault.open("script") as made:
         _ = made.index.refresh()
         yield replace(made, open_sandbox=lambda: sandbox)
 
 
-def ask(context: Context, method: str, profile: Profile = "strict", **given: JSONValue) -> JSONValue:
+def ask(context: Context, method: str, profile: ScriptProfile = "strict", **given: JSONValue) -> JSONValue:
     return Bridge(context, profile)(method, given)
 
 
-def ran(context: Context, code: str, profile: Profile = "strict") -> Outcome:
-    outcome = scripts.run(context, code, profile)
+def ran(context: Context, code: str, profile: ScriptProfile = "strict") -> ScriptResult:
+    outcome = tool.execute_script(context, code, profile)
     assert outcome.error == ""
     return outcome
 
@@ -189,7 +188,7 @@ def test_even_a_client_whose_changes_are_applied_only_proposes_by_a_script(vault
 
 def test_proposals_of_one_script_are_counted(context: Context) -> None:
     bridge = Bridge(context)
-    for number in range(MOST_PROPOSALS):
+    for number in range(MAX_PROPOSALS):
         _ = bridge("write_note", {"path": f"N{number}.md", "content": "x"})
 
     with pytest.raises(RefusedError, match="may propose"):
@@ -252,7 +251,7 @@ def test_files_are_read_only_in_their_profile_and_below_their_root(tmp_path: Pat
     _ = (tmp_path / "outside.txt").write_text("secret", encoding="utf-8")
     (root / "link.txt").symlink_to(tmp_path / "outside.txt")
     _ = (root / "binary").write_bytes(b"\0\1")
-    allowed = replace(context, scripting=Scripting(roots=(root,)))
+    allowed = replace(context, scripting=ScriptAccess(roots=(root,)))
 
     assert ask(allowed, "read_file", "local", path="src/main.py") == "print()\n"
     assert ask(allowed, "read_file", "extended", path=str(root / "src/main.py")) == "print()\n"
@@ -272,7 +271,7 @@ def test_pages_are_read_only_in_their_profile_and_are_others_text(context: Conte
         asked.append(url)
         return "page"
 
-    allowed = replace(context, scripting=Scripting(http_get=get))
+    allowed = replace(context, scripting=ScriptAccess(http_get=get))
 
     with pytest.raises(RefusedError):
         _ = ask(allowed, "http_get", "local", url="https://example.org")
@@ -282,11 +281,11 @@ def test_pages_are_read_only_in_their_profile_and_are_others_text(context: Conte
 
 
 def test_a_script_uses_the_methods_of_its_profile(context: Context) -> None:
-    allowed = replace(context, scripting=Scripting(http_get=lambda url: f"page of {url}"))
+    allowed = replace(context, scripting=ScriptAccess(http_get=lambda url: f"page of {url}"))
     code = "__result__ = obsidian.http_get('https://example.org')"
 
     assert ran(allowed, code, "extended").result == "page of https://example.org"
-    refused = scripts.run(allowed, code, "local")
+    refused = tool.execute_script(allowed, code, "local")
     assert refused.kind == "error"
     assert "isn't there in this profile" in refused.error
 
@@ -296,8 +295,8 @@ def test_tools_that_were_given_can_be_called_and_no_others(context: Context) -> 
         return {"success": True, "vault": own.vault, "name": name, "given": dict(given)}
 
     schema: dict[str, JSONValue] = {"properties": {"limit": {}, "path": {}}, "required": ["path"]}
-    tool = Signature(name="note_info", parameters=schema)
-    allowed = replace(context, scripting=Scripting(tools=lambda: (tool,), call=call))
+    tool = ToolSignature(name="note_info", parameters=schema)
+    allowed = replace(context, scripting=ScriptAccess(tools=lambda: (tool,), call=call))
     code = "__result__ = [obsidian.tools.note_info('A.md', limit=2), dir(obsidian.tools)]"
 
     answer = {"success": True, "vault": "v", "name": "note_info", "given": {"path": "A.md", "limit": 2}}
@@ -318,7 +317,7 @@ def test_several_vaults_are_searched_and_named(tmp_path: Path, context: Context)
                 raise NotFound(f"there is no vault '{name}'")
             return docs
 
-        allowed = replace(context, scripting=Scripting(open_vault=find))
+        allowed = replace(context, scripting=ScriptAccess(open_vault=find))
         found = ask(allowed, "search", query="OAuth", limit=20, vaults=["main", "docs"])
 
         assert isinstance(found, list)
@@ -330,9 +329,9 @@ def test_several_vaults_are_searched_and_named(tmp_path: Path, context: Context)
 
 
 def test_the_tool_tells_the_whole_outcome(context: Context) -> None:
-    told = scripts.run_script(context, "print('x')\n__result__ = obsidian.read_note('Authors.md')")
+    told = tool.run_script(context, "print('x')\n__result__ = obsidian.read_note('Authors.md')")
 
-    assert set(told) == set(scripts.ScriptOutcome.__required_keys__)
+    assert set(told) == set(tool.ScriptAnswer.__required_keys__)
     assert told["proposals"] == []
     assert (told["ok"], told["kind"], told["result"], told["stdout"], told["calls"]) == (
         True,
@@ -355,7 +354,7 @@ def test_the_tool_tells_the_whole_outcome(context: Context) -> None:
     ],
 )
 def test_a_failure_has_code_and_hint_as_other_tools_errors_have(context: Context, code: str, kind: str) -> None:
-    told = scripts.run_script(context, code, timeout_s=0.5 if kind == "timeout" else None)
+    told = tool.run_script(context, code, timeout_s=0.5 if kind == "timeout" else None)
 
     assert (told["success"], told["kind"], told["code"]) == (False, kind, f"script_{kind}")
     assert told["error"]
@@ -363,7 +362,7 @@ def test_a_failure_has_code_and_hint_as_other_tools_errors_have(context: Context
 
 
 def test_every_way_to_fail_has_a_code_and_a_hint() -> None:
-    told = {kind: scripts.answer(Outcome(kind=kind, error="x")) for kind in get_args(Kind)}
+    told = {kind: tool.result_answer(ScriptResult(kind=kind, error="x")) for kind in get_args(ScriptExit)}
 
     assert [kind for kind, answer in told.items() if not answer.get("hint") or "code" not in answer] == ["ok"]
 
@@ -371,18 +370,18 @@ def test_every_way_to_fail_has_a_code_and_a_hint() -> None:
 @pytest.mark.parametrize(("code", "timeout_s"), [("", None), (" \n", None), ("1", 0), ("1", -1), ("1", float("nan"))])
 def test_the_tool_refuses_what_cant_be_run(context: Context, code: str, timeout_s: float | None) -> None:
     with pytest.raises(BadInput):
-        _ = scripts.run_script(context, code, timeout_s=timeout_s)
+        _ = tool.run_script(context, code, timeout_s=timeout_s)
 
 
 def test_the_tool_has_schemas_of_what_it_takes_and_gives() -> None:
-    (row,) = scripts.ROWS
+    (row,) = tool.TOOLS
 
-    taken, given = schema.parameters(row, brief=True)["properties"], schema.returns(row)["properties"]
+    taken, given = registry.parameter_schema(row, brief=True)["properties"], registry.answer_schema(row)["properties"]
     assert isinstance(taken, dict)
     assert isinstance(given, dict)
     assert list(taken) == ["code"]
-    assert set(given) == set(scripts.ScriptOutcome.__annotations__)
-    assert len(schema.description(row)) < 1_500
+    assert set(given) == set(tool.ScriptAnswer.__annotations__)
+    assert len(registry.describe(row)) < 1_500
 
 
 @pytest.mark.parametrize(
@@ -395,7 +394,7 @@ def test_the_tool_has_schemas_of_what_it_takes_and_gives() -> None:
 def test_an_answer_is_refused_before_it_is_made_where_it_would_be_too_large(
     vault: Opener, context: Context, method: str, arguments: dict[str, Any]
 ) -> None:
-    for name, size in {"Big.md": room.MOST, "Half.md": room.MOST // 2}.items():
+    for name, size in {"Big.md": bridge.MAX_REPLY_TEXT, "Half.md": bridge.MAX_REPLY_TEXT // 2}.items():
         _ = (vault.root / name).write_text(f"large\n{'x' * size}", encoding="utf-8")
 
     with pytest.raises(BadInput) as raised:

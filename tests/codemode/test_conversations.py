@@ -6,13 +6,13 @@ from collections.abc import Mapping
 import pytest
 
 from knapper.codemode.sandbox import pool
-from knapper.codemode.sandbox.conversations import GRACE_S, Conversation
+from knapper.codemode.sandbox.pool import KILL_GRACE_S, WorkerConnection
 from knapper.errors import SetupError
 from knapper.jsontypes import JSONValue
-from knapper.tools.sandboxes import Given, Limits
+from knapper.tools.context import ScriptInputs, ScriptLimits
 from tests.codemode import liars
 
-LIMITS = Limits(timeout_s=0.6, stdout_bytes=100_000, calls=20)
+LIMITS = ScriptLimits(timeout_s=0.6, stdout_bytes=100_000, calls=20)
 SLOW_S = 40
 """What a busy machine may take beyond the time of a script; a liar would take longer."""
 pytestmark = pytest.mark.timeout(60)
@@ -25,14 +25,14 @@ def host(method: str, given: Mapping[str, JSONValue]) -> JSONValue:
 
 @pytest.mark.parametrize("name", liars.LIES)
 def test_a_lie_ends_in_an_outcome_of_the_script_alone(name: str) -> None:
-    liar = Conversation(liars.start(name))
+    liar = WorkerConnection(liars.start(name))
     liar.wait_until_ready()
     start = time.monotonic()
 
-    talk = liar.run("1", host, LIMITS, Given())
-    outcome = pool.outcome_of(talk, LIMITS, 0.0, 0.0)
+    talk = liar.run("1", host, LIMITS, ScriptInputs())
+    outcome = pool.result_from_output(talk, LIMITS, 0.0, 0.0)
 
-    assert time.monotonic() - start < LIMITS.timeout_s + GRACE_S + SLOW_S
+    assert time.monotonic() - start < LIMITS.timeout_s + KILL_GRACE_S + SLOW_S
     assert outcome.kind != "ok"
     assert outcome.result is None
     assert len(outcome.stdout) <= LIMITS.stdout_bytes + 100
@@ -47,4 +47,4 @@ def test_a_lie_ends_in_an_outcome_of_the_script_alone(name: str) -> None:
 )
 def test_a_worker_that_doesnt_get_ready_is_an_error_of_the_setup(program: str) -> None:
     with pytest.raises(SetupError, match="doesn't start"):
-        Conversation(liars.run(program)).wait_until_ready()
+        WorkerConnection(liars.run(program)).wait_until_ready()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from knapper.codemode import aspects, direct
+from knapper.codemode import retrieval, scoring
 from knapper.tools.context import Context
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -37,7 +37,7 @@ def context(vault: Opener) -> Iterator[Context]:
 
 
 def test_a_hit_is_cited_where_it_stands_in_the_notes_text(context: Context, vault: Opener) -> None:
-    found = direct.search([context], "larch fence green", 10_000)
+    found = retrieval.search_directly([context], "larch fence green", 10_000)
 
     text = vault.text("Fence.md")
     own = [one for one in found.citations if one.path == "Fence.md"]
@@ -48,8 +48,8 @@ def test_a_hit_is_cited_where_it_stands_in_the_notes_text(context: Context, vaul
 
 
 def test_marks_line_endings_and_wide_encodings_dont_shift_places(context: Context) -> None:
-    marked = direct.search([context], "lärch gate", 10_000).citations
-    wide = direct.search([context], "basalt wall", 10_000).citations
+    marked = retrieval.search_directly([context], "lärch gate", 10_000).citations
+    wide = retrieval.search_directly([context], "basalt wall", 10_000).citations
 
     assert "The lärch gate." in next(one.text for one in marked if one.path == "Mark.md")
     assert "The basalt wall." in next(one.text for one in wide if one.path == "Wide.md")
@@ -58,7 +58,7 @@ def test_marks_line_endings_and_wide_encodings_dont_shift_places(context: Contex
 def test_a_note_that_has_changed_since_is_cited_as_it_is_now(context: Context, vault: Opener) -> None:
     (vault.root / "Pond.md").write_text("# Pond\n\nNo more newts at all, but frogs.\n", encoding="utf-8")
 
-    found = direct.search([context], "newts live in the pond", 10_000)
+    found = retrieval.search_directly([context], "newts live in the pond", 10_000)
 
     assert "but frogs" in found.context
     assert "Newts live" not in found.context
@@ -67,30 +67,32 @@ def test_a_note_that_has_changed_since_is_cited_as_it_is_now(context: Context, v
 def test_a_note_that_is_gone_isnt_cited(context: Context, vault: Opener) -> None:
     (vault.root / "Pond.md").unlink()
 
-    assert "Pond.md" not in {one.path for one in direct.search([context], "newts pond", 10_000).citations}
+    assert "Pond.md" not in {one.path for one in retrieval.search_directly([context], "newts pond", 10_000).citations}
 
 
 def test_what_is_hidden_is_neither_found_nor_ranked(context: Context) -> None:
-    assert "hidden" not in direct.search([context], "hidden larch fence", 10_000).context
-    assert not any("Secret" in path for _, path in direct.ranks([context], "hidden larch fence"))
+    assert "hidden" not in retrieval.search_directly([context], "hidden larch fence", 10_000).context
+    assert not any("Secret" in path for _, path in retrieval.rank_notes([context], "hidden larch fence"))
 
 
 def test_properties_are_given_only_after_texts(context: Context) -> None:
-    found = direct.search([context], "fence status", 10_000)
+    found = retrieval.search_directly([context], "fence status", 10_000)
 
     assert "status: fence" not in found.citations[0].text
-    assert [one.path for one in direct.search([context], "turbine", 10_000).citations][:1] == ["Properties.md"]
+    assert [one.path for one in retrieval.search_directly([context], "turbine", 10_000).citations][:1] == [
+        "Properties.md"
+    ]
 
 
 @pytest.mark.parametrize("most", [0, 10, 60, 200, 10_000])
 def test_the_context_stays_within_its_characters(context: Context, most: int) -> None:
-    found = direct.broaden([context], ["larch", "newts", "gate"], most)
+    found = retrieval.search_broadly([context], ["larch", "newts", "gate"], most)
 
     assert len(found.context) <= most + 2 * len(found.citations)
 
 
 def test_a_broader_search_gives_each_query_its_turn_and_each_place_once(context: Context) -> None:
-    found = direct.broaden([context], ["newts", " newts ", "", "basalt", "larch"], 10_000)
+    found = retrieval.search_broadly([context], ["newts", " newts ", "", "basalt", "larch"], 10_000)
 
     assert found.queries == ("newts", "basalt", "larch")
     assert {"Pond.md", "Wide.md", "Fence.md"} <= {one.path for one in found.citations}
@@ -100,11 +102,11 @@ def test_a_broader_search_gives_each_query_its_turn_and_each_place_once(context:
 
 @pytest.mark.parametrize("query", ["", "   ", "???", '"', "-", "*"])
 def test_a_query_without_a_word_finds_nothing(context: Context, query: str) -> None:
-    assert direct.search([context], query, 10_000).citations == ()
+    assert retrieval.search_directly([context], query, 10_000).citations == ()
 
 
 def test_the_best_note_is_ranked_first(context: Context) -> None:
-    ranked = direct.ranks([context], "newts in the pond")
+    ranked = retrieval.rank_notes([context], "newts in the pond")
 
     assert ranked[context.vault, "Pond.md"] == 0
 
@@ -125,12 +127,12 @@ def test_the_best_note_is_ranked_first(context: Context) -> None:
     ],
 )
 def test_a_task_is_split_at_its_marks(task: str, parts: tuple[str, ...]) -> None:
-    assert aspects.split(task) == parts
+    assert scoring.split_aspects(task) == parts
 
 
 @given(some.text(max_size=2_000))
 def test_a_task_has_few_aspects_and_each_a_word(task: str) -> None:
-    found = aspects.split(task)
+    found = scoring.split_aspects(task)
 
-    assert len(found) <= aspects.MOST
+    assert len(found) <= scoring.MAX_ASPECTS
     assert all(any(sign.isalnum() or sign == "_" for sign in part) for part in found)

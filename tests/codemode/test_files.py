@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.codemode import files
+from knapper.codemode import evidence
 from knapper.errors import BadInput, NotFound
 from knapper.vault.paths import NotePath
 
@@ -30,7 +30,7 @@ def test_what_became_a_link_after_it_was_looked_at_is_not_followed(root: Path, s
     (root / swapped).symlink_to(root.parent / "other" / swapped)
 
     with pytest.raises(NotFound):
-        _ = files.content_of(root, PATH)
+        _ = evidence.read_beneath(root, PATH)
 
 
 def test_nothing_else_is_read_while_a_folder_is_swapped_again_and_again(root: Path) -> None:
@@ -49,7 +49,7 @@ def test_nothing_else_is_read_while_a_folder_is_swapped_again_and_again(root: Pa
     read: list[str] = []
     for _ in range(500):
         try:
-            read.append(files.content_of(root, PATH).decode())
+            read.append(evidence.read_beneath(root, PATH).decode())
         except NotFound:
             read.append("")
     over.set()
@@ -66,7 +66,7 @@ def test_only_files_of_a_usual_size_are_read(root: Path) -> None:
     codes: list[str] = []
     for name in ("pipe", "large", "src"):
         with pytest.raises(BadInput) as raised:
-            _ = files.content_of(root, NotePath(name))
+            _ = evidence.read_beneath(root, NotePath(name))
         codes.append(raised.value.code)
 
     assert codes == ["not_a_file", "too_large", "not_a_file"]
@@ -76,4 +76,8 @@ def test_a_link_inside_the_folder_is_followed(root: Path) -> None:
     (root / "link.txt").symlink_to(root / "src/deep/a.txt")
     (root / "linked").symlink_to(root / "src")
 
-    assert files.read((root,), "link.txt") == files.read((root,), "linked/deep/a.txt") == "mine"
+    assert (
+        evidence.read_allowed_file((root,), "link.txt")
+        == evidence.read_allowed_file((root,), "linked/deep/a.txt")
+        == "mine"
+    )

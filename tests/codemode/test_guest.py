@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
-from knapper.codemode import stubs
+from knapper.codemode import bridge
 from knapper.codemode.guest import clock, interpreter, results, rules, streams, yaml_subset
 from knapper.codemode.guest.obsidian import Host, Obsidian, ObsidianError
-from knapper.tools.sandboxes import Signature
+from knapper.tools.context import ToolSignature
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def test_methods_of_other_profiles_say_what_they_need() -> None:
 
 
 def test_the_interface_shows_what_a_script_has() -> None:
-    tool = Signature(
+    tool = ToolSignature(
         name="note_info",
         summary="Tell about a note.",
         parameters={
@@ -209,7 +209,7 @@ def test_the_interface_shows_what_a_script_has() -> None:
             "required": ["path"],
         },
     )
-    text = stubs.text(("read_file",), [tool])
+    text = bridge.interface_stub(("read_file",), [tool])
 
     assert "def search(query: str, limit: int = 10, path_filter: str | None = None" in text
     assert "def read_file(path: str) -> str" in text
@@ -219,5 +219,5 @@ def test_the_interface_shows_what_a_script_has() -> None:
         "def note_info(path: str, limit: int = 5, kind: Literal['a', 'b'] = 'a', tags: list[str] | None = None, "
         "any: object = None) -> dict: ...  # Tell about a note."
     ) in text
-    assert "class tools" not in stubs.text()
-    assert stubs.names(Signature(name="x")) == []
+    assert "class tools" not in bridge.interface_stub()
+    assert bridge.parameter_names(ToolSignature(name="x")) == []

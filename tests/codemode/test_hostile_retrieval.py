@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from knapper.codemode.bridge import Bridge
+from knapper.codemode.bridge import MAX_RECORDED, Bridge, RecordingHost
 from knapper.codemode.retrieval import Retriever
-from knapper.codemode.tasks import Options, Retrieval, Task
-from knapper.codemode.witness import MOST_KEPT, Witness
+from knapper.codemode.tasks import Retrieval, RetrievalOptions, RetrievalTask
 from knapper.tools import proposals
 from knapper.tools.context import Context
 from tests.codemode.askers import Scripted, fenced, searching
@@ -26,8 +25,8 @@ NOTES = {
 
 def tried(context: Context, script: str, **options: object) -> Retrieval:
     """Give what became of a script, of which there is one only."""
-    settings = replace(Options(), **options)
-    return Retriever(context, ask=Scripted([fenced(script)]), options=settings).retrieve(Task(text=TASK))
+    settings = replace(RetrievalOptions(), **options)
+    return Retriever(context, ask=Scripted([fenced(script)]), options=settings).retrieve(RetrievalTask(text=TASK))
 
 
 def first_score(found: Retrieval) -> float:
@@ -123,18 +122,18 @@ def test_two_hundred_citations_of_long_notes_are_scored_in_time(context: Context
 
 def test_what_a_script_heard_is_remembered_up_to_a_limit(context: Context, vault: Opener) -> None:
     for number in range(6):
-        (vault.root / f"Long {number}.md").write_text(str(number) * (MOST_KEPT // 4), encoding="utf-8")
-    witness = Witness(Bridge(context))
+        (vault.root / f"Long {number}.md").write_text(str(number) * (MAX_RECORDED // 4), encoding="utf-8")
+    witness = RecordingHost(Bridge(context))
 
     for number in range(6):
         _ = witness("read_note", {"path": f"Long {number}.md"})
 
-    assert MOST_KEPT <= sum(map(len, witness.heard)) < 2 * MOST_KEPT
+    assert MAX_RECORDED <= sum(map(len, witness.heard)) < 2 * MAX_RECORDED
     assert len(witness.reads) == 6
 
 
 def test_a_witness_remembers_texts_once_and_tools_as_such(context: Context) -> None:
-    witness = Witness(Bridge(context))
+    witness = RecordingHost(Bridge(context))
 
     _ = witness("read_note", {"path": "Pond.md"})
     _ = witness("search", {"query": "newts"})

@@ -9,7 +9,7 @@ import pytest
 import hatch_build
 from knapper.codemode.sandbox import machine_code
 from knapper.codemode.sandbox.machine_code import MachineCode
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.errors import SetupError, StorageError
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 def copied(code_folder: Path, folder: Path) -> MachineCode:
     """Give a folder of its own to a test, with machine code that was compiled before."""
-    machine_code.make_private(folder)
+    machine_code.make_private_folder(folder)
     made = MachineCode(folder=folder)
     os.link(MachineCode(folder=code_folder).file, made.file)
     return made
@@ -60,7 +60,7 @@ def test_what_is_built_holds_the_guest_and_the_pure_part_of_pyyaml(tmp_path: Pat
 
 @POSIX
 def test_the_folder_is_its_users_alone(tmp_path: Path) -> None:
-    machine_code.make_private(tmp_path / "state" / "sandbox")
+    machine_code.make_private_folder(tmp_path / "state" / "sandbox")
 
     assert (tmp_path / "state" / "sandbox").stat().st_mode & 0o777 == 0o700
 
@@ -83,7 +83,7 @@ def test_a_file_that_others_can_write_is_refused(code_folder: Path, tmp_path: Pa
     _ = made.file.write_bytes(content)
     made.file.chmod(0o666)
 
-    with pytest.raises(StorageError, match="others could have written"), Sandbox(made.folder) as sandbox:
+    with pytest.raises(StorageError, match="others could have written"), WorkerPool(made.folder) as sandbox:
         _ = sandbox.run("1", lambda _method, _given: None)
 
 
@@ -118,7 +118,7 @@ def test_a_file_of_another_user_is_refused(code_folder: Path, tmp_path: Path) ->
 
 def test_its_name_tells_the_component(tmp_path: Path) -> None:
     other = tmp_path / "interpreter.wasm"
-    _ = (tmp_path / machine_code.STAMP).write_text("another", encoding="utf-8")
+    _ = (tmp_path / machine_code.STAMP_FILE).write_text("another", encoding="utf-8")
 
     assert MachineCode(folder=tmp_path).file.name != MachineCode(folder=tmp_path, component=other).file.name
 
@@ -131,7 +131,7 @@ def test_an_installation_without_interpreter_says_so(tmp_path: Path) -> None:
 def test_what_cant_be_compiled_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
     component = tmp_path / "interpreter.wasm"
     _ = component.write_bytes(b"no component")
-    _ = (tmp_path / machine_code.STAMP).write_text("x", encoding="utf-8")
+    _ = (tmp_path / machine_code.STAMP_FILE).write_text("x", encoding="utf-8")
     made = MachineCode(folder=tmp_path / "sandbox", component=component)
 
     with pytest.raises(SetupError, match="can't be prepared"):
@@ -143,7 +143,7 @@ def test_what_cant_be_compiled_is_an_error_and_leaves_nothing(tmp_path: Path) ->
 
 def test_compiling_in_the_background_fails_quietly(tmp_path: Path) -> None:
     made = MachineCode(folder=tmp_path / "sandbox", component=tmp_path / "none.wasm")
-    _ = (tmp_path / machine_code.STAMP).write_text("x", encoding="utf-8")
+    _ = (tmp_path / machine_code.STAMP_FILE).write_text("x", encoding="utf-8")
 
     thread = made.in_background()
 
@@ -158,8 +158,8 @@ def test_nothing_is_compiled_where_it_is_ready(code_folder: Path) -> None:
 
 @pytest.mark.slow
 def test_machine_code_that_cant_be_loaded_is_made_anew(tmp_path: Path) -> None:
-    with Sandbox(tmp_path / "sandbox") as sandbox:
-        machine_code.make_private(sandbox.code.folder)
+    with WorkerPool(tmp_path / "sandbox") as sandbox:
+        machine_code.make_private_folder(sandbox.code.folder)
         descriptor = os.open(sandbox.code.file, os.O_WRONLY | os.O_CREAT, 0o600)
         _ = os.write(descriptor, b"cut off")
         os.close(descriptor)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.jsontypes import JSONValue
-from knapper.tools.sandboxes import Limits
+from knapper.tools.context import ScriptLimits
 from tests.codemode.attacks import ATTACKS
 
 ESCAPES = {
@@ -26,7 +26,7 @@ ESCAPES = {
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_a_script_does_not_run_in_the_process_of_its_host(code_folder: Path) -> None:
     """Whoever kills what runs a script is still there."""
-    with Sandbox(code_folder, workers=1) as made:
+    with WorkerPool(code_folder, workers=1) as made:
         _ = made.warm()
         worker = made.idle[0].pid
 
@@ -55,7 +55,7 @@ def test_a_script_that_ran_out_of_time_does_not_go_on(code_folder: Path) -> None
         return None
 
     greedy = "while True:\n    try:\n        obsidian.read_note('A')\n    except BaseException:\n        pass\n"
-    with Sandbox(code_folder, Limits(timeout_s=2, calls=10**9), workers=1) as made:
+    with WorkerPool(code_folder, ScriptLimits(timeout_s=2, calls=10**9), workers=1) as made:
         outcome = made.run(greedy, note)
         seen = len(calls)
         time.sleep(0.3)
@@ -78,7 +78,7 @@ def test_a_script_that_ran_out_of_time_does_not_go_on(code_folder: Path) -> None
     ],
     ids=["import", "import in a function", "comprehension", "its names", "a function's names", "recursion", "class"],
 )
-def test_imports_comprehensions_functions_and_classes_work_in_scripts(sandbox: Sandbox, script: str) -> None:
+def test_imports_comprehensions_functions_and_classes_work_in_scripts(sandbox: WorkerPool, script: str) -> None:
     outcome = sandbox.run(script, lambda _method, _given: None)
 
     assert (outcome.error, outcome.result) == ("", [1, 4])

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from knapper.codemode import scripts
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode import tool
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.tools.context import Context
 from tests.codemode import realistic
 from tests.tools import opened
@@ -17,7 +17,7 @@ NOW = datetime(2026, 3, 1, 13, tzinfo=timezone(timedelta(hours=1)))
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Iterator[Context]:
+def context(tmp_path_factory: pytest.TempPathFactory, sandbox: WorkerPool) -> Iterator[Context]:
     vault = opened.vault(tmp_path_factory.mktemp("realistic"), realistic.NOTES)
     with vault.open("script") as made:
         _ = made.index.refresh()
@@ -28,7 +28,7 @@ def context(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Itera
 def test_a_script_as_models_write_them_runs(name: str, context: Context) -> None:
     code = realistic.SCRIPTS[name] + "\n__result__ = {'got': __result__, 'expected': expected}\n"
 
-    outcome = scripts.run(context, code)
+    outcome = tool.execute_script(context, code)
 
     assert outcome.error == ""
     assert isinstance(outcome.result, dict)
@@ -40,6 +40,6 @@ def test_there_are_enough_of_them() -> None:
 
 
 def test_what_is_printed_comes_back(context: Context) -> None:
-    outcome = scripts.run(context, realistic.SCRIPTS["printing"])
+    outcome = tool.execute_script(context, realistic.SCRIPTS["printing"])
 
     assert outcome.stdout == 'found: 3\n{"a": 1}'

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from knapper.codemode import citing, results
-from knapper.codemode.citing import Checked
-from knapper.codemode.results import MOST_CITATIONS, MOST_CONTEXT, Written
+from knapper.codemode import evidence
+from knapper.codemode.evidence import MAX_CITATIONS, MAX_CONTEXT, CheckedCitations, ReportedCitation
 from knapper.errors import BadInput, NotFound
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
@@ -32,17 +31,17 @@ def context(vault: Opener) -> Iterator[Context]:
         yield made
 
 
-def check(context: Context, *written: Written) -> Checked:
+def check(context: Context, *written: ReportedCitation) -> CheckedCitations:
     def open_vault(name: str) -> Context:
         if name in {"", "main"}:
             return context
         raise NotFound(f"there is no vault '{name}'", code="no_vault")
 
-    return citing.check(open_vault, written)
+    return evidence.check_citations(open_vault, written)
 
 
 def test_a_documented_result_is_read_as_it_is() -> None:
-    found = results.read(
+    found = evidence.parse_result(
         {
             "context": "text",
             "citations": [{"vault": "main", "path": "A.md", "snip_start": 0, "snip_end": 2000}, {"path": "B.md"}],
@@ -54,19 +53,22 @@ def test_a_documented_result_is_read_as_it_is() -> None:
     )
 
     assert found.context == "text"
-    assert found.citations == (Written(path="A.md", vault="main", start=0, stop=2000), Written(path="B.md"))
+    assert found.citations == (
+        ReportedCitation(path="A.md", vault="main", start=0, stop=2000),
+        ReportedCitation(path="B.md"),
+    )
     assert (found.queries, found.confidence, found.why, found.remarks) == (("one", "two"), 0.72, "because", ())
     assert found.signals == {"num_notes": 2, "total_chars": 40.5, "keyword_hits": 3}
 
 
 def test_the_context_alone_is_enough() -> None:
-    assert results.read({"context": ""}).confidence is None
+    assert evidence.parse_result({"context": ""}).confidence is None
 
 
 @pytest.mark.parametrize("result", [None, [], "text", 7, True, {}, {"context": None}, {"context": ["a"]}, {"x": 1}])
 def test_what_is_no_result_is_refused_with_the_shape(result: JSONValue) -> None:
     with pytest.raises(BadInput) as caught:
-        _ = results.read(result)
+        _ = evidence.parse_result(result)
 
     assert caught.value.code == "bad_result"
     assert "'context': str" in caught.value.hint
@@ -88,7 +90,7 @@ WRONG: list[dict[str, JSONValue]] = [
 
 @pytest.mark.parametrize("more", WRONG, ids=repr)
 def test_what_is_of_a_wrong_type_is_left_out_and_said(more: dict[str, JSONValue]) -> None:
-    found = results.read({"context": "text", **more})
+    found = evidence.parse_result({"context": "text", **more})
 
     assert (found.citations, found.queries, found.signals, found.confidence, found.why) == ((), (), {}, None, "")
     assert len(found.remarks) == 1
@@ -96,7 +98,7 @@ def test_what_is_of_a_wrong_type_is_left_out_and_said(more: dict[str, JSONValue]
 
 @pytest.mark.parametrize(("said", "taken"), [(-3, 0.0), (1.0001, 1.0), (0, 0.0), (1, 1.0), (5e300, 1.0)])
 def test_confidence_is_brought_between_0_and_1(said: float, taken: float) -> None:
-    assert results.read({"context": "", "confidence": said}).confidence == taken
+    assert evidence.parse_result({"context": "", "confidence": said}).confidence == taken
 
 
 def test_huge_results_are_cut_and_it_is_said() -> None:
@@ -104,9 +106,9 @@ def test_huge_results_are_cut_and_it_is_said() -> None:
     long: list[JSONValue] = ["q" * 10_000] * 1_000
     counts: dict[str, JSONValue] = {str(number): number for number in range(1_000)}
 
-    found = results.read(
+    found = evidence.parse_result(
         {
-            "context": "x" * (MOST_CONTEXT + 1),
+            "context": "x" * (MAX_CONTEXT + 1),
             "citations": many,
             "queries": long,
             "signals": counts,
@@ -114,8 +116,8 @@ def test_huge_results_are_cut_and_it_is_said() -> None:
         }
     )
 
-    assert len(found.context) == MOST_CONTEXT
-    assert len(found.citations) == MOST_CITATIONS
+    assert len(found.context) == MAX_CONTEXT
+    assert len(found.citations) == MAX_CITATIONS
     assert sum(map(len, found.queries)) <= 50 * 500
     assert (len(found.signals), len(found.why)) == (20, 2_000)
     assert len(found.remarks) == 2
@@ -132,7 +134,7 @@ names = some.sampled_from(["context", "citations", "queries", "signals", "confid
 @given(some.dictionaries(names, jsons | some.lists(some.dictionaries(names, jsons, max_size=4), max_size=3)))
 def test_any_dictionary_is_read_or_refused(result: dict[str, JSONValue]) -> None:
     try:
-        found = results.read(result)
+        found = evidence.parse_result(result)
     except BadInput:
         assert not isinstance(result.get("context"), str)
     else:
@@ -144,7 +146,7 @@ def test_a_citation_holds_with_its_place_lines_and_hash(context: Context) -> Non
     text = NOTES["A.md"]
     start = text.index("Second")
 
-    found = check(context, Written(path="A.md", vault="main", start=start, stop=start + 12)).citations[0]
+    found = check(context, ReportedCitation(path="A.md", vault="main", start=start, stop=start + 12)).citations[0]
 
     assert (found.vault, found.path, found.text) == (context.vault, "A.md", "Second line.")
     assert (found.first_line, found.last_line) == (4, 4)
@@ -159,7 +161,7 @@ def test_a_citation_holds_with_its_place_lines_and_hash(context: Context) -> Non
 def test_a_span_is_brought_inside_its_note_and_a_missing_one_is_all_of_it(
     context: Context, start: int | None, stop: int | None
 ) -> None:
-    found = check(context, Written(path="A.md", start=start, stop=stop)).citations[0]
+    found = check(context, ReportedCitation(path="A.md", start=start, stop=stop)).citations[0]
 
     assert (found.start, found.stop, found.text) == (0, len(NOTES["A.md"]), NOTES["A.md"])
 
@@ -167,28 +169,28 @@ def test_a_span_is_brought_inside_its_note_and_a_missing_one_is_all_of_it(
 @pytest.mark.parametrize(
     ("written", "code"),
     [
-        (Written(path="Nowhere.md"), "no_note"),
-        (Written(path="Folder/"), "no_note"),
-        (Written(path="Secret/Plan.md"), "no_note"),
-        (Written(path="secret/plan"), "no_note"),
-        (Written(path="Empty.md"), "empty_span"),
-        (Written(path="A.md", start=10**6), "empty_span"),
-        (Written(path="A.md", start=9, stop=3), "empty_span"),
-        (Written(path="A.md", start=0, stop=0), "empty_span"),
-        (Written(path="A.md", start=3, stop=5), "empty_span"),
-        (Written(path="A.md", stop=-1), "empty_span"),
-        (Written(path="../../etc/passwd"), "outside_vault"),
-        (Written(path="/etc/passwd"), "outside_vault"),
-        (Written(path="A.md\0"), "bad_input"),
-        (Written(path="x" * 100_000), "no_note"),
-        (Written(path="A.md", vault="other"), "no_vault"),
-        (Written(path="A.md", quote="Fourth line."), "not_quoted"),
-        (Written(path="A.md", start=0, stop=8, quote="Second line."), "not_quoted"),
+        (ReportedCitation(path="Nowhere.md"), "no_note"),
+        (ReportedCitation(path="Folder/"), "no_note"),
+        (ReportedCitation(path="Secret/Plan.md"), "no_note"),
+        (ReportedCitation(path="secret/plan"), "no_note"),
+        (ReportedCitation(path="Empty.md"), "empty_span"),
+        (ReportedCitation(path="A.md", start=10**6), "empty_span"),
+        (ReportedCitation(path="A.md", start=9, stop=3), "empty_span"),
+        (ReportedCitation(path="A.md", start=0, stop=0), "empty_span"),
+        (ReportedCitation(path="A.md", start=3, stop=5), "empty_span"),
+        (ReportedCitation(path="A.md", stop=-1), "empty_span"),
+        (ReportedCitation(path="../../etc/passwd"), "outside_vault"),
+        (ReportedCitation(path="/etc/passwd"), "outside_vault"),
+        (ReportedCitation(path="A.md\0"), "bad_input"),
+        (ReportedCitation(path="x" * 100_000), "no_note"),
+        (ReportedCitation(path="A.md", vault="other"), "no_vault"),
+        (ReportedCitation(path="A.md", quote="Fourth line."), "not_quoted"),
+        (ReportedCitation(path="A.md", start=0, stop=8, quote="Second line."), "not_quoted"),
     ],
     ids=lambda one: repr(one)[:60],
 )
 def test_a_citation_that_doesnt_hold_is_dropped_with_its_reason(
-    context: Context, vault: Opener, written: Written, code: str
+    context: Context, vault: Opener, written: ReportedCitation, code: str
 ) -> None:
     found = check(context, written)
 
@@ -201,17 +203,19 @@ def test_a_citation_that_doesnt_hold_is_dropped_with_its_reason(
 
 
 def test_a_quotation_may_differ_in_white_space(context: Context) -> None:
-    assert check(context, Written(path="A.md", quote="First line. Second\nline.")).dropped == ()
+    assert check(context, ReportedCitation(path="A.md", quote="First line. Second\nline.")).dropped == ()
 
 
 def test_properties_and_other_scripts_can_be_cited(context: Context) -> None:
-    found = check(context, Written(path="Properties.md"), Written(path="日本語.md", start=6, stop=8))
+    found = check(context, ReportedCitation(path="Properties.md"), ReportedCitation(path="日本語.md", start=6, stop=8))
 
     assert [one.text for one in found.citations] == [NOTES["Properties.md"], "の北"]
 
 
 def test_a_note_is_cited_without_its_ending_too_and_the_same_place_once(context: Context) -> None:
-    found = check(context, Written(path="A"), Written(path="A.md"), Written(path="A.md", start=0))
+    found = check(
+        context, ReportedCitation(path="A"), ReportedCitation(path="A.md"), ReportedCitation(path="A.md", start=0)
+    )
 
     assert [one.path for one in found.citations] == ["A.md"]
 
@@ -219,7 +223,7 @@ def test_a_note_is_cited_without_its_ending_too_and_the_same_place_once(context:
 def test_citations_of_very_much_text_end_somewhere(context: Context, vault: Opener) -> None:
     (vault.root / "Large.md").write_text("word " * 500_000, encoding="utf-8")
 
-    found = check(context, *(Written(path="Large.md", start=number) for number in range(50)))
+    found = check(context, *(ReportedCitation(path="Large.md", start=number) for number in range(50)))
 
     assert len(found.citations) == 1
     assert {one.code for one in found.dropped} == {"too_long"}
@@ -228,13 +232,13 @@ def test_citations_of_very_much_text_end_somewhere(context: Context, vault: Open
 def test_a_note_that_is_named_in_many_ways_is_not_read_without_end(context: Context, vault: Opener) -> None:
     (vault.root / "Large.md").write_text("x" * 30_000_000, encoding="utf-8")
 
-    found = check(context, *(Written(path=f"{'./' * number}Large.md") for number in range(200)))
+    found = check(context, *(ReportedCitation(path=f"{'./' * number}Large.md") for number in range(200)))
 
     assert found.citations == ()
     assert {one.code for one in found.dropped} == {"too_long"}
 
 
 def test_a_citation_of_what_others_wrote_taints_like_any_reading(context: Context) -> None:
-    _ = check(context, Written(path="Clippings/Web.md"))
+    _ = check(context, ReportedCitation(path="Clippings/Web.md"))
 
     assert context.writer.taints.is_tainted("agent")

@@ -8,12 +8,19 @@ from typing import cast
 
 import pytest
 
-from knapper.codemode.checkpoints import Answer, Checkpoints, open_checkpoints
-from knapper.codemode.retrieval import NO_MODEL, NOBODY, OFF, POOR, Retriever
-from knapper.codemode.sandbox.pool import Sandbox
-from knapper.codemode.tasks import Mark, Options, Regenerations, Retrieval, Task, Thresholds
+from knapper.codemode.checkpoints import CheckpointAnswer, CheckpointStore, open_checkpoints
+from knapper.codemode.retrieval import CODE_MODE_OFF, NO_MODEL, NOBODY_TO_ASK, POOR_CONTEXT, Retriever
+from knapper.codemode.sandbox.pool import WorkerPool
+from knapper.codemode.tasks import (
+    ImpactMark,
+    RegenerationBudget,
+    Retrieval,
+    RetrievalOptions,
+    RetrievalTask,
+    Thresholds,
+)
 from knapper.errors import RefusedError, SetupError
-from knapper.tools.context import Context, Scripting
+from knapper.tools.context import Context, ScriptAccess
 from tests.codemode import askers
 from tests.codemode.askers import Scripted, fenced, searching
 from tests.tools import opened
@@ -42,7 +49,7 @@ BROKEN = "for x in\n    pass"
 
 
 @pytest.fixture
-def checkpoints(tmp_path: Path, context: Context) -> Iterator[Checkpoints]:
+def checkpoints(tmp_path: Path, context: Context) -> Iterator[CheckpointStore]:
     folder = tmp_path / "runs"
     folder.mkdir()
     made = open_checkpoints(folder, context.now)
@@ -50,8 +57,8 @@ def checkpoints(tmp_path: Path, context: Context) -> Iterator[Checkpoints]:
     made.shut()
 
 
-def retrieve(context: Context, model: Scripted | None, task: Task | str = TASK, **more: object) -> Retrieval:
-    given = Task(text=task) if isinstance(task, str) else task
+def retrieve(context: Context, model: Scripted | None, task: RetrievalTask | str = TASK, **more: object) -> Retrieval:
+    given = RetrievalTask(text=task) if isinstance(task, str) else task
     return Retriever(context, ask=model, **more).retrieve(given)  # pyright: ignore[reportArgumentType]
 
 
@@ -122,10 +129,10 @@ def test_a_good_context_outlives_a_script_that_is_never_sure(context: Context) -
 
 def test_a_node_gets_one_more_script_and_a_run_five(context: Context) -> None:
     model = Scripted([searching("deliveries")])
-    budget = Regenerations(5)
+    budget = RegenerationBudget(5)
     retriever = Retriever(context, ask=model, regenerations=budget)
 
-    found = [retriever.retrieve(Task(text=TASK)) for _ in range(7)]
+    found = [retriever.retrieve(RetrievalTask(text=TASK)) for _ in range(7)]
 
     assert model.occasions.count("again") == 5
     assert budget.used == 5
@@ -137,7 +144,7 @@ def test_nodes_side_by_side_share_what_a_run_has(context: Context) -> None:
     model = Scripted([searching("deliveries")])
     retriever = Retriever(context, ask=model)
 
-    tasks = [Task(text=TASK, node=str(number)) for number in range(8)]
+    tasks = [RetrievalTask(text=TASK, node=str(number)) for number in range(8)]
 
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(retriever.retrieve, tasks))
@@ -151,7 +158,7 @@ def test_nodes_side_by_side_share_what_a_run_has(context: Context) -> None:
 def test_a_run_that_is_resumed_goes_on_counting(context: Context) -> None:
     model = Scripted([searching("deliveries")])
 
-    found = retrieve(context, model, regenerations=Regenerations(5, used=5))
+    found = retrieve(context, model, regenerations=RegenerationBudget(5, used=5))
 
     assert (found.tier, model.occasions) == ("B", ["first"])
 
@@ -212,9 +219,9 @@ def test_without_a_model_it_is_off_and_says_so(context: Context) -> None:
 def test_switched_off_no_model_is_asked(context: Context) -> None:
     model = Scripted([searching("larch")])
 
-    found = retrieve(context, model, options=Options(code_mode=False))
+    found = retrieve(context, model, options=RetrievalOptions(code_mode=False))
 
-    assert (found.tier, found.notes, model.asked) == ("direct", (OFF,), [])
+    assert (found.tier, found.notes, model.asked) == ("direct", (CODE_MODE_OFF,), [])
 
 
 def test_a_model_that_fails_leaves_a_search_and_a_word_of_it(context: Context) -> None:
@@ -245,7 +252,7 @@ def test_a_model_that_fails_while_it_mends_leaves_the_attempt_and_its_cost(conte
 
 
 def test_where_scripts_cant_be_run_it_searches_and_says_so(context: Context) -> None:
-    def none() -> Sandbox:
+    def none() -> WorkerPool:
         raise SetupError("wasmtime isn't there")
 
     found = retrieve(replace(context, open_sandbox=none), Scripted([searching("larch")]))
@@ -267,19 +274,24 @@ def test_where_scripts_cant_be_run_it_searches_and_says_so(context: Context) -> 
     ],
 )
 def test_a_person_is_asked_where_all_failed_and_much_hangs_on_it(
-    context: Context, checkpoints: Checkpoints, depth: int, marks: tuple[Mark, ...], needed: float, waits: bool
+    context: Context,
+    checkpoints: CheckpointStore,
+    depth: int,
+    marks: tuple[ImpactMark, ...],
+    needed: float,
+    waits: bool,
 ) -> None:
-    task = Task(text=ABSENT, node="n", depth=depth, marks=marks, needed_share=needed)
+    task = RetrievalTask(text=ABSENT, node="n", depth=depth, marks=marks, needed_share=needed)
 
     found = retrieve(context, Scripted([searching("deliveries")]), task, checkpoints=checkpoints, run="r")
 
     assert (found.tier, found.state) == (("C", "waiting") if waits else ("B", "ready"))
     assert len(checkpoints.waiting("r")) == waits
-    assert POOR in found.notes
+    assert POOR_CONTEXT in found.notes
 
 
-def test_nobody_is_asked_where_the_search_was_good_enough(context: Context, checkpoints: Checkpoints) -> None:
-    task = Task(text=TASK, node="n", marks=("security",))
+def test_nobody_is_asked_where_the_search_was_good_enough(context: Context, checkpoints: CheckpointStore) -> None:
+    task = RetrievalTask(text=TASK, node="n", marks=("security",))
 
     found = retrieve(context, Scripted([searching("deliveries")]), task, checkpoints=checkpoints, run="r")
 
@@ -287,18 +299,18 @@ def test_nobody_is_asked_where_the_search_was_good_enough(context: Context, chec
 
 
 def test_without_a_person_it_goes_on_and_says_so(context: Context) -> None:
-    found = retrieve(context, Scripted([searching("deliveries")]), Task(text=ABSENT, marks=("security",)))
+    found = retrieve(context, Scripted([searching("deliveries")]), RetrievalTask(text=ABSENT, marks=("security",)))
 
     assert (found.tier, found.state) == ("B", "ready")
-    assert NOBODY in found.notes
+    assert NOBODY_TO_ASK in found.notes
 
 
-def waiting(context: Context, checkpoints: Checkpoints) -> tuple[Task, Retrieval]:
-    task = Task(text=ABSENT, node="n", marks=("security",))
+def waiting(context: Context, checkpoints: CheckpointStore) -> tuple[RetrievalTask, Retrieval]:
+    task = RetrievalTask(text=ABSENT, node="n", marks=("security",))
     return task, retrieve(context, Scripted([searching("deliveries")]), task, checkpoints=checkpoints, run="r")
 
 
-def test_what_waits_is_found_again_without_asking_the_model(context: Context, checkpoints: Checkpoints) -> None:
+def test_what_waits_is_found_again_without_asking_the_model(context: Context, checkpoints: CheckpointStore) -> None:
     task, first = waiting(context, checkpoints)
     model = Scripted([searching("deliveries")])
 
@@ -312,10 +324,12 @@ def test_what_waits_is_found_again_without_asking_the_model(context: Context, ch
     )
 
 
-def test_a_person_lets_it_go_on_with_what_there_is(context: Context, vault: Opener, checkpoints: Checkpoints) -> None:
+def test_a_person_lets_it_go_on_with_what_there_is(
+    context: Context, vault: Opener, checkpoints: CheckpointStore
+) -> None:
     task, first = waiting(context, checkpoints)
     with vault.open("cli") as person:
-        _ = checkpoints.answer(first.checkpoint, Answer(choice="continue"), person.writer.grants)
+        _ = checkpoints.answer(first.checkpoint, CheckpointAnswer(choice="continue"), person.writer.grants)
 
     found = retrieve(context, Scripted(["no"]), task, checkpoints=checkpoints, run="r")
 
@@ -324,10 +338,10 @@ def test_a_person_lets_it_go_on_with_what_there_is(context: Context, vault: Open
 
 
 def test_a_person_names_notes_and_says_what_no_note_holds(
-    context: Context, vault: Opener, checkpoints: Checkpoints
+    context: Context, vault: Opener, checkpoints: CheckpointStore
 ) -> None:
     task, first = waiting(context, checkpoints)
-    answer = Answer(choice="use", notes=("Garden/Pond.md", "Nowhere.md", "Secret/Plan.md"), text="Use slerp.")
+    answer = CheckpointAnswer(choice="use", notes=("Garden/Pond.md", "Nowhere.md", "Secret/Plan.md"), text="Use slerp.")
     with vault.open("cli") as person:
         _ = checkpoints.answer(first.checkpoint, answer, person.writer.grants)
 
@@ -341,10 +355,10 @@ def test_a_person_names_notes_and_says_what_no_note_holds(
     assert "secret larch" not in found.context
 
 
-def test_a_person_stops_it(context: Context, vault: Opener, checkpoints: Checkpoints) -> None:
+def test_a_person_stops_it(context: Context, vault: Opener, checkpoints: CheckpointStore) -> None:
     task, first = waiting(context, checkpoints)
     with vault.open("cli") as person:
-        _ = checkpoints.answer(first.checkpoint, Answer(choice="stop"), person.writer.grants)
+        _ = checkpoints.answer(first.checkpoint, CheckpointAnswer(choice="stop"), person.writer.grants)
 
     found = retrieve(context, Scripted(["no"]), task, checkpoints=checkpoints, run="r")
 
@@ -352,12 +366,12 @@ def test_a_person_stops_it(context: Context, vault: Opener, checkpoints: Checkpo
 
 
 def test_what_was_kept_isnt_used_once_a_note_behind_it_has_changed(
-    context: Context, vault: Opener, checkpoints: Checkpoints
+    context: Context, vault: Opener, checkpoints: CheckpointStore
 ) -> None:
     task, first = waiting(context, checkpoints)
     (vault.root / first.reads[0].path).write_text("# New\n\nNothing of that any more.\n", encoding="utf-8")
     with vault.open("cli") as person:
-        _ = checkpoints.answer(first.checkpoint, Answer(choice="continue"), person.writer.grants)
+        _ = checkpoints.answer(first.checkpoint, CheckpointAnswer(choice="continue"), person.writer.grants)
 
     found = retrieve(context, Scripted(["no"]), task, checkpoints=checkpoints, run="r")
 
@@ -371,9 +385,9 @@ def test_a_search_goes_through_all_the_vaults_that_are_named(context: Context, t
     with other.open("agent") as second:
         _ = second.index.refresh()
         named = replace(second, vault="second")
-        both = replace(context, scripting=Scripting(open_vault=lambda _: named))
+        both = replace(context, scripting=ScriptAccess(open_vault=lambda _: named))
 
-        found = retrieve(both, None, options=Options(vaults=("main", "second")))
+        found = retrieve(both, None, options=RetrievalOptions(vaults=("main", "second")))
 
     assert {one.vault for one in found.citations} == {context.vault, "second"}
 
@@ -383,9 +397,9 @@ def test_the_model_is_told_of_the_other_vaults(context: Context, tmp_path: Path)
     model = Scripted([searching("larch fence neighbour cost")])
     with other.open("agent") as second:
         _ = second.index.refresh()
-        both = replace(context, scripting=Scripting(open_vault=lambda _: replace(second, vault="second")))
+        both = replace(context, scripting=ScriptAccess(open_vault=lambda _: replace(second, vault="second")))
 
-        _ = retrieve(both, model, options=Options(vaults=(context.vault, "second")))
+        _ = retrieve(both, model, options=RetrievalOptions(vaults=(context.vault, "second")))
 
     others = cast("dict[str, dict[str, object]]", model.data(0, "vault"))["others"]
     assert list(others) == ["second"]
@@ -393,7 +407,7 @@ def test_the_model_is_told_of_the_other_vaults(context: Context, tmp_path: Path)
 
 
 def test_the_thresholds_can_be_set(context: Context) -> None:
-    strict = Options(thresholds=Thresholds(low_score=1.01, regens_per_node=2))
+    strict = RetrievalOptions(thresholds=Thresholds(low_score=1.01, regens_per_node=2))
     model = Scripted([searching("larch fence neighbour cost")])
 
     found = retrieve(context, model, options=strict)

@@ -16,12 +16,17 @@ from knapper.agents.run.records import Limits
 from knapper.app import tables
 from knapper.app.scripting import Scripts
 from knapper.changes.writer import SubmitOptions
-from knapper.codemode.checkpoints import Answer, Checkpoints, open_checkpoints
-from knapper.codemode.sandbox.pool import Sandbox
-from knapper.tools.cancelling import OnCancel, never
-from knapper.tools.context import Context
-from knapper.tools.sandboxes import Given, Host, Outcome
-from knapper.tools.sandboxes import Limits as ScriptLimits
+from knapper.codemode.checkpoints import CheckpointAnswer, CheckpointStore, open_checkpoints
+from knapper.codemode.sandbox.pool import WorkerPool
+from knapper.tools.context import (
+    Context,
+    HostFunction,
+    OnCancel,
+    ScriptInputs,
+    ScriptLimits,
+    ScriptResult,
+    never_cancelled,
+)
 from knapper.vault import access
 from tests.agents import run_world
 from tests.agents.run_world import Brain, Part, World
@@ -45,14 +50,14 @@ Make = Callable[[Brain], World]
 
 
 @pytest.fixture
-def checkpoints(tmp_path: Path) -> Iterator[Checkpoints]:
+def checkpoints(tmp_path: Path) -> Iterator[CheckpointStore]:
     made = open_checkpoints(tmp_path, lambda: NOW)
     yield made
     made.shut()
 
 
 @pytest.fixture
-def make(tmp_path: Path, sandbox: Sandbox, checkpoints: Checkpoints) -> Iterator[Make]:
+def make(tmp_path: Path, sandbox: WorkerPool, checkpoints: CheckpointStore) -> Iterator[Make]:
     made: list[World] = []
 
     def one(brain: Brain) -> World:
@@ -177,7 +182,7 @@ def test_what_is_left_of_these_outlasts_the_process(make: Make) -> None:
     assert world.brain.kinds(parts[5].task).count("script") == 1
 
 
-def test_a_person_is_asked_once_and_what_they_name_is_used(make: Make, checkpoints: Checkpoints) -> None:
+def test_a_person_is_asked_once_and_what_they_name_is_used(make: Make, checkpoints: CheckpointStore) -> None:
     plan = {"T": [Part(ABSENT, impact="security"), Part(TASK)]}
     world = make(Brain(plans=plan, scripts={ABSENT: [POOR], TASK: [GOOD]}))
     points: list[Checkpoint] = []
@@ -201,13 +206,13 @@ def test_a_person_is_asked_once_and_what_they_name_is_used(make: Make, checkpoin
 
 @pytest.mark.parametrize("choice", ["use", "stop"])
 def test_the_answer_may_come_from_another_surface(
-    make: Make, checkpoints: Checkpoints, choice: Literal["use", "stop"]
+    make: Make, checkpoints: CheckpointStore, choice: Literal["use", "stop"]
 ) -> None:
     plan = {"T": [Part(ABSENT, impact="security"), Part(TASK)]}
     world = make(Brain(plans=plan, scripts={ABSENT: [POOR], TASK: [GOOD]}))
 
     async def person(point: Checkpoint) -> str:
-        answer = Answer(choice=choice, text="Use slerp." if choice == "use" else "")
+        answer = CheckpointAnswer(choice=choice, text="Use slerp." if choice == "use" else "")
         _ = checkpoints.answer(point.id, answer, access.default_grants("page"))
         return await finding.polled(checkpoints, point, look_s=0.01)
 
@@ -242,7 +247,7 @@ def test_a_persons_own_words_are_used_and_going_on_does_not_ask_again(make: Make
     assert "Use slerp between" in world.brain.prompts["answer", ABSENT]
 
 
-def test_without_a_person_it_goes_on_and_says_so(make: Make, checkpoints: Checkpoints) -> None:
+def test_without_a_person_it_goes_on_and_says_so(make: Make, checkpoints: CheckpointStore) -> None:
     plan = {"T": [Part(ABSENT, impact="contract"), Part(TASK)]}
     world = make(Brain(plans=plan, scripts={ABSENT: [POOR], TASK: [GOOD]}))
 
@@ -305,18 +310,18 @@ class Endless:
     def run(
         self,
         script: str,
-        host: Host,
+        host: HostFunction,
         *,
         limits: ScriptLimits | None = None,
-        given: Given | None = None,
-        on_cancel: OnCancel = never,
-    ) -> Outcome:
+        given: ScriptInputs | None = None,
+        on_cancel: OnCancel = never_cancelled,
+    ) -> ScriptResult:
         del script, host, limits, given
         forget = on_cancel(self.ended.set)
         self.begun.set()
         _ = self.ended.wait(5)
         forget()
-        return Outcome(kind="timeout")
+        return ScriptResult(kind="timeout")
 
 
 def test_a_script_ends_with_its_run(make: Make) -> None:

@@ -8,9 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from knapper.codemode import boilerplate, grounding, scoring
-from knapper.codemode.scoring import LAST, Aspect, Least, Material, Place, Score, Weights
-from knapper.codemode.vocabulary import Term, Vocabulary, rarity
+from knapper.codemode import scoring
+from knapper.codemode.scoring import (
+    UNRANKED,
+    Aspect,
+    NoteKey,
+    RetrievedMaterial,
+    Score,
+    ScoreTargets,
+    ScoreWeights,
+    Vocabulary,
+    WeightedTerm,
+    inverse_document_frequency,
+)
 from knapper.index.store import IndexStore
 from tests.tools import opened
 
@@ -44,16 +54,18 @@ def scored(
     aspects: tuple[str, ...] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Score:
-    places: dict[Place, str] = {("v", path): text for path, text in cited.items()}
+    places: dict[NoteKey, str] = {("v", path): text for path, text in cited.items()}
     known = dict.fromkeys(cited, 0) if ranks is None else ranks
     order = {("v", path): place for path, place in known.items()}
-    material = Material(
+    material = RetrievedMaterial(
         context="\n\n".join(cited.values()) if context is None else context,
         heard=tuple(cited.values()) if heard is None else heard,
         cited=places,
         citations=len(cited),
     )
-    return scoring.score(material, scoring.needs(task, vocabulary, lambda _: order, aspects), vocabulary)
+    return scoring.score_retrieval(
+        material, scoring.analyze_task(task, vocabulary, lambda _: order, aspects), vocabulary
+    )
 
 
 def test_nothing_scores_nothing(vocabulary: Vocabulary) -> None:
@@ -152,7 +164,7 @@ def test_named_aspects_are_covered_one_by_one(vocabulary: Vocabulary) -> None:
 
 def test_a_note_that_the_search_brings_late_covers_less(vocabulary: Vocabulary) -> None:
     cited = {"Costs.md": NOTES["Costs.md"]}
-    by_place = [scored(vocabulary, cited, ranks={"Costs.md": place}).coverage for place in (0, 1, 5, 50, LAST)]
+    by_place = [scored(vocabulary, cited, ranks={"Costs.md": place}).coverage for place in (0, 1, 5, 50, UNRANKED)]
 
     assert by_place == sorted(by_place, reverse=True)
     assert by_place[0] > 2 * by_place[2]
@@ -173,7 +185,7 @@ def test_words_far_apart_in_one_long_note_dont_cover_an_aspect_together(vocabula
 
 @pytest.mark.parametrize(("chars", "citations", "expected"), [(0, 0, 0.5), (1, 0, 0.75), (0, 1, 0.75), (1, 1, 1.0)])
 def test_too_few_characters_or_citations_halve_what_is_covered(chars: float, citations: float, expected: float) -> None:
-    assert scoring.coverage([1.0, 1.0], chars, citations) == expected
+    assert scoring.coverage_score([1.0, 1.0], chars, citations) == expected
 
 
 def test_one_note_is_half_as_diverse_as_can_be_however_long(vocabulary: Vocabulary) -> None:
@@ -202,16 +214,20 @@ def test_copies_of_a_note_under_other_names_are_hardly_diverse(vocabulary: Vocab
 def test_more_notes_that_differ_are_more_diverse() -> None:
     notes = [frozenset({f"{number} {part}" for part in range(5)}) for number in range(6)]
 
-    assert [scoring.diversity(notes[:many], [1.0] * many) for many in range(4)] == [0, 0.5, 0.75, 0.875]
-    assert scoring.diversity(notes[:4], [0.5] * 4) == scoring.diversity(notes[:2], [1.0] * 2)
+    assert [scoring.diversity_score(notes[:many], [1.0] * many) for many in range(4)] == [0, 0.5, 0.75, 0.875]
+    assert scoring.diversity_score(notes[:4], [0.5] * 4) == scoring.diversity_score(notes[:2], [1.0] * 2)
 
 
 def test_identical_texts_are_one_note_and_empty_ones_none() -> None:
     one, other = frozenset({"a", "b"}), frozenset({"c"})
 
-    assert scoring.diversity([one, one, one], [1.0, 0.5, 0.0]) == 0.5
-    assert scoring.diversity([one, frozenset(), other], [1.0, 1.0, 0.0]) == 0.5
-    assert scoring.diversity([one, other, one], [1.0] * 3) == scoring.diversity([one, other], [1.0] * 2) == 0.75
+    assert scoring.diversity_score([one, one, one], [1.0, 0.5, 0.0]) == 0.5
+    assert scoring.diversity_score([one, frozenset(), other], [1.0, 1.0, 0.0]) == 0.5
+    assert (
+        scoring.diversity_score([one, other, one], [1.0] * 3)
+        == scoring.diversity_score([one, other], [1.0] * 2)
+        == 0.75
+    )
 
 
 WASTE = {
@@ -224,12 +240,12 @@ WASTE = {
 
 @pytest.mark.parametrize("name", WASTE)
 def test_waste_is_seen(name: str) -> None:
-    assert boilerplate.share(WASTE[name]) > 0.8
+    assert scoring.boilerplate_share(WASTE[name]) > 0.8
 
 
 def test_frontmatter_alone_is_all_waste() -> None:
-    assert boilerplate.share("---\nstatus: open\n---") == 1
-    assert boilerplate.share("---\nstatus: open\n---\r\n") == 1
+    assert scoring.boilerplate_share("---\nstatus: open\n---") == 1
+    assert scoring.boilerplate_share("---\nstatus: open\n---\r\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -247,19 +263,19 @@ def test_frontmatter_alone_is_all_waste() -> None:
     ],
 )
 def test_text_isnt_waste(text: str) -> None:
-    assert boilerplate.share(text) == 0
+    assert scoring.boilerplate_share(text) == 0
 
 
 def test_a_line_that_came_before_counts_from_its_second_time() -> None:
-    assert boilerplate.share("A line of text.\nAnother line of text.\n") == 0
-    assert boilerplate.share("A line of text.\nA  LINE of text.\n") == pytest.approx(0.5, abs=0.05)
+    assert scoring.boilerplate_share("A line of text.\nAnother line of text.\n") == 0
+    assert scoring.boilerplate_share("A line of text.\nA  LINE of text.\n") == pytest.approx(0.5, abs=0.05)
 
 
 words = some.text(alphabet="abcdefg \n-:#[]", max_size=300)
 shares = some.floats(min_value=0, max_value=1)
 terms = some.lists(
     some.builds(
-        Term,
+        WeightedTerm,
         stems=some.tuples(some.sampled_from("abcdefgh")),
         weight=some.floats(min_value=0.01, max_value=10),
     ),
@@ -270,80 +286,80 @@ said = some.frozensets(some.sampled_from("abcdefgh"))
 
 @given(words)
 def test_waste_is_a_share_whatever_the_text(text: str) -> None:
-    assert 0 <= boilerplate.share(text) <= 1
+    assert 0 <= scoring.boilerplate_share(text) <= 1
 
 
 @given(shares, shares, shares, shares, shares)
 def test_a_better_part_never_lowers_the_score_and_waste_never_raises_it(
     overlap: float, covered: float, diverse: float, wasted: float, more: float
 ) -> None:
-    weights = Weights()
-    usual = scoring.joined(overlap, covered, diverse, wasted, weights)
+    weights = ScoreWeights()
+    usual = scoring.combine_parts(overlap, covered, diverse, wasted, weights)
 
     assert 0 <= usual <= 1
-    assert scoring.joined(max(overlap, more), covered, diverse, wasted, weights) >= usual
-    assert scoring.joined(overlap, max(covered, more), diverse, wasted, weights) >= usual
-    assert scoring.joined(overlap, covered, max(diverse, more), wasted, weights) >= usual
-    assert scoring.joined(overlap, covered, diverse, max(wasted, more), weights) <= usual
+    assert scoring.combine_parts(max(overlap, more), covered, diverse, wasted, weights) >= usual
+    assert scoring.combine_parts(overlap, max(covered, more), diverse, wasted, weights) >= usual
+    assert scoring.combine_parts(overlap, covered, max(diverse, more), wasted, weights) >= usual
+    assert scoring.combine_parts(overlap, covered, diverse, max(wasted, more), weights) <= usual
 
 
 def test_the_weights_of_what_is_good_add_up_to_one() -> None:
-    weights = Weights()
+    weights = ScoreWeights()
 
     assert weights.overlap + weights.coverage + weights.diversity == pytest.approx(1)
-    assert scoring.joined(1, 1, 1, 0, weights) == pytest.approx(1)
+    assert scoring.combine_parts(1, 1, 1, 0, weights) == pytest.approx(1)
 
 
 @given(terms, said, said)
 def test_more_text_never_holds_fewer_of_the_words(
-    wanted: list[Term], one: frozenset[str], other: frozenset[str]
+    wanted: list[WeightedTerm], one: frozenset[str], other: frozenset[str]
 ) -> None:
-    assert 0 <= scoring.share(wanted, one) <= scoring.share(wanted, one | other) <= 1 + 1e-9
+    assert 0 <= scoring.weight_share(wanted, one) <= scoring.weight_share(wanted, one | other) <= 1 + 1e-9
 
 
 @given(terms, said, said, some.integers(min_value=0, max_value=200))
 def test_more_cited_text_or_a_better_place_never_deals_less_with_an_aspect(
-    wanted: list[Term], one: frozenset[str], other: frozenset[str], place: int
+    wanted: list[WeightedTerm], one: frozenset[str], other: frozenset[str], place: int
 ) -> None:
     note = ("v", "A.md")
     aspect = Aspect(text="", terms=tuple(wanted), ranks={note: place + 1})
     better = Aspect(text="", terms=tuple(wanted), ranks={note: place})
-    usual = scoring.dealt_with(aspect, note, [one])
+    usual = scoring.aspect_coverage(aspect, note, [one])
 
     assert 0 <= usual <= 1
-    assert scoring.dealt_with(aspect, note, [one, other]) >= usual
-    assert scoring.dealt_with(better, note, [one]) >= usual
+    assert scoring.aspect_coverage(aspect, note, [one, other]) >= usual
+    assert scoring.aspect_coverage(better, note, [one]) >= usual
 
 
 @given(some.lists(shares, max_size=5), shares, shares, shares)
 def test_coverage_is_a_share_that_grows_with_what_is_brought(
     degrees: list[float], chars: float, citations: float, more: float
 ) -> None:
-    usual = scoring.coverage(degrees, chars, citations)
+    usual = scoring.coverage_score(degrees, chars, citations)
 
     assert 0 <= usual <= 1
-    assert scoring.coverage(degrees, max(chars, more), citations) >= usual
-    assert scoring.coverage(degrees, chars, max(citations, more)) >= usual
+    assert scoring.coverage_score(degrees, max(chars, more), citations) >= usual
+    assert scoring.coverage_score(degrees, chars, max(citations, more)) >= usual
 
 
 @given(some.lists(some.tuples(said, shares), max_size=6))
 def test_diversity_is_a_share_and_knows_no_order(notes: list[tuple[frozenset[str], float]]) -> None:
     texts, degrees = [text for text, _ in notes], [degree for _, degree in notes]
-    found = scoring.diversity(texts, degrees)
+    found = scoring.diversity_score(texts, degrees)
 
     assert 0 <= found <= 1
-    assert scoring.diversity(texts[::-1], degrees[::-1]) == pytest.approx(found)
+    assert scoring.diversity_score(texts[::-1], degrees[::-1]) == pytest.approx(found)
 
 
 @given(some.integers(min_value=0, max_value=500), some.integers(min_value=0, max_value=500))
 def test_rarer_words_weigh_more_and_every_word_something(count: int, total: int) -> None:
-    assert rarity(count, total) > 0
-    assert rarity(count, total) >= rarity(count + 1, total)
+    assert inverse_document_frequency(count, total) > 0
+    assert inverse_document_frequency(count, total) >= inverse_document_frequency(count + 1, total)
 
 
 @given(words)
 def test_what_the_vault_said_is_all_grounded(text: str) -> None:
-    found = grounding.grounded(text, [text], "zz").split()
+    found = scoring.grounded_text(text, [text], "zz").split()
 
     assert found == re.findall(r"\w+", text)
 
@@ -352,14 +368,14 @@ def test_what_the_vault_said_is_all_grounded(text: str) -> None:
 def test_no_word_is_grounded_that_the_vault_never_said(text: str, heard: str) -> None:
     said = set(re.findall(r"\w+", heard))
 
-    assert set(grounding.grounded(text, [heard], "zz").split()) <= said
+    assert set(scoring.grounded_text(text, [heard], "zz").split()) <= said
 
 
 def test_what_is_cut_joined_or_set_anew_is_still_what_the_vault_said() -> None:
     note = "The larch fence stands on the northern border.\nThe neighbour pays half of it by transfer in April."
     context = f"## A.md\n{note[:60]}---{note[30:90]} ... The NEIGHBOUR  pays\thalf of it"
 
-    found = grounding.grounded(context, [note], "task")
+    found = scoring.grounded_text(context, [note], "task")
 
     assert "larch fence stands on the northern border" in found
     assert "NEIGHBOUR pays half of it" in found
@@ -368,7 +384,7 @@ def test_what_is_cut_joined_or_set_anew_is_still_what_the_vault_said() -> None:
 def test_a_table_of_single_words_from_the_vault_is_grounded_but_not_the_tasks_own_words() -> None:
     heard = ["Projects/Roof.md", "open", "Projects/Shed.md", "roof", "larch"]
 
-    assert grounding.grounded("- Roof: open\n- Larch roof", heard, "larch roof") == "Roof open"
+    assert scoring.grounded_text("- Roof: open\n- Larch roof", heard, "larch roof") == "Roof open"
 
 
 def test_a_cited_note_counts_by_what_the_context_shows_of_it(vocabulary: Vocabulary) -> None:
@@ -383,7 +399,7 @@ def test_a_cited_note_counts_by_what_the_context_shows_of_it(vocabulary: Vocabul
 def test_a_text_is_shown_where_it_is_cut_or_set_anew() -> None:
     texts = ["# Fence\n\nThe larch fence stands on the northern border.", "Other words", ""]
 
-    assert grounding.shown(texts, "## A\nfence: the LARCH fence  stands on (the northern") == [
+    assert scoring.shown_texts(texts, "## A\nfence: the LARCH fence  stands on (the northern") == [
         "Fence\nThe larch fence stands on the northern",
         "",
         "",
@@ -391,12 +407,12 @@ def test_a_text_is_shown_where_it_is_cut_or_set_anew() -> None:
 
 
 def test_nothing_heard_grounds_nothing() -> None:
-    assert grounding.grounded("some words of a script", [], "task") == ""
-    assert grounding.grounded("", ["words"], "task") == ""
+    assert scoring.grounded_text("some words of a script", [], "task") == ""
+    assert scoring.grounded_text("", ["words"], "task") == ""
 
 
 def test_least_is_what_the_thresholds_say() -> None:
-    assert Least() == Least(context_chars=2_000, citations=2)
+    assert ScoreTargets() == ScoreTargets(context_chars=2_000, citations=2)
 
 
 def test_a_vault_without_a_note_has_no_rarity(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from knapper.codemode.sandbox.machine_code import MachineCode
 def vault(own_home: Path, code_folder: Path, tmp_path: Path) -> Path:
     """Make a vault with a note, and a state folder with machine code."""
     folder = own_home / "state" / "sandbox"
-    machine_code.make_private(folder)
+    machine_code.make_private_folder(folder)
     os.link(MachineCode(folder=code_folder).file, MachineCode(folder=folder).file)
     made = tmp_path / "vault"
     made.mkdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from knapper.app.scripting import Scripts
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Client
 from knapper.config.sections.runs import Runs
 from knapper.vault import access
@@ -36,10 +36,10 @@ PLAN = {"T": [Part(ABSENT, impact="security"), Part(TASK)]}
 
 
 @pytest.fixture(autouse=True)
-def _shared(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def _shared(sandbox: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the server use the sandbox that these tests share."""
 
-    def shared(_: Scripts) -> Sandbox:
+    def shared(_: Scripts) -> WorkerPool:
         return sandbox
 
     def kept(_: Scripts) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from knapper.codemode.sandbox import frames, strict
 from knapper.codemode.sandbox.frames import BrokenFrame, Letter
-from knapper.codemode.sandbox.strict import NotStrict
+from knapper.codemode.sandbox.strict import UntrustedJSONError
 from knapper.jsontypes import JSONValue
 
 VALUES: st.SearchStrategy[JSONValue] = st.recursive(
@@ -91,7 +91,7 @@ def test_json_is_read_as_it_was_written(value: JSONValue) -> None:
     ids=range(12),
 )
 def test_what_isnt_strict_is_refused(content: bytes) -> None:
-    with pytest.raises(NotStrict):
+    with pytest.raises(UntrustedJSONError):
         _ = strict.read(content)
 
 
@@ -113,14 +113,14 @@ def test_brackets_in_a_text_are_no_depth() -> None:
     ],
 )
 def test_what_isnt_a_call_is_refused(content: bytes) -> None:
-    with pytest.raises(NotStrict):
+    with pytest.raises(UntrustedJSONError):
         _ = strict.read_call(content)
 
 
 @given(VALUES)
 def test_the_depth_of_what_is_taken_is_limited(value: JSONValue) -> None:
-    for _ in range(strict.MOST_DEPTH + 1):
+    for _ in range(strict.MAX_DEPTH + 1):
         value = [value]
 
-    with pytest.raises(NotStrict, match="deeply"):
+    with pytest.raises(UntrustedJSONError, match="deeply"):
         _ = strict.read(json.dumps(value).encode())

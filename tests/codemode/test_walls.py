@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from knapper.codemode.sandbox import launching, measures
-from knapper.codemode.sandbox.launching import Facts
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode.sandbox import machine_code, pool
+from knapper.codemode.sandbox.machine_code import PlatformInfo
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.codemode.sandbox.walls import job_object, landlock, seatbelt, seccomp
 
 LINUX = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in seccomp.MACHINES, reason="walls of Linux"
+    sys.platform != "linux" or platform.machine() not in seccomp.SYSCALL_TABLES, reason="walls of Linux"
 )
 TRIES = {
     "open_file": "open('/etc/hostname').read()",
@@ -63,7 +63,7 @@ os._exit(0)
 
 
 def attempt(action: str) -> tuple[str, dict[str, str]]:
-    source = str(Path(launching.__file__).parents[3])
+    source = str(Path(machine_code.__file__).parents[3])
     command = [sys.executable, "-I", "-c", PROGRAM.replace("TRY", action), source]
     done = subprocess.run(command, capture_output=True, check=False, timeout=30)
     told, report = json.loads(done.stdout or '["killed", {}]')
@@ -94,7 +94,7 @@ def test_memory_is_bounded_behind_the_wall() -> None:
 
 
 @LINUX
-def test_workers_tell_which_parts_of_the_wall_stand(sandbox: Sandbox) -> None:
+def test_workers_tell_which_parts_of_the_wall_stand(sandbox: WorkerPool) -> None:
     assert set(sandbox.warm()) == {"limits", "landlock", "seccomp"}
 
 
@@ -114,19 +114,19 @@ def test_a_kernel_without_landlock_and_seccomp_is_told_with_a_reason() -> None:
 
 @pytest.mark.parametrize(("version", "scopes"), [(1, 0), (3, 0), (5, 0), (6, 3), (9, 3)])
 def test_each_version_of_landlock_is_asked_only_for_what_it_knows(version: int, scopes: int) -> None:
-    rules = landlock.handled(version)
+    rules = landlock.ruleset_for(version)
 
     assert rules.scopes == scopes
     assert bool(rules.network) == (version >= 4)
     assert rules.files.bit_length() == {1: 13, 3: 15}.get(version, 16)
 
 
-@pytest.mark.parametrize("machine", seccomp.MACHINES)
+@pytest.mark.parametrize("machine", seccomp.SYSCALL_TABLES)
 def test_the_filter_refuses_by_default_and_allows_by_name(machine: str) -> None:
-    known = seccomp.MACHINES[machine]
+    known = seccomp.SYSCALL_TABLES[machine]
 
     def verdict(number: int, first: int = 0, third: int = 0, architecture: int = known.architecture) -> int:
-        return interpret(seccomp.instructions(known), {0: number, 4: architecture, 16: first, 32: third})
+        return interpret(seccomp.build_filter(known), {0: number, 4: architecture, 16: first, 32: third})
 
     allow, kill = 0x7FFF0000, 0x80000000
     assert verdict(known.read, first=0) == allow
@@ -161,19 +161,21 @@ def interpret(code: list[seccomp.Instruction], data: dict[int, int]) -> int:
 
 
 def test_a_worker_has_no_environment_and_no_site() -> None:
-    command = launching.command(
-        Path("/x/y.code"), 512, Facts(system="linux", executable="/usr/bin/python3"), walls=True
+    command = machine_code.worker_command(
+        Path("/x/y.code"), 512, PlatformInfo(system="linux", executable="/usr/bin/python3"), walls=True
     )
 
     assert command[:3] == ["/usr/bin/python3", "-I", "-S"]
     assert command[-3:] == ["walls", "/x/y.code", "512"]
-    assert launching.environment(Facts(system="linux")) == {}
-    assert launching.environment(Facts(system="win32", system_root="C:\\W")) == {"SYSTEMROOT": "C:\\W"}
+    assert machine_code.worker_environment(PlatformInfo(system="linux")) == {}
+    assert machine_code.worker_environment(PlatformInfo(system="win32", system_root="C:\\W")) == {"SYSTEMROOT": "C:\\W"}
 
 
 def test_on_macos_the_command_is_held_by_its_sandbox() -> None:
-    facts = Facts(system="darwin", executable="/Users/a/venv/bin/python", prefixes=("/Users/a/venv", "/opt/python"))
-    command = launching.command(Path("/Users/a/state/x.code"), 512, facts, walls=True)
+    facts = PlatformInfo(
+        system="darwin", executable="/Users/a/venv/bin/python", prefixes=("/Users/a/venv", "/opt/python")
+    )
+    command = machine_code.worker_command(Path("/Users/a/state/x.code"), 512, facts, walls=True)
 
     assert command[:2] == [seatbelt.TOOL, "-p"]
     assert command[3] == facts.executable
@@ -184,7 +186,7 @@ def test_on_macos_the_command_is_held_by_its_sandbox() -> None:
     last = rules.splitlines()[-1]
     assert last.startswith("(allow file-read* ")
     assert all(f'(subpath "{folder}")' in last for folder in ("/Users/a/venv", "/opt/python", "/Users/a/state"))
-    assert launching.command(Path("/x"), 1, facts, walls=False)[0] == facts.executable
+    assert machine_code.worker_command(Path("/x"), 1, facts, walls=False)[0] == facts.executable
 
 
 def test_a_profile_quotes_folders() -> None:
@@ -217,9 +219,9 @@ class Kernel:
 def test_on_windows_the_process_is_put_into_a_job() -> None:
     kernel = Kernel()
 
-    assert job_object.hold(kernel, 5, 512) == "on"
+    assert job_object.assign_process(kernel, 5, 512) == "on"
     assert kernel.held == [5]
-    assert kernel.set == {9: ctypes.sizeof(job_object.Extended), 4: 4}
+    assert kernel.set == {9: ctypes.sizeof(job_object.ExtendedLimits), 4: 4}
     assert job_object.FLAGS & 0x2000
 
 
@@ -227,11 +229,11 @@ def test_on_windows_the_process_is_put_into_a_job() -> None:
 def test_a_job_that_cant_be_made_is_told_with_a_reason(fails: str) -> None:
     kernel = Kernel(fails)
 
-    assert job_object.hold(kernel, 5, 512).startswith("a job object can't")
+    assert job_object.assign_process(kernel, 5, 512).startswith("a job object can't")
     assert kernel.held == []
 
 
 def test_memory_of_a_process_that_isnt_there_is_unknown() -> None:
-    measures.reset_peak(2**30)
+    pool.reset_peak_memory(2**30)
 
-    assert measures.peak_mb(2**30) == 0.0
+    assert pool.peak_memory_mb(2**30) == 0.0

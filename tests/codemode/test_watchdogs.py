@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from knapper.codemode.sandbox.watchdogs import Watchdog
+from knapper.codemode.sandbox.pool import Watchdog
 
 WAIT_S = 30
 """That no test takes, unless it fails."""

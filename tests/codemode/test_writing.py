@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from knapper.codemode import shape, writing
+from knapper.codemode import authoring
+from knapper.codemode.authoring import ScriptAuthor
 from knapper.codemode.guest import rules
 from knapper.codemode.retrieval import Retriever
-from knapper.codemode.tasks import Task
-from knapper.codemode.writing import Author
-from knapper.tools.context import Context
-from knapper.tools.sandboxes import Signature
+from knapper.codemode.tasks import RetrievalTask
+from knapper.tools.context import Context, ToolSignature
 from tests.codemode.askers import Scripted, fenced, searching
 from tests.tools import opened
 
@@ -32,7 +31,7 @@ NOTES = {
 
 
 def test_the_shape_names_folders_tags_properties_and_sizes(context: Context) -> None:
-    found = shape.describe(context)
+    found = authoring.describe_vault(context)
 
     assert found["notes"] == 6
     assert found["tags"] == {"#garden": 1, "#plan": 1}
@@ -45,21 +44,21 @@ def test_the_shape_names_folders_tags_properties_and_sizes(context: Context) -> 
 
 
 def test_the_shape_holds_nothing_that_is_hidden_and_no_text_of_notes(context: Context) -> None:
-    shown = repr(shape.describe(context))
+    shown = repr(authoring.describe_vault(context))
 
     assert not re.search("(?i)secret", shown)
     assert not any(text in shown for text in ("larch", "Sandy", "supplier"))
 
 
 def test_properties_of_what_others_wrote_arent_in_the_shape(context: Context) -> None:
-    shown = repr(shape.describe(context))
+    shown = repr(authoring.describe_vault(context))
 
     assert "stolen" not in shown
     assert not context.writer.taints.is_tainted("agent")
 
 
 def test_a_value_that_one_note_has_isnt_in_the_shape(context: Context) -> None:
-    properties = shape.describe(context)["properties"]
+    properties = authoring.describe_vault(context)["properties"]
 
     assert isinstance(properties, dict)
     assert properties["kind"] == {"notes": 1, "values": []}
@@ -73,7 +72,7 @@ def test_the_shape_of_a_large_vault_stays_small(tmp_path: Path) -> None:
     with opened.vault(tmp_path, many).open("agent") as context:
         _ = context.index.refresh()
 
-        shown = repr(shape.describe(context))
+        shown = repr(authoring.describe_vault(context))
 
     assert len(shown) < 20_000
 
@@ -83,12 +82,14 @@ def test_an_empty_vault_has_a_shape(tmp_path: Path) -> None:
     with opened.vault(tmp_path, {}).open("agent") as context:
         _ = context.index.refresh()
 
-        assert shape.describe(context)["notes"] == 0
+        assert authoring.describe_vault(context)["notes"] == 0
 
 
 def test_the_instructions_hold_the_interface_with_tools_and_methods() -> None:
-    tool = Signature(name="find_notes", summary="Find notes.", parameters={"properties": {"query": {"type": "string"}}})
-    author = Author(ask=Scripted([""]), shape={}, methods=("read_file",), tools=(tool,))
+    tool = ToolSignature(
+        name="find_notes", summary="Find notes.", parameters={"properties": {"query": {"type": "string"}}}
+    )
+    author = ScriptAuthor(ask=Scripted([""]), shape={}, methods=("read_file",), tools=(tool,))
 
     shown = author.instructions()
 
@@ -101,7 +102,7 @@ def test_the_instructions_hold_the_interface_with_tools_and_methods() -> None:
 
 def test_task_shape_script_and_error_are_data_and_never_in_the_instructions() -> None:
     model = Scripted(["x"])
-    author = Author(ask=model, shape={"folders": {ORDER: 1}})
+    author = ScriptAuthor(ask=model, shape={"folders": {ORDER: 1}})
 
     _ = author.first(ORDER)
     _ = author.mend(ORDER, f"# {ORDER}", f"KeyError: {ORDER}")
@@ -118,7 +119,7 @@ def test_task_shape_script_and_error_are_data_and_never_in_the_instructions() ->
 def test_a_huge_error_is_cut() -> None:
     model = Scripted(["x"])
 
-    _ = Author(ask=model, shape={}).mend("task", "script", "e" * 10**6)
+    _ = ScriptAuthor(ask=model, shape={}).mend("task", "script", "e" * 10**6)
 
     assert len(str(model.data(0, "error"))) == 2_000
 
@@ -139,12 +140,12 @@ def test_a_huge_error_is_cut() -> None:
     ],
 )
 def test_the_script_is_taken_out_of_the_reply(reply: str, script: str) -> None:
-    assert writing.script_of(reply) == script
+    assert authoring.extract_script(reply) == script
 
 
 @pytest.mark.parametrize("reply", ["`" * 500_000, "```python\n" * 50_000, "~~~\n" * 100_000, "x" * 10**7])
 def test_a_hostile_reply_is_read_quickly(reply: str) -> None:
-    assert len(writing.script_of(reply)) <= writing.MOST_REPLY
+    assert len(authoring.extract_script(reply)) <= authoring.MAX_REPLY
 
 
 def examples() -> list[tuple[str, str]]:
@@ -160,7 +161,7 @@ def test_the_prompt_has_two_examples() -> None:
 def test_the_prompts_own_examples_run_and_cite_what_holds(context: Context, number: int) -> None:
     task, script = examples()[number]
 
-    found = Retriever(context, ask=Scripted([fenced(script)])).retrieve(Task(text=task))
+    found = Retriever(context, ask=Scripted([fenced(script)])).retrieve(RetrievalTask(text=task))
 
     first = found.attempts[0]
     assert (first.kind, first.error) == ("ok", "")
@@ -171,7 +172,7 @@ def test_the_prompts_own_examples_run_and_cite_what_holds(context: Context, numb
 def test_orders_in_notes_and_their_names_dont_reach_the_instructions(context: Context) -> None:
     model = Scripted([fenced(f"raise ValueError({ORDER!r})"), searching(ORDER), searching(ORDER, 0.1)])
 
-    found = Retriever(context, ask=model).retrieve(Task(text="What are the orders?"))
+    found = Retriever(context, ask=model).retrieve(RetrievalTask(text="What are the orders?"))
 
     assert not any(ORDER in prompt.instructions + prompt.request for prompt in model.asked)
     assert ORDER in str(model.data(1, "error"))
@@ -181,7 +182,7 @@ def test_orders_in_notes_and_their_names_dont_reach_the_instructions(context: Co
 def test_hints_hold_no_text_of_notes(context: Context) -> None:
     model = Scripted([searching("supplier tiles", 0.1)])
 
-    _ = Retriever(context, ask=model).retrieve(Task(text="Which supplier has no tiles for the roof?"))
+    _ = Retriever(context, ask=model).retrieve(RetrievalTask(text="Which supplier has no tiles for the roof?"))
 
     shown = repr(model.data(1, "what was found"))
     assert "The roof waits" not in shown

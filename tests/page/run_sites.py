@@ -16,7 +16,7 @@ from knapper.agents.run.nodes import Found
 from knapper.app import Hub
 from knapper.app.runs.opening import TaskRuns
 from knapper.app.runs.rooms import RunRooms
-from knapper.codemode.checkpoints import Checkpoints
+from knapper.codemode.checkpoints import CheckpointStore
 from knapper.config import Settings
 from knapper.server.http.app import Mount
 from knapper.server.http.runs import routes as runs
@@ -56,13 +56,13 @@ class Finder:
     words: list[str] = field(default_factory=list[str])
     """What persons have answered."""
 
-    def of(self, checkpoints: Checkpoints) -> Callable[[Need], "asyncio.Future[Found]"]:
+    def of(self, checkpoints: CheckpointStore) -> Callable[[Need], "asyncio.Future[Found]"]:
         def retrieve(need: Need) -> "asyncio.Future[Found]":
             return asyncio.ensure_future(self._find(need, checkpoints))
 
         return retrieve
 
-    async def _find(self, need: Need, checkpoints: Checkpoints) -> Found:
+    async def _find(self, need: Need, checkpoints: CheckpointStore) -> Found:
         task = need.node.task
         known = checkpoints.find(need.asker.run, need.node.id, task)
         if known is not None and known.answer is not None:

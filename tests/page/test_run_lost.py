@@ -15,7 +15,7 @@ from knapper.agents.run.finding import Finding
 from knapper.agents.run.nodes import Found
 from knapper.agents.run.records import Order
 from knapper.app.runs.opening import TaskRuns, open_runs
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Vault
 from knapper.tools.context import Context
 from tests.agents.run_world import Brain, Part
@@ -166,7 +166,7 @@ def test_no_run_is_wider_than_the_screen(tmp_path: Path, browser: Browser, width
 
 
 @pytest.mark.timeout(180)
-def test_what_real_scripts_find_is_shown(tmp_path: Path, tab: Page, sandbox: Sandbox) -> None:
+def test_what_real_scripts_find_is_shown(tmp_path: Path, tab: Page, sandbox: WorkerPool) -> None:
     def by_scripts(tasks: TaskRuns, made: Engine) -> Engine:
         def context_of(run: str) -> Context:
             return replace(tasks.context(run), open_sandbox=lambda: sandbox)

@@ -8,7 +8,8 @@ import pytest
 from filelock import FileLock
 from playwright.sync_api import Page, expect
 
-from knapper.agents.usage import Meter, Spent
+from knapper.agents.usage import Meter
+from knapper.codemode.model import ModelSpend
 from tests.agents.scripted import Call, Model
 from tests.page import gates, sites
 from tests.page.gates import Gate
@@ -146,7 +147,7 @@ def test_a_question_is_answered_only_once_the_turn_has_ended(
     model = Model([[Call("ask_user", {"question": "Which bed?", "options": ["The left one"]})], ["So it is."]])
     may_end, record = threading.Event(), Meter.record
 
-    def late(meter: Meter, run: str, name: str, spent: Spent) -> None:
+    def late(meter: Meter, run: str, name: str, spent: ModelSpend) -> None:
         assert may_end.wait(60)
         record(meter, run, name, spent)
 

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knapper.app import Hub, open_hub, tables
-from knapper.tools import schema
-from knapper.tools.rows import Row
+from knapper.tools import registry
+from knapper.tools.registry import ToolSpec
 from tests.parity import surfaces
 
 TEXTS: Final = (
@@ -99,9 +99,9 @@ def fitting(node: dict[str, Any]) -> st.SearchStrategy[Any]:
     return _PLAIN.get(str(node.get("type")), st.sampled_from(TEXTS) | st.text(max_size=50))
 
 
-def arguments(row: Row) -> st.SearchStrategy[dict[str, Any]]:
+def arguments(row: ToolSpec) -> st.SearchStrategy[dict[str, Any]]:
     """Give arguments for a tool: all that are needed, and some of the others."""
-    shown = schema.parameters(row)
+    shown = registry.parameter_schema(row)
     known = cast("dict[str, dict[str, Any]]", shown["properties"])
     needed = set(cast("list[str]", shown.get("required", [])))
     return st.fixed_dictionaries(
@@ -113,7 +113,7 @@ def arguments(row: Row) -> st.SearchStrategy[dict[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_whatever_is_given_comes_back_typed(hub: Hub, row: Row) -> None:
+def test_whatever_is_given_comes_back_typed(hub: Hub, row: ToolSpec) -> None:
     outside = hub.open().vault.path.parent
     before = {path.name for path in outside.iterdir()}
 

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from knapper.app import tables
-from knapper.tools import schema
+from knapper.tools import registry
 from tests.parity import surfaces
 from tests.parity.examples import CALLS
 
@@ -95,7 +95,7 @@ def test_every_tool_answers_with_what_it_says(tmp_path: Path, state: Path) -> No
         if not answer["success"]:
             assert answer["code"]
             continue
-        said = closed(schema.returns(table.find(name)))
+        said = closed(registry.answer_schema(table.find(name)))
         if name != "call_tool":  # it gives what the called tool gives
             jsonschema.validate(answer, said, jsonschema.Draft202012Validator)
 

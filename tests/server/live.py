@@ -20,9 +20,8 @@ from knapper.server.http.app import Mount, Work
 from knapper.server.stopping import Stop
 from knapper.server.threads import Threads
 from knapper.tools.context import Context
-from knapper.tools.rows import Effect, Row
+from knapper.tools.registry import ToolEffect, ToolSpec, ToolTable
 from knapper.tools.shapes import Answer
-from knapper.tools.tables import Table
 from tests.server import apps
 
 
@@ -60,13 +59,13 @@ class Door:
 class SlowHub(Hub):
     """Offer one tool more."""
 
-    def __init__(self, settings: Settings, door: Door, effect: Effect, *, takes_long: bool = False) -> None:
+    def __init__(self, settings: Settings, door: Door, effect: ToolEffect, *, takes_long: bool = False) -> None:
         super().__init__(settings)
-        slow = Row(function=door.wait, alias="wait", effect=effect, asked=False, takes_long=takes_long)
-        self._with_slow = Table([*tables.whole(self.vaults).rows, slow], self.vaults)
+        slow = ToolSpec(function=door.wait, alias="wait", effect=effect, asked=False, takes_long=takes_long)
+        self._with_slow = ToolTable([*tables.whole(self.vaults).rows, slow], self.vaults)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ToolTable:
         return self._with_slow
 
 
@@ -117,7 +116,7 @@ def serving(
     base: Path,
     *mounts: Mount,
     threads: Threads | None = None,
-    effect: Effect = "read",
+    effect: ToolEffect = "read",
     takes_long: bool = False,
     stop_s: int = 30,
 ) -> Generator[Live]:

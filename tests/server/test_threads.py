@@ -14,7 +14,7 @@ from knapper.errors import StorageError
 from knapper.server import kinds
 from knapper.server.threads import Threads
 from knapper.tools.context import Context
-from knapper.tools.rows import Row
+from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
 
@@ -35,10 +35,10 @@ def nothing(context: Context) -> Answer:
 
 def test_what_waits_for_other_machines_has_threads_of_its_own() -> None:
     rows = [
-        Row(function=nothing),
-        Row(function=nothing, effect="destructive"),
-        Row(function=nothing, effect="write", open_world=True),
-        Row(function=nothing, effect="write", open_world=True, takes_long=True),
+        ToolSpec(function=nothing),
+        ToolSpec(function=nothing, effect="destructive"),
+        ToolSpec(function=nothing, effect="write", open_world=True),
+        ToolSpec(function=nothing, effect="write", open_world=True, takes_long=True),
     ]
 
     assert [kinds.of(tables.whole(), row, {}) for row in rows] == ["read", "write", "world", "long"]

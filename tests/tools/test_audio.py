@@ -10,9 +10,8 @@ import pytest
 from knapper.errors import KnapError, NotFound, RefusedError, SetupError
 from knapper.net.speech import Audio, Segment, TranscriberError, Transcript, service
 from knapper.net.speech.service import SpeechSettings
-from knapper.tools import audio
-from knapper.tools.cancelling import Cancelling
-from knapper.tools.context import Context
+from knapper.tools import web
+from knapper.tools.context import CancelSignal, Context
 from tests.net.recordings import Reply, listening
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -50,7 +49,7 @@ def vault(tmp_path: Path, note: str, files: Mapping[str, str]) -> Opener:
 def transcribed(made: Opener, ear: Ear | None = None, client: str = "cli") -> dict[str, Any]:
     heard = ear or Ear()
     with made.open(client) as context:
-        return audio.transcribe_audio(replace(context, open_transcriber=lambda: heard), "Work/Call.md")
+        return web.transcribe_audio(replace(context, open_transcriber=lambda: heard), "Work/Call.md")
 
 
 def names(answer: Mapping[str, Any]) -> list[str]:
@@ -81,7 +80,7 @@ def test_without_embeds_nothing_is_opened(tmp_path: Path) -> None:
     made = vault(tmp_path, "[[call.m4a]] `![[call.m4a]]` ![[a.png]] ![x](https://a.b/x.mp3)\n", {"call.m4a": "x"})
 
     with made.open() as context:
-        told = audio.transcribe_audio(replace(context, open_transcriber=closed), "Work/Call.md")
+        told = web.transcribe_audio(replace(context, open_transcriber=closed), "Work/Call.md")
 
     assert told == {"success": True, "message": "No audio embeds found", "results": [], "path": "Work/Call.md"}
 
@@ -119,7 +118,7 @@ def test_one_that_came_a_moment_ago_is_found_by_the_attachment_settings(tmp_path
         context.freshen()
         (made.root / "Work/files").mkdir()
         (made.root / "Work/files/new.m4a").write_bytes(b"new")
-        told = audio.transcribe_audio(replace(context, open_transcriber=lambda: ear), "Work/Call.md")
+        told = web.transcribe_audio(replace(context, open_transcriber=lambda: ear), "Work/Call.md")
 
     assert names(told) == ["Work/files/new.m4a"]
 
@@ -151,7 +150,7 @@ def test_what_fails_is_told_beside_what_succeeds(tmp_path: Path) -> None:
 
 def test_once_nobody_waits_no_more_is_sent(tmp_path: Path) -> None:
     made = vault(tmp_path, "![[a.mp3]] ![[b.mp3]] ![[c.mp3]]\n", {"a.mp3": "1", "b.mp3": "2", "c.mp3": "3"})
-    cancelling = Cancelling()
+    cancelling = CancelSignal()
 
     class Leaving(Ear):
         def transcribe(self, audio: Audio) -> Transcript:
@@ -163,7 +162,7 @@ def test_once_nobody_waits_no_more_is_sent(tmp_path: Path) -> None:
     with made.open() as context:
         heard = replace(context, open_transcriber=lambda: ear, on_cancel=cancelling.on)
         with pytest.raises(KnapError) as caught:
-            audio.transcribe_audio(heard, "Work/Call.md")
+            web.transcribe_audio(heard, "Work/Call.md")
 
     assert caught.value.code == "cancelled"
     assert ear.heard == ["a.mp3=1", "b.mp3=2"]
@@ -187,14 +186,14 @@ def test_a_file_that_is_nowhere_is_not_found(tmp_path: Path) -> None:
 def test_a_note_that_is_missing_is_not_found_and_one_outside_refused(tmp_path: Path) -> None:
     with vault(tmp_path, "", {}).open() as context:
         with pytest.raises(NotFound):
-            audio.transcribe_audio(context, "None.md")
+            web.transcribe_audio(context, "None.md")
         with pytest.raises(RefusedError):
-            audio.transcribe_audio(context, "../out.md")
+            web.transcribe_audio(context, "../out.md")
 
 
 def test_where_it_is_not_allowed_that_is_said(tmp_path: Path) -> None:
     with vault(tmp_path, "![[a.mp3]]\n", {"a.mp3": "x"}).open() as context, pytest.raises(SetupError) as caught:
-        audio.transcribe_audio(replace(context, open_transcriber=closed), "Work/Call.md")
+        web.transcribe_audio(replace(context, open_transcriber=closed), "Work/Call.md")
 
     assert caught.value.code == "audio_off"
 
@@ -236,7 +235,7 @@ def test_through_a_real_server_once_and_then_from_what_is_kept(tmp_path: Path) -
     def ask(context: Context) -> dict[str, Any]:
         settings = SpeechSettings(access="local", base_url=server.url)
         transcriber = service.open_transcriber(settings, folder=tmp_path / "transcripts")
-        return audio.transcribe_audio(replace(context, open_transcriber=lambda: transcriber), "Work/Call.md")
+        return web.transcribe_audio(replace(context, open_transcriber=lambda: transcriber), "Work/Call.md")
 
     with listening(Reply()) as server, made.open() as context:
         answers = [ask(context), ask(context)]

@@ -13,11 +13,10 @@ from typing_extensions import TypedDict, Unpack
 from knapper.app import tables
 from knapper.errors import BadInput, NotFound, StorageError
 from knapper.jsontypes import JSONValue
-from knapper.tools import calls, schema
+from knapper.tools import registry
 from knapper.tools.context import Context
-from knapper.tools.rows import Row
+from knapper.tools.registry import ToolSpec, ToolTable
 from knapper.tools.shapes import Answer
-from knapper.tools.tables import Table
 from tests.tools import opened
 
 
@@ -51,7 +50,7 @@ def echo(
     return {"success": True, "vault": context.vault, "heard": {**shown, **cast("dict[str, JSONValue]", more)}}
 
 
-ECHO = Row(function=echo)
+ECHO = ToolSpec(function=echo)
 
 
 @pytest.fixture
@@ -60,11 +59,11 @@ def context(tmp_path: Path) -> Context:
 
 
 def heard(context: Context, arguments: Mapping[str, object]) -> JSONValue:
-    return calls.call(ECHO, context, arguments)["heard"]
+    return registry.invoke_tool(ECHO, context, arguments)["heard"]
 
 
 def test_a_schema_is_made_of_the_signature_and_the_docstring() -> None:
-    shown = schema.parameters(ECHO)
+    shown = registry.parameter_schema(ECHO)
 
     properties = cast("dict[str, dict[str, JSONValue]]", shown["properties"])
     assert properties["query"] == {"description": "What to say, as `code`.", "type": "string"}
@@ -73,7 +72,7 @@ def test_a_schema_is_made_of_the_signature_and_the_docstring() -> None:
     assert properties["deep"] == {"description": "Whether deep.", "type": "boolean"}
     assert "context" not in properties
     assert (shown["required"], shown["additionalProperties"]) == (["query"], False)
-    assert schema.description(ECHO) == "Say what was heard.\n\nAt length.\n\nReturns `heard`: what was given."
+    assert registry.describe(ECHO) == "Say what was heard.\n\nAt length.\n\nReturns `heard`: what was given."
 
 
 def test_what_is_left_out_gets_its_default_or_stays_out(context: Context) -> None:
@@ -109,7 +108,7 @@ def test_the_right_name_wins_over_a_guess(context: Context) -> None:
 )
 def test_an_argument_that_cant_be_used_is_named(context: Context, arguments: dict[str, object], problem: str) -> None:
     with pytest.raises(BadInput) as caught:
-        calls.call(ECHO, context, arguments)
+        registry.invoke_tool(ECHO, context, arguments)
 
     assert problem in caught.value.message
     assert caught.value.code == "bad_arguments"
@@ -119,7 +118,7 @@ def test_an_argument_that_cant_be_used_is_named(context: Context, arguments: dic
 def test_however_many_arguments_are_unknown_the_answer_stays_short(context: Context) -> None:
     unknown: dict[str, object] = {f"{number}{'x' * 5_000}": 1 for number in range(1_000)}
     with pytest.raises(BadInput) as caught:
-        calls.call(ECHO, context, unknown)
+        registry.invoke_tool(ECHO, context, unknown)
 
     assert len(str(caught.value.as_dict())) < 20_000
 
@@ -128,20 +127,20 @@ SAMPLES: Mapping[str, object] = {"string": "x", "integer": 1, "array": [], "obje
 
 
 @pytest.mark.parametrize("row", tables.whole().rows, ids=lambda row: row.name)
-def test_null_for_what_needs_no_value_stands_for_left_out(row: Row) -> None:
-    shown = schema.parameters(row)
+def test_null_for_what_needs_no_value_stands_for_left_out(row: ToolSpec) -> None:
+    shown = registry.parameter_schema(row)
     known = cast("dict[str, dict[str, JSONValue]]", shown["properties"])
     needed = cast("list[str]", shown.get("required", []))
     least = {name: SAMPLES[str(known[name].get("type"))] for name in needed}
     nulls = {name: None for name in known if name not in needed and name != "value"}
 
-    assert calls.check(row, {**least, **nulls}) == calls.check(row, least)
+    assert registry.check_arguments(row, {**least, **nulls}) == registry.check_arguments(row, least)
 
 
 def test_null_stays_where_it_is_a_value() -> None:
     row = tables.whole().find("update_frontmatter")
 
-    checked = calls.check(row, {"path": "A.md", "field": "k", "value": None, "operation": None})
+    checked = registry.check_arguments(row, {"path": "A.md", "field": "k", "value": None, "operation": None})
 
     assert checked == {"path": "A.md", "field": "k", "value": None, "dry_run": False, "reason": ""}
 
@@ -155,18 +154,18 @@ def test_null_for_what_is_needed_is_refused(context: Context) -> None:
 def test_null_under_its_right_name_leaves_room_for_a_guess(given: dict[str, object]) -> None:
     row = tables.whole().find("search_vault")
 
-    assert calls.check(row, {"query": "x", **given})["n_results"] == 3
+    assert registry.check_arguments(row, {"query": "x", **given})["n_results"] == 3
 
 
 def test_null_under_a_guess_is_left_out_too() -> None:
     row = tables.whole().find("search_vault")
 
-    assert calls.check(row, {"query": "x", "limit": None})["n_results"] == 5
+    assert registry.check_arguments(row, {"query": "x", "limit": None})["n_results"] == 5
 
 
 def test_null_for_a_vault_means_the_usual_one(context: Context) -> None:
     asked: list[str] = []
-    table = Table([ECHO, *tables.whole().rows], ["one", "two"])
+    table = ToolTable([ECHO, *tables.whole().rows], ["one", "two"])
 
     def open_it(name: str) -> Context:
         asked.append(name)
@@ -182,7 +181,7 @@ def test_null_for_a_vault_means_the_usual_one(context: Context) -> None:
 @pytest.mark.parametrize("given", [{"query": "\ud800"}, {"query": "x", "tags": ["\udfff"]}, {"\ud800": 1}])
 def test_half_a_character_is_refused(context: Context, given: dict[str, object]) -> None:
     with pytest.raises(BadInput, match="Unicode"):
-        calls.call(ECHO, context, given)
+        registry.invoke_tool(ECHO, context, given)
 
 
 def test_a_damaged_database_is_an_error_of_ours(context: Context, tmp_path: Path) -> None:
@@ -199,9 +198,9 @@ def test_a_damaged_database_is_an_error_of_ours(context: Context, tmp_path: Path
             return {"success": bool(connection.execute("SELECT * FROM a").fetchall())}
 
     with pytest.raises(StorageError, match="is not a database"):
-        calls.call(Row(function=read), context, {})
+        registry.invoke_tool(ToolSpec(function=read), context, {})
     with pytest.raises(sqlite3.OperationalError):
-        calls.call(Row(function=ask), context, {})
+        registry.invoke_tool(ToolSpec(function=ask), context, {})
 
 
 def test_a_number_as_text_is_taken_for_a_number(context: Context) -> None:
@@ -224,7 +223,7 @@ def test_the_reason_and_a_dry_run_reach_the_writer_and_not_the_function(tmp_path
 def test_several_vaults_make_every_tool_take_one(tmp_path: Path) -> None:
     one, two = opened.vault(tmp_path / "1", {}), opened.vault(tmp_path / "2", {})
     contexts = {"one": one.open(), "two": two.open(), "": one.open()}
-    table = Table([ECHO], ["one", "two"])
+    table = ToolTable([ECHO], ["one", "two"])
 
     shown = cast("dict[str, JSONValue]", table.parameters(ECHO)["properties"])
     asked: list[str] = []
@@ -242,35 +241,35 @@ def test_several_vaults_make_every_tool_take_one(tmp_path: Path) -> None:
 
 def test_a_tool_that_isnt_there_is_told_with_the_nearest(context: Context) -> None:
     with pytest.raises(NotFound) as caught:
-        Table([ECHO]).call("ehco", {}, lambda _: context)
+        ToolTable([ECHO]).call("ehco", {}, lambda _: context)
 
     assert caught.value.hint == "did you mean 'echo'?"
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="one name"):
-        Table([ECHO, ECHO])
+        ToolTable([ECHO, ECHO])
 
 
 def test_every_tool_describes_itself_and_its_answer() -> None:
     table = tables.whole()
 
     for row in table.rows:
-        parameters, answered = table.parameters(row), schema.returns(row)
+        parameters, answered = table.parameters(row), registry.answer_schema(row)
         jsonschema.Draft202012Validator.check_schema(parameters)
         jsonschema.Draft202012Validator.check_schema(answered)
         described = cast("dict[str, dict[str, JSONValue]]", parameters["properties"])
         undescribed = [name for name, one in described.items() if not one.get("description")]
         assert (row.name, undescribed) == (row.name, [])
-        assert schema.summary(row).endswith(".")
+        assert registry.summarize(row).endswith(".")
 
 
 def test_a_list_that_goes_on_at_an_offset_takes_one() -> None:
-    def told(row: Row) -> set[str]:
-        return set(cast("dict[str, object]", schema.returns(row)["properties"]))
+    def told(row: ToolSpec) -> set[str]:
+        return set(cast("dict[str, object]", registry.answer_schema(row)["properties"]))
 
     onward = {row.name for row in tables.whole().rows if told(row) >= {"results", "next_offset"}}
-    taking = {row.name for row in tables.whole().rows if "offset" in schema.taken(row).model.model_fields}
+    taking = {row.name for row in tables.whole().rows if "offset" in registry.parse_parameters(row).model.model_fields}
 
     assert "get_links_recursive" in onward
     assert onward - taking == set()
@@ -345,7 +344,7 @@ JSON = st.recursive(
 @given(arguments=st.dictionaries(st.sampled_from(["query", "q", "count", "mode", "tags", "x"]) | st.text(), JSON))
 def test_whatever_is_given_the_error_is_typed(arguments: dict[str, object]) -> None:
     with contextlib.suppress(BadInput):
-        calls.check(ECHO, arguments)
+        registry.check_arguments(ECHO, arguments)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +368,7 @@ def test_what_is_wrong_with_arguments_is_told_by_their_names_and_in_words_of_jso
     row = tables.whole().find(name)
 
     with pytest.raises(BadInput) as caught:
-        calls.check(row, arguments)
+        registry.check_arguments(row, arguments)
 
     found = cast("list[dict[str, str]]", caught.value.details["problems"])
     assert {one["parameter"] for one in found} == set(problems)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
-from knapper.tools import criteria
+from knapper.tools import search
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -49,7 +49,7 @@ def test_a_property_is_asked_for_a_part_or_as_a_whole(
     vault: Opener, value: str, match_type: Literal["contains", "equals"], found: list[str]
 ) -> None:
     with vault.open() as context:
-        answer = criteria.list_files_by_frontmatter(context, "status", value, match_type)
+        answer = search.list_files_by_frontmatter(context, "status", value, match_type)
 
     assert (answer["success"], answer["results"], answer["total"]) == (True, found, len(found))
     assert (answer["limit"], answer["offset"]) == (100, 0)
@@ -66,7 +66,7 @@ def test_a_property_is_asked_for_a_part_or_as_a_whole(
 )
 def test_links_and_numbers_are_found_by_what_they_say(vault: Opener, field: str, value: str, found: list[str]) -> None:
     with vault.open() as context:
-        assert criteria.list_files_by_frontmatter(context, field, value)["results"] == found
+        assert search.list_files_by_frontmatter(context, field, value)["results"] == found
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_links_and_numbers_are_found_by_what_they_say(vault: Opener, field: str,
 )
 def test_a_note_was_made_on_the_day_that_it_says(vault: Opener, first: str, last: str, found: list[str]) -> None:
     with vault.open() as context:
-        assert criteria.search_by_date_range(context, first, last, "created")["results"] == found
+        assert search.search_by_date_range(context, first, last, "created")["results"] == found
 
 
 def test_a_note_that_says_no_day_was_made_when_its_file_was(vault: Opener) -> None:
@@ -87,10 +87,10 @@ def test_a_note_that_says_no_day_was_made_when_its_file_was(vault: Opener) -> No
     os.utime(file, (1_000_000_000, 1_000_000_000))
 
     with vault.open() as context:
-        made = criteria.search_by_date_range(context, "2001-09-08", "2001-09-10", "created")
-        saved = criteria.search_by_date_range(context, "2001-09-08", "2001-09-10")
+        made = search.search_by_date_range(context, "2001-09-08", "2001-09-10", "created")
+        saved = search.search_by_date_range(context, "2001-09-08", "2001-09-10")
         os.utime(file, (1_100_000_000, 1_100_000_000))
-        touched = criteria.search_by_date_range(context, "2004-11-08", "2004-11-10")
+        touched = search.search_by_date_range(context, "2004-11-08", "2004-11-10")
 
     assert made["results"] == saved["results"] == touched["results"] == ["Café/Menu.md"]
 
@@ -100,7 +100,7 @@ def test_a_note_that_says_no_day_was_made_when_its_file_was(vault: Opener) -> No
 )
 def test_days_that_are_none_are_refused(vault: Opener, first: str, last: str) -> None:
     with vault.open() as context, pytest.raises(BadInput) as caught:
-        criteria.search_by_date_range(context, first, last)
+        search.search_by_date_range(context, first, last)
 
     assert caught.value.code == "invalid_date"
 
@@ -117,20 +117,20 @@ def test_days_that_are_none_are_refused(vault: Opener, first: str, last: str) ->
 )
 def test_a_folders_notes_are_listed(vault: Opener, folder: str, recursive: bool, found: list[str]) -> None:
     with vault.open() as context:
-        assert criteria.search_by_folder(context, folder, recursive)["results"] == found
+        assert search.search_by_folder(context, folder, recursive)["results"] == found
 
 
 def test_an_empty_folder_is_no_error_and_a_missing_one_is(partly: Opener) -> None:
     (partly.root / "Empty").mkdir()
 
     with partly.open() as context:
-        empty = criteria.search_by_folder(context, "Empty")
+        empty = search.search_by_folder(context, "Empty")
         with pytest.raises(NotFound) as missing:
-            criteria.search_by_folder(context, "Wrok")
+            search.search_by_folder(context, "Wrok")
         with pytest.raises(NotFound) as hidden:
-            criteria.search_by_folder(context, "Secret")
+            search.search_by_folder(context, "Secret")
         with pytest.raises(RefusedError):
-            criteria.search_by_folder(context, "../elsewhere")
+            search.search_by_folder(context, "../elsewhere")
 
     assert (empty["results"], empty["total"]) == ([], 0)
     assert (missing.value.code, missing.value.details["nearest"]) == ("no_such_folder", ["Work"])
@@ -140,9 +140,9 @@ def test_an_empty_folder_is_no_error_and_a_missing_one_is(partly: Opener) -> Non
 def test_what_is_hidden_is_neither_listed_nor_counted(partly: Opener) -> None:
     with partly.open() as context:
         answers = [
-            criteria.list_files_by_frontmatter(context, "status", "open"),
-            criteria.search_by_date_range(context, "2023-08-10", "2023-08-10", "created"),
-            criteria.search_by_folder(context, "", recursive=True),
+            search.list_files_by_frontmatter(context, "status", "open"),
+            search.search_by_date_range(context, "2023-08-10", "2023-08-10", "created"),
+            search.search_by_folder(context, "", recursive=True),
         ]
 
     assert [answer["total"] for answer in answers] == [4, 1, 6]
@@ -151,9 +151,9 @@ def test_what_is_hidden_is_neither_listed_nor_counted(partly: Opener) -> None:
 
 def test_a_list_comes_in_stretches(vault: Opener) -> None:
     with vault.open() as context:
-        first = criteria.search_by_folder(context, "Work", True, 2)
-        rest = criteria.search_by_folder(context, "Work", True, 2, 2)
-        beyond = criteria.search_by_folder(context, "Work", True, 2, 1_000_000)
+        first = search.search_by_folder(context, "Work", True, 2)
+        rest = search.search_by_folder(context, "Work", True, 2, 2)
+        beyond = search.search_by_folder(context, "Work", True, 2, 1_000_000)
 
     assert (first["results"], first["next_offset"]) == (["Work/Deep/None.md", "Work/List.md"], 2)
     assert (rest["results"], rest["total"], rest.get("next_offset")) == (["Work/One.md"], 3, None)
@@ -165,17 +165,17 @@ def test_an_argument_out_of_its_range_is_refused(vault: Opener, call: dict[str, 
     asked: dict[str, Any] = {"field": "status", "value": "open", **call}
 
     with vault.open() as context, pytest.raises(KnapError):
-        criteria.list_files_by_frontmatter(context, **asked)
+        search.list_files_by_frontmatter(context, **asked)
 
 
 def test_a_note_saved_a_moment_ago_is_listed(vault: Opener) -> None:
     with vault.open() as context:
-        criteria.search_by_folder(context, "Work")
+        search.search_by_folder(context, "Work")
         (vault.root / "Work/New.md").write_text("---\nstatus: fresh\n---\n", encoding="utf-8")
         (vault.root / "Work/One.md").unlink()
-        found = criteria.search_by_folder(context, "Work")
-        fresh = criteria.list_files_by_frontmatter(context, "status", "fresh")
-        gone = criteria.list_files_by_frontmatter(context, "count", "12")
+        found = search.search_by_folder(context, "Work")
+        fresh = search.list_files_by_frontmatter(context, "status", "fresh")
+        gone = search.list_files_by_frontmatter(context, "count", "12")
 
     assert found["results"] == ["Work/List.md", "Work/New.md"]
     assert (fresh["results"], gone["results"]) == (["Work/New.md"], [])

@@ -10,7 +10,7 @@ import pytest
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
-from knapper.tools import files, reading, sections
+from knapper.tools import files, reading
 from knapper.tools.context import Context
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -20,8 +20,8 @@ Call = Callable[[Context, str], dict[str, Any]]
 WRITERS: dict[str, Call] = {
     "append_to_file": lambda context, path: files.append_to_file(context, path, "x"),
     "prepend_to_file": lambda context, path: files.prepend_to_file(context, path, "x"),
-    "replace_section": lambda context, path: sections.replace_section(context, path, "## A", "x"),
-    "append_to_section": lambda context, path: sections.append_to_section(context, path, "## A", "x"),
+    "replace_section": lambda context, path: files.replace_section(context, path, "## A", "x"),
+    "append_to_section": lambda context, path: files.append_to_section(context, path, "## A", "x"),
     "edit_file": lambda context, path: files.edit_file(context, path, "a", "b"),
     "edit_at": lambda context, path: files.edit_at(context, path, "end", "b"),
     "delete_file": files.delete_file,

@@ -7,7 +7,7 @@ import pytest
 
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import ConflictError, NotFound
-from knapper.tools import files, journal, links, neighbors, pending, properties, proposals, search
+from knapper.tools import files, journal, links, properties, proposals, search
 from knapper.tools.context import Context
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -42,7 +42,7 @@ def _stale_base(context: Context) -> None:
 
 
 def _list_blocks(context: Context) -> None:
-    pending.list_blocks(context, "Clippings/Web.md")
+    proposals.list_blocks(context, "Clippings/Web.md")
 
 
 def _read_properties(context: Context) -> None:
@@ -62,7 +62,7 @@ def _backlinks(context: Context) -> None:
 
 
 def _unresolved(context: Context) -> None:
-    assert neighbors.get_links(context, "Cited.md")["unresolved"]
+    assert links.get_links(context, "Cited.md")["unresolved"]
 
 
 @pytest.mark.parametrize("read", [_broken_links, _outlinks, _backlinks, _unresolved])

@@ -6,7 +6,8 @@ from typing import NoReturn
 import pytest
 
 from knapper import app, config
-from knapper.tools import links, tags
+from knapper.tools import links
+from knapper.tools import notes as tools_notes
 from knapper.tools.context import Context
 from knapper.tools.search import search_vault
 from knapper.vault.access import Policy
@@ -42,7 +43,7 @@ def test_a_link_into_a_hidden_folder_shows_a_client_nothing_and_counts_nothing(t
         into = links.find_backlinks(context, "o")
         (root / "secret/b.md").write_text("alpha beta\n")
         pending = index.freshen(policy=guest)
-        tagged = tags.notes_with(context, "hush")
+        tagged = tools_notes.notes_with_tag(context, "hush")
 
     assert (into["results"], into["total"]) == ([], 0)
     assert tagged == []
@@ -55,7 +56,7 @@ def test_a_hidden_note_of_the_same_name_makes_no_link_ambiguous(tmp_path: Path) 
     index.refresh()
     view = index.view.seen_by(Policy(client="guest", hidden=("secret/",)))
     with Context(vault="v", view=view, index=index, open_writer=no_writer, close=index.close) as context:
-        found = [links.shape(context, edge) for edge in index.graph.outgoing(context.view.path("a.md"))]
+        found = [links.link_answer(context, edge) for edge in index.graph.outgoing(context.view.path("a.md"))]
 
     assert [(one["leads_to"], one.get("also_fits")) for one in found] == [
         ("open/b.md", None),

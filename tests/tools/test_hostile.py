@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from knapper.errors import KnapError
-from knapper.tools import schema
+from knapper.tools import registry
 from knapper.tools.context import Context
-from knapper.tools.rows import Row
-from knapper.tools.table import ROWS
+from knapper.tools.registry import ToolSpec
+from knapper.tools.table import TOOLS
 from knapper.vault.access import Policy
 from tests.index import worlds
 
 OWN = frozenset({
     "criteria", "info", "links", "neighbors", "notes", "overview", "passages", "reading", "search", "status", "tags",
 })  # fmt: skip
-READING = [row for row in ROWS if row.effect == "read" and row.function.__module__.rpartition(".")[2] in OWN]
+READING = [row for row in TOOLS if row.effect == "read" and row.function.__module__.rpartition(".")[2] in OWN]
 NOTES = {
     "Garden.md": "---\nstatus: open\nDate: 2023-08-11\n---\n# Garden\n\n[[Shed]] [[Diary]] ![[Shed]] #home\n",
     "Work/Shed.md": "[[Garden]] [[Gone]] %_' paint\n",
@@ -99,17 +99,17 @@ def values(kind: object) -> st.SearchStrategy[object]:
     return st.sampled_from([*get_args(kind), "no such choice"])
 
 
-def arguments(row: Row) -> st.SearchStrategy[dict[str, object]]:
-    fields = schema.taken(row).model.model_fields
+def arguments(row: ToolSpec) -> st.SearchStrategy[dict[str, object]]:
+    fields = registry.parse_parameters(row).model.model_fields
     needed = {name: values(field.annotation) for name, field in fields.items() if field.is_required()}
     others = {name: values(field.annotation) for name, field in fields.items() if not field.is_required()}
     return st.fixed_dictionaries(needed, optional=others)
 
 
-def checked(row: Row, answer: Mapping[str, object]) -> str:
+def checked(row: ToolSpec, answer: Mapping[str, object]) -> str:
     """Hold an answer to the shape that its tool says, and give it as JSON."""
-    TypeAdapter(schema.shape(row)).validate_python(answer, strict=True)
-    told = set(schema.returns(row)["properties"])  # type: ignore[arg-type]
+    TypeAdapter(registry.answer_type(row)).validate_python(answer, strict=True)
+    told = set(registry.answer_schema(row)["properties"])  # type: ignore[arg-type]
     assert set(answer) <= told, f"{row.name} doesn't say that it gives {set(answer) - told}"
     return json.dumps(answer)
 
@@ -120,7 +120,7 @@ def checked(row: Row, answer: Mapping[str, object]) -> str:
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 def test_a_tool_answers_or_says_why_not_and_tells_nothing_hidden(
-    context: Context, row: Row, data: st.DataObject
+    context: Context, row: ToolSpec, data: st.DataObject
 ) -> None:
     given_ = data.draw(arguments(row))
 
@@ -154,7 +154,7 @@ PLAIN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("row", READING, ids=lambda row: row.name)
-def test_a_tool_answers_in_the_shape_it_says_and_counts_nothing_hidden(context: Context, row: Row) -> None:
+def test_a_tool_answers_in_the_shape_it_says_and_counts_nothing_hidden(context: Context, row: ToolSpec) -> None:
     answer = row.function(context, **PLAIN.get(row.name, {}))
 
     said = checked(row, answer)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from knapper.errors import NotFound
-from knapper.tools import info
+from knapper.tools import notes
 from knapper.vault import parser
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -41,7 +41,7 @@ def vault(tmp_path: Path) -> Opener:
 
 def test_a_note_is_told_about(vault: Opener) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = info.note_info(context, "garden.md")
+        answer: dict[str, Any] = notes.note_info(context, "garden.md")
 
     assert (answer["path"], answer["title"], answer["kind"]) == ("Garden.md", "Garden", "note")
     assert (answer["hash"], answer["size"]) == (parser.content_hash(NOTE.encode()), len(NOTE))
@@ -68,8 +68,8 @@ def test_a_note_is_told_about(vault: Opener) -> None:
 
 def test_an_empty_note_and_one_that_cannot_be_read_whole_are_told_about(vault: Opener) -> None:
     with vault.open() as context:
-        empty: dict[str, Any] = info.note_info(context, "Empty.md")
-        broken: dict[str, Any] = info.note_info(context, "Broken.md")
+        empty: dict[str, Any] = notes.note_info(context, "Empty.md")
+        broken: dict[str, Any] = notes.note_info(context, "Broken.md")
 
     assert (empty["lines"], empty["outline"], empty["tags"]) == (0, [], [])
     assert [row["code"] for row in broken["problems"]] == ["invalid_yaml"]
@@ -77,4 +77,4 @@ def test_an_empty_note_and_one_that_cannot_be_read_whole_are_told_about(vault: O
 
 def test_a_missing_note_is_told_with_the_nearest(vault: Opener) -> None:
     with vault.open() as context, pytest.raises(NotFound, match=r"Gardn\.md"):
-        info.note_info(context, "Gardn.md")
+        notes.note_info(context, "Gardn.md")

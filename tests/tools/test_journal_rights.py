@@ -9,7 +9,7 @@ import pytest
 from knapper.changes.writer import SubmitOptions
 from knapper.config import Client
 from knapper.errors import KnapError, NotFound, RefusedError
-from knapper.tools import files, journal, moves
+from knapper.tools import files, journal
 from knapper.tools.context import Context
 from knapper.vault import access
 from tests.tools import opened
@@ -152,7 +152,7 @@ def test_who_changed_hidden_files_too_hears_how_many_and_nobody_else(vault: Open
     (vault.root / "Secret/Links.md").write_text("[[Mine]]\n", encoding="utf-8")
     mover = Client(grants=replace(MCP, large="apply"), hidden=("Secret/",))
     with vault.open(mover) as context:
-        moves.move_file(context, "Mine.md", "Ours.md")
+        files.move_file(context, "Mine.md", "Ours.md")
         own: dict[str, Any] = journal.list_changes(context)
     with vault.open(Client(grants=access.default_grants("http"), hidden=("Secret/",))) as context:
         others: dict[str, Any] = journal.list_changes(context)

@@ -7,7 +7,7 @@ import pytest
 
 from knapper.config import Client
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
-from knapper.tools import links, moves, tags
+from knapper.tools import files, links, notes
 from knapper.vault import access
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -146,7 +146,7 @@ def test_hidden_files_show_through_nowhere(partly: Opener) -> None:
         broken: Any = links.broken_links(context)["results"]
         assert [row["target"] for row in broken] == ["Diary", "Gone"]
         assert links.orphans(context)["results"] == ["Alone.md", "Ask.md"]
-        assert [row["tag"] for row in tags.list_tags(context)["results"]] == ["home", "Home/Yard"]  # type: ignore[union-attr, call-overload, index]
+        assert [row["tag"] for row in notes.list_tags(context)["results"]] == ["home", "Home/Yard"]  # type: ignore[union-attr, call-overload, index]
         with pytest.raises(NotFound):
             links.find_outlinks(context, "Secret/Diary.md")
 
@@ -164,8 +164,8 @@ def test_a_link_to_a_hidden_note_is_listed_as_one_to_a_note_that_is_not_there(va
 
 def test_tags_are_counted_by_note(vault: Opener) -> None:
     with vault.open() as context:
-        every = tags.list_tags(context)
-        some = tags.list_tags(context, "#home/")
+        every = notes.list_tags(context)
+        some = notes.list_tags(context, "#home/")
 
     assert every["results"] == [
         {"tag": "home", "notes": 2},
@@ -177,12 +177,12 @@ def test_tags_are_counted_by_note(vault: Opener) -> None:
 
 def test_a_renamed_tag_waits_as_a_proposal_unless_its_notes_are_named(vault: Opener) -> None:
     with vault.open() as context:
-        named = tags.rename_tag(context, "#home", "house", ["Plan.md"])
-        every = tags.rename_tag(context, "home", "house")
+        named = notes.rename_tag(context, "#home", "house", ["Plan.md"])
+        every = notes.rename_tag(context, "home", "house")
         with pytest.raises(NotFound) as missing:
-            tags.rename_tag(context, "nothing", "house")
+            notes.rename_tag(context, "nothing", "house")
         with pytest.raises(BadInput):
-            tags.rename_tag(context, "secret", "not a tag")
+            notes.rename_tag(context, "secret", "not a tag")
 
     assert (named["status"], every["status"]) == ("applied", "proposed")
     assert "list_tags" in missing.value.hint  # a client that knows no command line can go on
@@ -191,7 +191,7 @@ def test_a_renamed_tag_waits_as_a_proposal_unless_its_notes_are_named(vault: Ope
 
 def test_a_move_lists_the_links_that_follow(vault: Opener) -> None:
     with vault.open() as context:
-        done: dict[str, Any] = moves.move_file(context, "Shed.md", "Buildings/Garden shed.md")
+        done: dict[str, Any] = files.move_file(context, "Shed.md", "Buildings/Garden shed.md")
 
     assert (done["status"], done["path"]) == ("applied", "Buildings/Garden shed.md")
     assert {row["path"] for row in done["links_rewritten"]} == {"Garden.md"}
@@ -213,7 +213,7 @@ def test_a_move_lists_the_links_that_follow(vault: Opener) -> None:
 )
 def test_a_move_that_cannot_be_made_is_refused(vault: Opener, source: str, destination: str, code: str) -> None:
     with vault.open() as context, pytest.raises(KnapError) as caught:
-        moves.move_file(context, source, destination)
+        files.move_file(context, source, destination)
 
     assert caught.value.code == code
     assert vault.text("Shed.md") == NOTES["Shed.md"]
@@ -227,7 +227,7 @@ def test_several_moves_go_on_after_a_failure(vault: Opener) -> None:
     ]
 
     with vault.open() as context:
-        done: dict[str, Any] = moves.batch_move_files(context, wanted)
+        done: dict[str, Any] = files.batch_move_files(context, wanted)
 
     assert (done["status"], done["message"]) == ("applied", "applied: 1 of 3")
     assert [(row["path"], row["code"]) for row in done["failures"]] == [("No.md", "not_found"), ("Alone.md", "exists")]
@@ -237,7 +237,7 @@ def test_several_moves_go_on_after_a_failure(vault: Opener) -> None:
 @pytest.mark.parametrize("item", [{"source": "Shed.md"}, {"from": "a", "to": "b"}, {}])
 def test_an_item_that_is_no_move_is_refused(vault: Opener, item: dict[str, str]) -> None:
     with vault.open() as context, pytest.raises(BadInput):
-        moves.batch_move_files(context, [item])
+        files.batch_move_files(context, [item])
 
 
 def test_several_files_go_to_the_trash_as_one_change(vault: Opener) -> None:
@@ -245,7 +245,7 @@ def test_several_files_go_to_the_trash_as_one_change(vault: Opener) -> None:
     (vault.root / ".obsidian/app.json").write_text('{"trashOption": "local"}', encoding="utf-8")
 
     with vault.open() as context:
-        done: dict[str, Any] = moves.delete_files(context, ["Shed.md", "Alone.md", "No.md"])
+        done: dict[str, Any] = files.delete_files(context, ["Shed.md", "Alone.md", "No.md"])
 
     assert [row["action"] for row in done["files"]] == ["trashed", "trashed"]
     assert [row["path"] for row in done["failures"]] == ["No.md"]
@@ -254,4 +254,4 @@ def test_several_files_go_to_the_trash_as_one_change(vault: Opener) -> None:
 
 def test_nothing_is_overwritten_by_a_restored_name(vault: Opener) -> None:
     with vault.open() as context, pytest.raises(ConflictError):
-        moves.move_file(context, "Shed.md", "Alone.md")
+        files.move_file(context, "Shed.md", "Alone.md")

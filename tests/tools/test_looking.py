@@ -7,8 +7,8 @@ from typing import cast
 
 from knapper.index.engine import Engine
 from knapper.index.status import Freshness
-from knapper.tools import looking, search
-from knapper.tools.looking import SharedLook
+from knapper.tools import context, search
+from knapper.tools.context import SharedRefresh
 from knapper.vault.access import Policy
 from tests.tools import opened
 
@@ -28,8 +28,8 @@ class Counted:
         self.looks += 1
         return Freshness(stale=self.looks, pending=7)
 
-    def share(self) -> SharedLook:
-        return SharedLook(cast("Engine", self), lambda: self.now)
+    def share(self) -> SharedRefresh:
+        return SharedRefresh(cast("Engine", self), lambda: self.now)
 
 
 def test_calls_side_by_side_share_one_look() -> None:
@@ -52,7 +52,7 @@ def test_a_look_is_good_for_a_short_while_and_for_one_policy() -> None:
     engine = Counted()
     look = engine.share()
     _ = look(ME, meaning=True)
-    engine.now = looking.KEPT_S
+    engine.now = context.REFRESH_VALID_S
     same = look(ME, meaning=True).stale
     engine.now += 0.1
     later = look(ME, meaning=True).stale
@@ -64,7 +64,7 @@ def test_a_look_is_good_for_a_short_while_and_for_one_policy() -> None:
 def test_a_context_shares_its_look_once_and_with_what_is_made_of_it(tmp_path: Path) -> None:
     vault = opened.vault(tmp_path, {"A.md": "first\n"})
     with vault.open() as context:
-        together = replace(context, look=SharedLook(context.index, lambda: 0.0))
+        together = replace(context, look=SharedRefresh(context.index, lambda: 0.0))
         _ = search.search_vault(together, "first")
         (vault.root / "B.md").write_text("second\n", encoding="utf-8")
         kept = search.search_vault(together, "second", mode="keyword")

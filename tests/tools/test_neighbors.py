@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from knapper.errors import BadInput, NotFound
-from knapper.tools import neighbors
+from knapper.tools import links
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -36,10 +36,10 @@ def vault(tmp_path: Path) -> Opener:
     ],
 )
 def test_neighbors_are_told_with_their_direction(
-    vault: Opener, direction: neighbors.Direction, found: list[tuple[str, str]]
+    vault: Opener, direction: links.LinkDirection, found: list[tuple[str, str]]
 ) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = neighbors.get_links(context, "Hub.md", direction)
+        answer: dict[str, Any] = links.get_links(context, "Hub.md", direction)
 
     assert [(row["path"], row["direction"]) for row in answer["results"]] == found
     assert answer["unresolved"] == ([] if direction == "in" else ["Gone"])
@@ -55,7 +55,7 @@ def test_neighbors_are_told_with_their_direction(
 )
 def test_each_note_is_reached_by_its_shortest_way(vault: Opener, depth: int, found: dict[str, int]) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = neighbors.get_links_recursive(context, "hub.md", depth)
+        answer: dict[str, Any] = links.get_links_recursive(context, "hub.md", depth)
 
     assert {row["path"]: row["depth"] for row in answer["results"]} == found
     assert [row["depth"] for row in answer["results"]] == sorted(found.values())
@@ -63,9 +63,9 @@ def test_each_note_is_reached_by_its_shortest_way(vault: Opener, depth: int, fou
 
 def test_what_is_reached_comes_in_stretches(vault: Opener) -> None:
     with vault.open() as context:
-        whole: dict[str, Any] = neighbors.get_links_recursive(context, "Hub.md", 3)
-        first: dict[str, Any] = neighbors.get_links_recursive(context, "Hub.md", 3, limit=4)
-        rest: dict[str, Any] = neighbors.get_links_recursive(context, "Hub.md", 3, limit=4, offset=first["next_offset"])
+        whole: dict[str, Any] = links.get_links_recursive(context, "Hub.md", 3)
+        first: dict[str, Any] = links.get_links_recursive(context, "Hub.md", 3, limit=4)
+        rest: dict[str, Any] = links.get_links_recursive(context, "Hub.md", 3, limit=4, offset=first["next_offset"])
 
     assert [*first["results"], *rest["results"]] == whole["results"]
     assert (rest["total"], rest["offset"], "next_offset" in rest) == (7, 4, False)
@@ -73,7 +73,7 @@ def test_what_is_reached_comes_in_stretches(vault: Opener) -> None:
 
 def test_an_excluded_folder_is_a_wall(vault: Opener) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = neighbors.get_links_recursive(
+        answer: dict[str, Any] = links.get_links_recursive(
             context, "Hub.md", 3, direction="out", exclude_folders=["wall"]
         )
 
@@ -88,9 +88,9 @@ def test_an_excluded_folder_is_a_wall(vault: Opener) -> None:
 @pytest.mark.parametrize(("depth", "limit"), [(0, 10), (4, 10), (2, 0)])
 def test_a_number_out_of_its_range_is_refused(vault: Opener, depth: int, limit: int) -> None:
     with vault.open() as context, pytest.raises(BadInput):
-        neighbors.get_links_recursive(context, "Hub.md", depth, limit=limit)
+        links.get_links_recursive(context, "Hub.md", depth, limit=limit)
 
 
 def test_a_missing_note_has_no_neighbors(vault: Opener) -> None:
     with vault.open() as context, pytest.raises(NotFound):
-        neighbors.get_links(context, "Gone.md")
+        links.get_links(context, "Gone.md")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from knapper.errors import NotFound
-from knapper.tools import overview
+from knapper.tools import notes
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -27,7 +27,7 @@ def vault(tmp_path: Path) -> Opener:
 
 def test_notes_are_listed_with_how_they_begin_and_others_text_is_not_shown(vault: Opener) -> None:
     with vault.open("mcp") as context:
-        answer: dict[str, Any] = overview.list_notes(context)
+        answer: dict[str, Any] = notes.list_notes(context)
         tainted = context.writer.taints.is_tainted("mcp")
 
     rows = {row["path"]: row for row in answer["results"]}
@@ -39,16 +39,16 @@ def test_notes_are_listed_with_how_they_begin_and_others_text_is_not_shown(vault
 
 def test_a_folders_notes_are_listed_at_any_depth(vault: Opener) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = overview.list_notes(context, "Work", 1)
+        answer: dict[str, Any] = notes.list_notes(context, "Work", 1)
         with pytest.raises(NotFound):
-            overview.list_notes(context, "Play")
+            notes.list_notes(context, "Play")
 
     assert ([row["path"] for row in answer["results"]], answer["total"]) == (["Work/Old/Done.md"], 2)
 
 
 def test_all_notes_are_named_with_what_they_say_of_themselves(vault: Opener) -> None:
     with vault.open() as context:
-        answer: dict[str, Any] = overview.view_all_notes(context)
+        answer: dict[str, Any] = notes.view_all_notes(context)
 
     assert answer["results"] == [
         {"path": "Clippings/Web.md", "title": "Web", "foreign": True},
@@ -61,8 +61,8 @@ def test_all_notes_are_named_with_what_they_say_of_themselves(vault: Opener) -> 
 
 def test_a_folder_is_explored(vault: Opener) -> None:
     with vault.open() as context:
-        top: dict[str, Any] = overview.explore_vault(context)
-        work: dict[str, Any] = overview.explore_vault(context, "work")
+        top: dict[str, Any] = notes.explore_vault(context)
+        work: dict[str, Any] = notes.explore_vault(context, "work")
 
     assert top["folders"] == [{"path": "Clippings", "notes": 1}, {"path": "Work", "notes": 2}]
     assert [row["path"] for row in top["results"]] == ["Home.md", "work.md"]
@@ -72,8 +72,8 @@ def test_a_folder_is_explored(vault: Opener) -> None:
 
 def test_a_tags_notes_are_found_at_any_depth(vault: Opener) -> None:
     with vault.open() as context:
-        every: dict[str, Any] = overview.explore_vault(context, tag="#work")
-        nested: dict[str, Any] = overview.explore_vault(context, "Work", "work/old")
+        every: dict[str, Any] = notes.explore_vault(context, tag="#work")
+        nested: dict[str, Any] = notes.explore_vault(context, "Work", "work/old")
 
     assert [row["path"] for row in every["results"]] == ["Work/Old/Done.md", "Work/Plan.md"]
     assert ([row["path"] for row in nested["results"]], nested["tag"]) == (["Work/Old/Done.md"], "work/old")

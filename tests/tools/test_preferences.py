@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from knapper.errors import BadInput, ConflictError, NotFound
-from knapper.tools import preferences
+from knapper.tools import daily
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -23,7 +23,7 @@ def make(tmp_path: Path, text: str | None = None) -> Opener:
 
 def listed(vault: Opener) -> list[tuple[int, str, int]]:
     with vault.open() as context:
-        rows: Any = preferences.list_preferences(context)["results"]
+        rows: Any = daily.list_preferences(context)["results"]
     return [(row["line_number"], row["preference"], row["line"]) for row in rows]
 
 
@@ -31,7 +31,7 @@ def test_the_first_preference_makes_the_note(tmp_path: Path) -> None:
     vault = make(tmp_path)
 
     with vault.open() as context:
-        done = preferences.save_preference(context, "  Be\n brief.  ")
+        done = daily.save_preference(context, "  Be\n brief.  ")
 
     assert (done["status"], done["path"], done["preference"]) == ("applied", FILE, "Be brief.")
     assert vault.text(FILE) == "- Be brief.\n"
@@ -39,7 +39,7 @@ def test_the_first_preference_makes_the_note(tmp_path: Path) -> None:
 
 def test_without_any_the_list_is_empty(tmp_path: Path) -> None:
     with make(tmp_path).open() as context:
-        told = preferences.list_preferences(context)
+        told = daily.list_preferences(context)
 
     assert told == {
         "success": True, "results": [], "total": 0, "path": FILE, "message": "No preferences saved"
@@ -68,7 +68,7 @@ def test_a_new_one_comes_after_the_last_and_every_byte_stays(tmp_path: Path, bef
     vault = make(tmp_path, before)
 
     with vault.open() as context:
-        preferences.save_preference(context, "new")
+        daily.save_preference(context, "new")
 
     assert vault.text(FILE) == after
     assert "new" in [text for _, text, _ in listed(vault)]
@@ -78,7 +78,7 @@ def test_one_that_is_saved_is_not_saved_twice(tmp_path: Path) -> None:
     vault = make(tmp_path, "- a\n- Be brief.\n")
 
     with vault.open() as context:
-        done = preferences.save_preference(context, "Be brief.")
+        done = daily.save_preference(context, "Be brief.")
 
     assert (done["status"], done["line_number"], done["message"]) == ("applied", 2, "it is saved already")
     assert vault.text(FILE) == "- a\n- Be brief.\n"
@@ -95,7 +95,7 @@ def test_removing_takes_one_bullet_point_and_no_other_byte(tmp_path: Path, numbe
     vault = make(tmp_path, RICH)
 
     with vault.open() as context:
-        done = preferences.remove_preference(context, number)
+        done = daily.remove_preference(context, number)
 
     assert (done["status"], done["line_number"]) == ("applied", number)
     assert vault.text(FILE) == after
@@ -106,7 +106,7 @@ def test_a_number_out_of_range_is_refused(tmp_path: Path, number: int) -> None:
     vault = make(tmp_path, "- a\n- b\n")
 
     with vault.open() as context, pytest.raises(BadInput) as caught:
-        preferences.remove_preference(context, number)
+        daily.remove_preference(context, number)
 
     assert caught.value.code == "out_of_range"
     assert vault.text(FILE) == "- a\n- b\n"
@@ -115,7 +115,7 @@ def test_a_number_out_of_range_is_refused(tmp_path: Path, number: int) -> None:
 @pytest.mark.parametrize("text", [None, "", "# Title\n1. first\n"])
 def test_there_has_to_be_one_to_remove(tmp_path: Path, text: str | None) -> None:
     with make(tmp_path, text).open() as context, pytest.raises(NotFound) as caught:
-        preferences.remove_preference(context, 1)
+        daily.remove_preference(context, 1)
 
     assert caught.value.code == "no_preferences"
 
@@ -124,10 +124,10 @@ def test_a_list_that_is_older_than_the_note_removes_nothing_else(tmp_path: Path)
     vault = make(tmp_path, "- a\n- b\n")
 
     with vault.open() as context:
-        seen = str(preferences.list_preferences(context)["hash"])
+        seen = str(daily.list_preferences(context)["hash"])
         (vault.root / FILE).write_text("- b\n- c\n", encoding="utf-8")
         with pytest.raises(ConflictError):
-            preferences.remove_preference(context, 1, expected_hash=seen)
+            daily.remove_preference(context, 1, expected_hash=seen)
 
     assert vault.text(FILE) == "- b\n- c\n"
 
@@ -135,7 +135,7 @@ def test_a_list_that_is_older_than_the_note_removes_nothing_else(tmp_path: Path)
 @pytest.mark.parametrize("preference", ["", " \n ", "x" * 2_001])
 def test_an_empty_or_endless_one_is_refused(tmp_path: Path, preference: str) -> None:
     with make(tmp_path).open() as context, pytest.raises(BadInput):
-        preferences.save_preference(context, preference)
+        daily.save_preference(context, preference)
 
 
 @pytest.mark.parametrize("client", ["agent", "script", "mcp", "http"])
@@ -144,8 +144,8 @@ def test_only_a_persons_word_changes_them(tmp_path: Path, client: str, text: str
     vault = make(tmp_path, text)
 
     with vault.open(client) as context:
-        saved = preferences.save_preference(context, "Obey me.")
-        removed = preferences.remove_preference(context, 1)["status"] if text else "proposed"
+        saved = daily.save_preference(context, "Obey me.")
+        removed = daily.remove_preference(context, 1)["status"] if text else "proposed"
 
     assert (saved["status"], removed) == ("proposed", "proposed")
     assert not (vault.root / FILE).exists() if text is None else vault.text(FILE) == text
@@ -155,9 +155,9 @@ def test_another_spelling_of_the_name_is_the_same_note(tmp_path: Path) -> None:
     vault = opened.vault(tmp_path, {"preferences.md": "- a\n"})
 
     with vault.open() as context:
-        preferences.save_preference(context, "b")
+        daily.save_preference(context, "b")
     with vault.open("mcp") as context:
-        guarded = preferences.save_preference(context, "c")
+        guarded = daily.save_preference(context, "c")
 
     assert vault.text("preferences.md") == "- a\n- b\n"
     assert guarded["status"] == "proposed"

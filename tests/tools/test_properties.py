@@ -7,7 +7,7 @@ import pytest
 
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.jsontypes import JSONValue
-from knapper.tools import calls, properties, table
+from knapper.tools import properties, registry, table
 from tests.tools import opened
 from tests.tools.opened import Opener
 
@@ -31,7 +31,7 @@ def vault(tmp_path: Path) -> Opener:
     ],
 )
 def test_one_line_changes_and_the_rest_stays(
-    vault: Opener, value: JSONValue, operation: properties.Operation, line: str
+    vault: Opener, value: JSONValue, operation: properties.PropertyOperation, line: str
 ) -> None:
     with vault.open() as context:
         done = properties.update_frontmatter(context, "N0.md", "tags", value=value, operation=operation)
@@ -80,11 +80,11 @@ def test_invalid_yaml_is_refused_and_left_alone(vault: Opener) -> None:
     [
         (["x"], "rename", "bad_input"),
         ("[1", "set", "invalid_json"),
-        ("x", cast("properties.Operation", "add"), "bad_input"),
+        ("x", cast("properties.PropertyOperation", "add"), "bad_input"),
     ],
 )
 def test_a_value_or_operation_that_makes_no_sense_is_refused(
-    vault: Opener, value: JSONValue, operation: properties.Operation, code: str
+    vault: Opener, value: JSONValue, operation: properties.PropertyOperation, code: str
 ) -> None:
     with vault.open() as context, pytest.raises(BadInput) as caught:
         properties.update_frontmatter(context, "N0.md", "tags", value=value, operation=operation)
@@ -113,9 +113,9 @@ def test_a_value_has_to_be_given(vault: Opener) -> None:
     ],
 )
 def test_a_value_is_written_as_the_type_that_it_has(vault: Opener, value: JSONValue, lines: str) -> None:
-    row = next(row for row in table.ROWS if row.name == "update_frontmatter")
+    row = next(row for row in table.TOOLS if row.name == "update_frontmatter")
     with vault.open() as context:
-        calls.call(row, context, {"path": "Plain.md", "field": "k", "value": value})
+        registry.invoke_tool(row, context, {"path": "Plain.md", "field": "k", "value": value})
         read = properties.read_properties(context, "Plain.md")["properties"]
 
     assert read == {"k": value}
@@ -171,6 +171,6 @@ def test_notes_are_chosen_by_folder_and_tag(tmp_path: Path) -> None:
     )
 
     with vault.open() as context:
-        assert properties.choose(context, tags=["x"]) == ["A/one.md", "B/three.md"]
-        assert properties.choose(context, folders=["A"], tags=["x"]) == ["A/one.md"]
-        assert set(properties.choose(context, folders=["a/"])) == {"A/one.md", "a/two.md"}
+        assert properties.select_notes(context, tags=["x"]) == ["A/one.md", "B/three.md"]
+        assert properties.select_notes(context, folders=["A"], tags=["x"]) == ["A/one.md"]
+        assert set(properties.select_notes(context, folders=["a/"])) == {"A/one.md", "a/two.md"}

@@ -7,7 +7,7 @@ import pytest
 
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
-from knapper.tools import files, journal, moves, pending, proposals
+from knapper.tools import files, journal, proposals
 from knapper.tools.context import Context
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -215,7 +215,7 @@ def test_a_move_and_the_links_that_follow_are_one_group(vault: Opener) -> None:
     (vault.root / "Link.md").write_text("[[Garden]]\n", encoding="utf-8")
 
     with vault.open(asked=SubmitOptions(propose=True)) as context:
-        name = str(moves.move_file(context, "Garden.md", "Yard.md")["proposal_id"])
+        name = str(files.move_file(context, "Garden.md", "Yard.md")["proposal_id"])
         shown = show(context, name)
 
     assert {file["path"]: file["follows"] for file in shown["files"]} == {"Garden.md": False, "Link.md": True}
@@ -227,10 +227,10 @@ def test_blocks_are_drawn_listed_and_resolved_to_exact_bytes(vault: Opener) -> N
     name = propose(vault)
 
     with vault.open() as context:
-        pending.draw_proposal(context, name)
-        found: dict[str, Any] = pending.list_blocks(context, "Garden.md")
+        proposals.show_proposal_in_notes(context, name)
+        found: dict[str, Any] = proposals.list_blocks(context, "Garden.md")
         first, second = (row["id"] for row in found["results"])
-        pending.resolve_blocks(context, "Garden.md", accept=[first], reject=[second])
+        proposals.resolve_blocks(context, "Garden.md", accept=[first], reject=[second])
         states = [one["state"] for one in show(context, name)["files"][0]["hunks"]]
 
     assert [(row["type"], row["before"], row["after"]) for row in found["results"]] == [
@@ -246,13 +246,13 @@ def test_what_cannot_be_drawn_is_told_and_waits_on(tmp_path: Path) -> None:
     name = propose(vault, "agent", ("open", "done"), ("One.", "1."), ("Three.", "3."))
 
     with vault.open() as context:
-        done = pending.draw_proposal(context, name)
-        found: dict[str, Any] = pending.list_blocks(context, "Garden.md")
-        pending.resolve_blocks(context, "Garden.md", accept=[found["results"][0]["id"]])
-        left: dict[str, Any] = pending.list_blocks(context, "Garden.md")
+        done = proposals.show_proposal_in_notes(context, name)
+        found: dict[str, Any] = proposals.list_blocks(context, "Garden.md")
+        proposals.resolve_blocks(context, "Garden.md", accept=[found["results"][0]["id"]])
+        left: dict[str, Any] = proposals.list_blocks(context, "Garden.md")
         shown = show(context, name)
         proposals.accept_proposal(context, name, shown["digest"], hunks=["1.3"])
-        again: dict[str, Any] = pending.list_blocks(context, "Garden.md")
+        again: dict[str, Any] = proposals.list_blocks(context, "Garden.md")
         states = [one["state"] for one in show(context, name)["files"][0]["hunks"]]
 
     assert [note for note in cast("list[str]", done["notes"]) if note.startswith("1.1 of Garden.md isn't shown")]
@@ -277,19 +277,19 @@ def test_blocks_that_cannot_be_resolved_are_told(
     vault: Opener, accept: list[str], reject: list[str], error: type[KnapError]
 ) -> None:
     with vault.open() as context, pytest.raises(error):
-        pending.resolve_blocks(context, "Garden.md", accept=accept, reject=reject)
+        proposals.resolve_blocks(context, "Garden.md", accept=accept, reject=reject)
 
 
 def test_a_damaged_block_is_reported_and_left_alone(vault: Opener) -> None:
     name = propose(vault, "agent", ("One.", "1."))
 
     with vault.open() as context:
-        pending.draw_proposal(context, name)
+        proposals.show_proposal_in_notes(context, name)
         hurt = vault.text("Garden.md").replace('"after":"1.', '"after":"100.')
         (vault.root / "Garden.md").write_text(hurt, encoding="utf-8")
-        found: dict[str, Any] = pending.list_blocks(context, "Garden.md")
+        found: dict[str, Any] = proposals.list_blocks(context, "Garden.md")
         with pytest.raises(ConflictError):
-            pending.resolve_blocks(context, "Garden.md", accept=["all"])
+            proposals.resolve_blocks(context, "Garden.md", accept=["all"])
 
     assert found["results"][0]["problem"] == "its text was changed by hand"
     assert vault.text("Garden.md") == hurt

@@ -44,7 +44,7 @@ def test_pages_joined_are_the_note(vault: Opener) -> None:
 
 @given(text=st.text(alphabet="ab\n\r🙂", max_size=40), first=st.integers(1, 9))
 def test_numbered_lines_without_their_numbers_are_the_text(text: str, first: int) -> None:
-    rows = reading.numbered(text, first)
+    rows = reading.number_lines(text, first)
 
     bare = rows
     for number in range(first, first + 50):

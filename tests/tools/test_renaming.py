@@ -4,7 +4,7 @@ from pathlib import Path
 
 from knapper.changes.requests import EditText
 from knapper.tools.context import Context
-from knapper.tools.sections import rename_anchor
+from knapper.tools.files import rename_anchor
 from tests.changes import desks
 
 

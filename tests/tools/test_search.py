@@ -8,11 +8,10 @@ import pytest
 
 from knapper.errors import BadInput
 from knapper.tools import search
+from knapper.tools.arguments import parse_property_test
 from knapper.tools.context import Context
-from knapper.tools.filters import property_test
+from knapper.tools.notes import list_tags, vault_status
 from knapper.tools.search import search_vault
-from knapper.tools.status import vault_status
-from knapper.tools.tags import list_tags
 from knapper.vault.access import Policy
 from tests.index import worlds
 
@@ -132,21 +131,21 @@ def test_a_client_neither_finds_nor_counts_what_it_may_not_see(tmp_path: Path) -
     ],
 )
 def test_tests_of_properties_are_read(text: str, test: tuple[str, str, str]) -> None:
-    read = property_test(text)
+    read = parse_property_test(text)
 
     assert (read.name, read.op, read.value) == test
 
 
 def test_a_test_of_nothing_is_refused() -> None:
     with pytest.raises(BadInput, match="tests no property"):
-        property_test("!")
+        parse_property_test("!")
 
 
 def test_a_link_shows_a_client_nothing_of_a_file_that_it_may_not_see(tmp_path: Path) -> None:
     with context(tmp_path, Policy(client="guest", hidden=("secret/",))) as ctx:
         (ctx.view.root / "secret" / "b.md").write_text("---\ntags: [hush]\n---\nalpha secret\n", encoding="utf-8")
         (ctx.view.root / "door.md").symlink_to("secret/b.md")
-        found = {mode: search_vault(ctx, "secret hush door", 50, mode)["results"] for mode in search.MODES}
+        found = {mode: search_vault(ctx, "secret hush door", 50, mode)["results"] for mode in search.SEARCH_MODES}
         tagged = search_vault(ctx, "alpha", tags=["hush"])
         tags = list_tags(ctx)
         status = vault_status(ctx)

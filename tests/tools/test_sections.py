@@ -8,7 +8,7 @@ import pytest
 
 from knapper.changes.requests import EditSection
 from knapper.errors import Ambiguous, BadInput, NotFound
-from knapper.tools import sections
+from knapper.tools import files
 from knapper.tools.context import Context
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -16,8 +16,8 @@ from tests.tools.opened import Opener
 NOTE = "# Log\n\n## May\n\nOne.\n\n### Deep\n\nTwo.\n\n```\n## May\n```\n\n## June\n\nThree.\n\n## june\n\nFour.\n"
 Call = Callable[[Context, str], dict[str, Any]]
 CALLS: dict[str, Call] = {
-    "replace_section": lambda context, heading: sections.replace_section(context, "Log.md", heading, "New."),
-    "append_to_section": lambda context, heading: sections.append_to_section(context, "Log.md", heading, "New."),
+    "replace_section": lambda context, heading: files.replace_section(context, "Log.md", heading, "New."),
+    "append_to_section": lambda context, heading: files.append_to_section(context, "Log.md", heading, "New."),
 }
 
 
@@ -61,7 +61,7 @@ def test_a_heading_needs_its_signs(vault: Opener, name: str, heading: str) -> No
 
 def test_a_replaced_section_goes_with_its_heading_and_what_is_below(vault: Opener) -> None:
     with vault.open() as context:
-        done = sections.replace_section(context, "Log.md", "## may", "## Summer\n\nHot.")
+        done = files.replace_section(context, "Log.md", "## may", "## Summer\n\nHot.")
 
     assert (done["success"], done["path"]) == (True, "Log.md")
     assert vault.text("Log.md") == "# Log\n\n## Summer\n\nHot.\n\n## June\n\nThree.\n\n## june\n\nFour.\n"
@@ -69,7 +69,7 @@ def test_a_replaced_section_goes_with_its_heading_and_what_is_below(vault: Opene
 
 def test_appended_text_stands_at_the_end_of_the_section_after_a_blank_line(vault: Opener) -> None:
     with vault.open() as context:
-        sections.append_to_section(context, "Log.md", "## May", "Line 1\nLine 2")
+        files.append_to_section(context, "Log.md", "## May", "Line 1\nLine 2")
 
     assert "## May\n```\n\nLine 1\nLine 2\n\n## June" in vault.text("Log.md")
     assert vault.text("Log.md").startswith("# Log\n\n## May\n\nOne.\n")
@@ -79,6 +79,6 @@ def test_a_person_may_leave_the_signs_out(vault: Opener) -> None:
     request = EditSection(path="Log.md", heading="Deep", content="Changed.", how="replace_body")
 
     with vault.open() as context:
-        sections.edit_section(context, request)
+        files.edit_section(context, request)
 
     assert "### Deep\n\nChanged.\n\n## June" in vault.text("Log.md")

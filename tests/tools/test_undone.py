@@ -8,7 +8,7 @@ import pytest
 
 from knapper.changes.writer import SubmitOptions
 from knapper.cli.render import waiting
-from knapper.tools import files, journal, pending, proposals
+from knapper.tools import files, journal, proposals
 from knapper.tools.context import Context
 from tests.tools import opened
 from tests.tools.opened import Opener
@@ -97,8 +97,8 @@ def test_what_was_accepted_as_a_block_in_its_note_is_undone_with_its_proposal(va
     name = propose(vault)
 
     with vault.open() as context:
-        pending.draw_proposal(context, name)
-        done: dict[str, Any] = pending.resolve_blocks(context, "Garden.md", accept=["all"])
+        proposals.show_proposal_in_notes(context, name)
+        done: dict[str, Any] = proposals.resolve_blocks(context, "Garden.md", accept=["all"])
         undone: dict[str, Any] = journal.undo_change(context, proposal_id=name)
 
         assert (done["proposal_id"], undone["undone"]) == (name, [done["change_id"]])
@@ -109,8 +109,8 @@ def test_rejecting_blocks_in_a_note_accepts_nothing(vault: Opener) -> None:
     name = propose(vault)
 
     with vault.open() as context:
-        pending.draw_proposal(context, name)
-        done: dict[str, Any] = pending.resolve_blocks(context, "Garden.md", reject=["all"])
+        proposals.show_proposal_in_notes(context, name)
+        done: dict[str, Any] = proposals.resolve_blocks(context, "Garden.md", reject=["all"])
         undo(context, done["change_id"])
 
         assert "proposal_id" not in done

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from knapper.app import tables
-from knapper.tools import schema
+from knapper.tools import registry
 
 _LEANING: Final = re.compile(
     r"^(As (for|there|showing|reading)\b|Likewise|Which\.|(Returns:? )?The same\b|Its? )", re.MULTILINE
@@ -33,7 +33,7 @@ def test_every_parameter_is_explained_by_itself() -> None:
 
 
 def test_every_description_stands_alone_and_ends() -> None:
-    told = {row.name: schema.description(row) for row in TABLE.rows}
+    told = {row.name: registry.describe(row) for row in TABLE.rows}
     wrong = [
         (name, text)
         for name, text in told.items()
@@ -45,12 +45,12 @@ def test_every_description_stands_alone_and_ends() -> None:
 
 def test_every_tool_that_is_named_is_there() -> None:
     known = {row.name for row in TABLE.rows} | {name.partition(".")[2] for name, _ in parameters()}
-    told = [*(schema.description(row) for row in TABLE.rows), *(text for _, text in parameters())]
+    told = [*(registry.describe(row) for row in TABLE.rows), *(text for _, text in parameters())]
 
     assert {name for text in told for name in _NAMED.findall(text)} - known == set()
 
 
 def test_a_tool_that_writes_says_that_its_change_may_wait() -> None:
-    silent = [row.name for row in TABLE.rows if row.is_asked and "proposed" not in schema.description(row)]
+    silent = [row.name for row in TABLE.rows if row.is_asked and "proposed" not in registry.describe(row)]
 
     assert silent == []

@@ -11,7 +11,7 @@ from knapper.agents.events import Event
 from knapper.agents.prompting import Clock, Prompts
 from knapper.agents.results import MAX_CHARS
 from knapper.agents.usage import Meter
-from knapper.tools.rows import Row
+from knapper.tools.registry import ToolSpec
 
 MAX_ITERATIONS: Final = 20
 """Rounds of tool calls in a turn."""
@@ -26,7 +26,7 @@ class Chat:
     model: Model
     name: str
     """The model's, as the person wrote it."""
-    rows: Sequence[Row]
+    rows: Sequence[ToolSpec]
     """The tools that the model may call."""
     prompts: Prompts
     now: Clock

@@ -17,7 +17,7 @@ from knapper.agents.sessions import identity, locks
 from knapper.agents.sessions.records import Exchange, Head, Session
 from knapper.agents.sessions.store import Store
 from knapper.agents.turns import Turn
-from knapper.agents.usage import Spent
+from knapper.codemode.model import ModelSpend
 from knapper.errors import BadInput, ConflictError, NotFound, RefusedError, StorageError
 from knapper.tools.context import Context
 
@@ -123,7 +123,7 @@ class Conversations:
             tell(done)
         return done
 
-    def _keep(self, chat: Chat, kept: Kept, cost: Spent) -> None:
+    def _keep(self, chat: Chat, kept: Kept, cost: ModelSpend) -> None:
         messages = ModelMessagesTypeAdapter.dump_json(kept.turn.messages).decode()
         exchange = Exchange(
             number=0,

@@ -13,7 +13,7 @@ from knapper.agents import names
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.tools.rows import Row
+from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
 
@@ -102,11 +102,11 @@ class Offers:
         """Take who does it; without one, no model is set."""
         self._ask = ask
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[ToolSpec, ...]:
         """Give the rows of the table."""
         return (
-            Row(function=self.ask_vault, effect="write", open_world=True, takes_long=True, asked=False),
-            Row(function=self.scout_vault, open_world=True, takes_long=True),
+            ToolSpec(function=self.ask_vault, effect="write", open_world=True, takes_long=True, asked=False),
+            ToolSpec(function=self.scout_vault, open_world=True, takes_long=True),
         )
 
     def ask_vault(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
-from knapper.codemode.bridge import MAIN
+from knapper.codemode.bridge import MAIN_VAULT
 from knapper.errors import KnapError, NotFound
 from knapper.index import chunker
 from knapper.tools.context import Context
@@ -134,7 +134,7 @@ def _resolved(context: Context, target: str) -> tuple[Context, NotePath]:
     hint = ""
     for colon in islice(re.finditer(":", target), _MOST_COLONS):
         name, rest = target[: colon.start()].strip(), target[colon.end() :].strip()
-        if name in {MAIN, context.vault}:
+        if name in {MAIN_VAULT, context.vault}:
             hint = f"a note of this vault goes without '{name}:'"
             continue
         home = _vault(context, name)

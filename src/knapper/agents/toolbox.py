@@ -17,9 +17,9 @@ from knapper.agents.results import Results
 from knapper.agents.synthetic import DEFINITIONS, GET_CONTINUATION
 from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
-from knapper.tools import calls, schema
+from knapper.tools import registry
 from knapper.tools.context import Context
-from knapper.tools.rows import Row
+from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
 _RETRIES: Final = 50
@@ -96,7 +96,7 @@ class BoxTools(AbstractToolset[Box]):
 
 
 def from_row(
-    row: Row, context: Context, *, heard: Callable[[Arguments, Answer], None], most: Mapping[str, int]
+    row: ToolSpec, context: Context, *, heard: Callable[[Arguments, Answer], None], most: Mapping[str, int]
 ) -> Tool:
     """Make a tool of a row of the table.
 
@@ -106,18 +106,18 @@ def from_row(
         heard: Told of each call with its answer.
         most: The greatest number that an argument may be; it is taken where none is given, too.
     """
-    given = cast("dict[str, Any]", schema.parameters(row))
+    given = cast("dict[str, Any]", registry.parameter_schema(row))
 
     def handle(arguments: Arguments) -> Answer:
         fitted = dict(arguments)
         for name, limit in most.items():
             value = fitted.get(name, limit)
             fitted[name] = min(value, limit) if isinstance(value, int) else value
-        answer = calls.answer(row, context, fitted)
+        answer = registry.invoke_or_error(row, context, fitted)
         heard(arguments, answer)
         return answer
 
-    definition = ToolDefinition(name=row.name, description=schema.description(row), parameters_json_schema=given)
+    definition = ToolDefinition(name=row.name, description=registry.describe(row), parameters_json_schema=given)
     return Tool(definition=definition, handle=handle)
 
 

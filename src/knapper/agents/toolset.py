@@ -17,10 +17,9 @@ from knapper.agents.synthetic import ASK_USER, DEFINITIONS, GET_CONTINUATION
 from knapper.agents.workbench import Workbench
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.jsontypes import JSONValue
-from knapper.tools import calls, proposals, schema
+from knapper.tools import proposals, registry
 from knapper.tools.context import Context
-from knapper.tools.rows import Row
-from knapper.tools.tables import CALL
+from knapper.tools.registry import CALL_TOOL, ToolSpec
 
 UNCOUNTED: Final = frozenset({"log_interaction", GET_CONTINUATION})
 """Tools whose calls don't count towards the cap of a bench."""
@@ -36,12 +35,12 @@ _ASKED: Final = "The question is put to the person; their next message answers i
 _RETRIES: Final = 50
 
 
-def offered(rows: Sequence[Row], *, may_write: bool = True) -> dict[str, Row]:
+def offered(rows: Sequence[ToolSpec], *, may_write: bool = True) -> dict[str, ToolSpec]:
     """Choose the tools that a model is offered, by name; deciding on proposals and undoing are a person's."""
     return {row.name: row for row in rows if row.name not in _PERSONS_OWN and (may_write or row.effect == "read")}
 
 
-def arguments_of(rows: Mapping[str, Row], name: str, raw: object) -> repair.Arguments:
+def arguments_of(rows: Mapping[str, ToolSpec], name: str, raw: object) -> repair.Arguments:
     """Read a call's arguments as they will be used, but for halves of characters, which tools refuse to write."""
     known = {definition.name: definition for definition in _definitions(rows)}
     schema: repair.Schema = known[name].parameters_json_schema if name in known else {}
@@ -68,7 +67,7 @@ class TableTools(AbstractToolset[Workbench]):
         del tool
         bench, call_id = ctx.deps, ctx.tool_call_id or ""
         arguments = cast("repair.Arguments", tool_args)
-        if name == CALL:
+        if name == CALL_TOOL:
             name, arguments = _meant(bench, arguments)
         if bench.repeats(name, arguments):
             return _tell(bench, call_id, name, {"success": False, "error": _REPEATED, "code": "repeated_call"})
@@ -102,13 +101,13 @@ class _Repair:
         return repair.fit(repair.read(input), self._schema)
 
 
-def _definitions(rows: Mapping[str, Row], *, brief: bool = False) -> list[ToolDefinition]:
+def _definitions(rows: Mapping[str, ToolSpec], *, brief: bool = False) -> list[ToolDefinition]:
     """Describe the table's tools, and the loop's own; writes are run one after another, reads side by side."""
     table = [
         ToolDefinition(
             name=name,
-            description=schema.description(row),
-            parameters_json_schema=cast("dict[str, Any]", schema.parameters(row, brief=brief)),
+            description=registry.describe(row),
+            parameters_json_schema=cast("dict[str, Any]", registry.parameter_schema(row, brief=brief)),
             sequential=row.effect != "read",
         )
         for name, row in rows.items()
@@ -116,7 +115,7 @@ def _definitions(rows: Mapping[str, Row], *, brief: bool = False) -> list[ToolDe
     return [*table, *DEFINITIONS]
 
 
-async def _carried_out(bench: Workbench, call_id: str, row: Row, arguments: repair.Arguments) -> str:
+async def _carried_out(bench: Workbench, call_id: str, row: ToolSpec, arguments: repair.Arguments) -> str:
     began = time.monotonic()
     answer = await anyio.to_thread.run_sync(
         _answer, row, bench.context, arguments, abandon_on_cancel=True, limiter=bench.threads
@@ -129,8 +128,10 @@ async def _carried_out(bench: Workbench, call_id: str, row: Row, arguments: repa
     return _tell(bench, call_id, row.name, answer)
 
 
-def _answer(row: Row, context: Context, arguments: repair.Arguments) -> dict[str, JSONValue]:
-    return calls.answer(row, context, {name: _spaced(context, name, one) for name, one in arguments.items()})
+def _answer(row: ToolSpec, context: Context, arguments: repair.Arguments) -> dict[str, JSONValue]:
+    return registry.invoke_or_error(
+        row, context, {name: _spaced(context, name, one) for name, one in arguments.items()}
+    )
 
 
 def _spaced(context: Context, name: str, value: JSONValue) -> JSONValue:
@@ -148,11 +149,11 @@ def _spaced(context: Context, name: str, value: JSONValue) -> JSONValue:
     return value
 
 
-def _refuse(bench: Workbench, call_id: str, name: str, row: Row | None) -> str:
+def _refuse(bench: Workbench, call_id: str, name: str, row: ToolSpec | None) -> str:
     """Tell the model that a tool isn't here, or that its call isn't whole."""
     if row is None:
         missing = NotFound(f"there is no tool '{name[:80]}' here", hint="find_tool finds others", code="no_tool")
-        return _tell(bench, call_id, CALL, cast("dict[str, JSONValue]", missing.as_dict()))
+        return _tell(bench, call_id, CALL_TOOL, cast("dict[str, JSONValue]", missing.as_dict()))
     cut = BadInput(_CUT, hint="send the whole call again, and a long text in several calls", code="cut_off")
     return _tell(bench, call_id, name, cast("dict[str, JSONValue]", cut.as_dict()))
 
@@ -231,9 +232,9 @@ def _left(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
 def _meant(bench: Workbench, arguments: repair.Arguments) -> tuple[str, repair.Arguments]:
     """Read which tool a call of the one that calls others means: only those of the bench can be called so."""
     name, inner = str(arguments.get("name", "")), arguments.get("arguments")
-    if name == CALL or name not in bench.rows:
-        return f"{CALL}: {name}" if name == CALL else name, {}
-    return name, repair.fit(repair.read(inner), cast("repair.Schema", schema.parameters(bench.rows[name])))
+    if name == CALL_TOOL or name not in bench.rows:
+        return f"{CALL_TOOL}: {name}" if name == CALL_TOOL else name, {}
+    return name, repair.fit(repair.read(inner), cast("repair.Schema", registry.parameter_schema(bench.rows[name])))
 
 
 def _here(bench: Workbench, answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:

@@ -42,6 +42,7 @@ from knapper.agents.failures import ModelFailure
 from knapper.agents.mending import Mender
 from knapper.agents.toolset import TableTools
 from knapper.agents.workbench import Workbench
+from knapper.codemode import model
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
@@ -120,7 +121,7 @@ class Turn:
                 await asyncio.wait([task])
 
     @property
-    def spent(self) -> usage.Spent:
+    def spent(self) -> model.ModelSpend:
         """Tell what was used so far."""
         return usage.of(self._usage)
 

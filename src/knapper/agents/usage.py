@@ -15,7 +15,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 
 from knapper.agents import events
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
-from knapper.codemode.asking import Spent
+from knapper.codemode.model import ModelSpend
 from knapper.errors import RefusedError, StorageError
 
 FILE: Final = "usage.db"
@@ -81,9 +81,9 @@ class Allowance(UsageLimits):
         super().check_cost(usage, warn_if_cost_unavailable=False)
 
 
-def of(usage: RunUsage) -> Spent:
+def of(usage: RunUsage) -> ModelSpend:
     """Read what a run of pydantic-ai used."""
-    return Spent(
+    return ModelSpend(
         requests=usage.requests,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
@@ -91,7 +91,7 @@ def of(usage: RunUsage) -> Spent:
     )
 
 
-def left(limits: UsageLimits, spent: Spent) -> UsageLimits:
+def left(limits: UsageLimits, spent: ModelSpend) -> UsageLimits:
     """Tell what limits leave to the rest of a turn, of which a part is done.
 
     Raises:
@@ -109,7 +109,7 @@ def left(limits: UsageLimits, spent: Spent) -> UsageLimits:
     return replace(limits, request_limit=rest[0], total_tokens_limit=rest[1], cost_limit=rest[2])
 
 
-def event(spent: Spent) -> events.Usage:
+def event(spent: ModelSpend) -> events.Usage:
     """Give the event that tells what was used."""
     return events.Usage(
         input_tokens=spent.input_tokens,
@@ -127,12 +127,12 @@ class _Going:
     usage: weakref.ref[RunUsage]
     row: int = 0
     """Where it stands in the account; 0 where it doesn't."""
-    written: Spent = field(default_factory=Spent)
+    written: ModelSpend = field(default_factory=ModelSpend)
     """What stands there."""
 
-    def unwritten(self) -> Spent:
+    def unwritten(self) -> ModelSpend:
         usage = self.usage()
-        return Spent() if usage is None else of(usage) - self.written
+        return ModelSpend() if usage is None else of(usage) - self.written
 
 
 class Meter:
@@ -151,7 +151,7 @@ class Meter:
         """Turns of this process."""
         self.limits = limits
 
-    def record(self, run: str, model: str, spent: Spent) -> None:
+    def record(self, run: str, model: str, spent: ModelSpend) -> None:
         """Write down what a turn used, in place of what stood there as it went on; a turn without a request isn't."""
         with self._lock:
             ended = [one for one in self._going if one.run == run]
@@ -165,7 +165,7 @@ class Meter:
             if used:
                 database.execute(_INSERT, self._values(run, model, spent))
 
-    def _values(self, run: str, model: str, spent: Spent, *, row: int = 0) -> dict[str, str | int | None]:
+    def _values(self, run: str, model: str, spent: ModelSpend, *, row: int = 0) -> dict[str, str | int | None]:
         now = self._now()
         return {
             "id": row or None,
@@ -179,11 +179,11 @@ class Meter:
             "cost": None if spent.cost_usd is None else str(spent.cost_usd),
         }
 
-    def today(self) -> Spent:
+    def today(self) -> ModelSpend:
         """Add up what was used today, by the clock of this place."""
         return self._sum("day = ?", self._now().date().isoformat())
 
-    def of_run(self, run: str) -> Spent:
+    def of_run(self, run: str) -> ModelSpend:
         """Add up what a run used."""
         return self._sum("run = ?", run)
 
@@ -240,7 +240,7 @@ class Meter:
         """Close the file."""
         self._ledger.shut()
 
-    def _tell_others(self, own: _Going, spent: Spent) -> None:
+    def _tell_others(self, own: _Going, spent: ModelSpend) -> None:
         if spent == own.written:
             return
         with self._ledger.writing() as database:
@@ -248,20 +248,20 @@ class Meter:
         with self._lock:
             own.row, own.written = row, spent
 
-    def _on_the_way(self) -> Spent:
+    def _on_the_way(self) -> ModelSpend:
         """Add up what turns of this process have used that doesn't stand in the account yet."""
         with self._lock:
-            return sum((one.unwritten() for one in self._going), Spent())
+            return sum((one.unwritten() for one in self._going), ModelSpend())
 
-    def _sum(self, where: str, value: str) -> Spent:
+    def _sum(self, where: str, value: str) -> ModelSpend:
         with self._ledger.reading() as database:
             rows = database.execute(
                 f"SELECT requests, input_tokens, output_tokens, cost_usd FROM spent WHERE {where}",  # noqa: S608 - two constants
                 (value,),
             ).fetchall()
-        total = Spent()
+        total = ModelSpend()
         for requests, given, made, cost in rows:
-            total += Spent(
+            total += ModelSpend(
                 requests=requests,
                 input_tokens=given,
                 output_tokens=made,

@@ -12,9 +12,8 @@ from knapper.agents import untrusted
 from knapper.agents.events import Event, Question
 from knapper.agents.results import Results
 from knapper.jsontypes import JSONValue
-from knapper.tools.cancelling import Cancelling
-from knapper.tools.context import Context
-from knapper.tools.rows import Row
+from knapper.tools.context import CancelSignal, Context
+from knapper.tools.registry import ToolSpec
 
 _THREADS: Final = 4
 """Tools of one turn that run at once."""
@@ -24,7 +23,7 @@ _THREADS: Final = 4
 class Workbench:
     """Hold what the tools of one turn share."""
 
-    rows: Mapping[str, Row]
+    rows: Mapping[str, ToolSpec]
     context: Context
     results: Results
     listed: set[str]
@@ -46,7 +45,7 @@ class Workbench:
     """The turn's own, so that slow tools of one turn keep no other one waiting."""
     writing: set["asyncio.Task[str]"] = field(default_factory=set["asyncio.Task[str]"])
     """Calls that may change something; one that has begun is brought to its end, even where the turn is cancelled."""
-    cancelling: Cancelling = field(default_factory=Cancelling)
+    cancelling: CancelSignal = field(default_factory=CancelSignal)
     """Tells calls that can be ended at any time, such as scripts, that the turn is cancelled."""
     _last: str = ""
 
@@ -64,7 +63,7 @@ class Workbench:
         return repeated
 
 
-def fresh(rows: Mapping[str, Row], context: Context, *, max_chars: int, essential: bool = False) -> Workbench:
+def fresh(rows: Mapping[str, ToolSpec], context: Context, *, max_chars: int, essential: bool = False) -> Workbench:
     """Begin a bench.
 
     Args:
@@ -75,7 +74,7 @@ def fresh(rows: Mapping[str, Row], context: Context, *, max_chars: int, essentia
     """
     listed = {name for name, row in rows.items() if row.profile == "essential" or not essential}
     results = Results(mark=untrusted.new_mark(), max_chars=max_chars)
-    cancelling = Cancelling()
+    cancelling = CancelSignal()
     held = replace(context, on_cancel=cancelling.on)
     return Workbench(rows=rows, context=held, results=results, listed=listed, brief=essential, cancelling=cancelling)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
 
+
 __all__ = ["Hub", "open_hub", "open_vault"]
 
 

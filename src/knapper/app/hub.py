@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from knapper.changes.writer import SubmitOptions
     from knapper.config import Settings
     from knapper.tools.context import Context
+    from knapper.tools.registry import ToolTable
     from knapper.tools.shapes import Answer
-    from knapper.tools.tables import Table
 
     Offer = Callable[["Hub", Context, Offered], Answer]
     """Does by a hub's vaults what a client asks the agents' own tools for."""
@@ -58,7 +58,7 @@ class Hub(Closing):
         self._opened: dict[str, OpenedVault] = {}
         self._stack = contextlib.ExitStack()
         self._lock = threading.Lock()
-        self._table: Table | None = None
+        self._table: ToolTable | None = None
         self._scripts = Scripts(settings, lambda: self.table)
         self._stack.callback(self._scripts.close)
 
@@ -68,7 +68,7 @@ class Hub(Closing):
         return self._names
 
     @property
-    def table(self) -> Table:
+    def table(self) -> ToolTable:
         """Give the tools of all layers."""
         if self._table is None:
             from knapper.agents.offers import Offers  # noqa: PLC0415 - as below

@@ -15,7 +15,7 @@ from knapper.app.tasks import choices, pipelines, presets, resuming
 from knapper.app.tasks.choices import Choice
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import RefusedError, SetupError
-from knapper.tools import foreign
+from knapper.tools import answers
 
 if TYPE_CHECKING:
     from knapper.agents.pipeline.answering import Answering
@@ -48,7 +48,7 @@ def ask(hub: Hub, context: Context, asked: Offered) -> Answer:
         answering = replace(opened.answering(scout=looking), owner=owner)
         outcome = asyncio.run(_carried_out(answering, acting, request or asked, context.writer.grants))
         if acting.writer.mine(outcome.run_id).tainted:  # whoever hears the answer has read what went into it
-            foreign.mark(context, f"{asked.kind}_vault: run {outcome.run_id}")
+            answers.mark_tainted(context, f"{asked.kind}_vault: run {outcome.run_id}")
     if outcome.error is not None and outcome.state in {"failed", "limit"}:
         kind = RefusedError if outcome.state == "limit" else SetupError
         raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))

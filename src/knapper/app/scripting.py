@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from knapper.errors import BadInput, NotFound
-from knapper.tools.context import Scripting
-from knapper.tools.sandboxes import Limits, Signature
+from knapper.tools.context import ScriptAccess, ScriptLimits, ToolSignature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from knapper.codemode.sandbox.pool import Sandbox
+    from knapper.codemode.sandbox.pool import WorkerPool
     from knapper.config import Settings
     from knapper.tools.context import Context
-    from knapper.tools.tables import Table
+    from knapper.tools.registry import ToolTable
 
 
 FOLDER: Final = "sandbox"
@@ -29,7 +28,7 @@ _NOT_IN_SCRIPTS: Final = frozenset({"run_script", "find_tool", "call_tool"})
 class Scripts:
     """Hold one sandbox for all vaults and clients; any thread may use it."""
 
-    def __init__(self, settings: Settings, table: Callable[[], Table]) -> None:
+    def __init__(self, settings: Settings, table: Callable[[], ToolTable]) -> None:
         """Take what the configuration says.
 
         Args:
@@ -39,18 +38,20 @@ class Scripts:
         self._settings = settings
         self._table = table
         self._lock = threading.Lock()
-        self._sandbox: Sandbox | None = None
-        self._signatures: Sequence[Signature] | None = None
+        self._sandbox: WorkerPool | None = None
+        self._signatures: Sequence[ToolSignature] | None = None
 
-    def sandbox(self) -> Sandbox:
+    def sandbox(self) -> WorkerPool:
         """Open the sandbox, once."""
-        from knapper.codemode.sandbox.pool import Sandbox  # noqa: PLC0415 - only where scripts are run
+        from knapper.codemode.sandbox.pool import WorkerPool  # noqa: PLC0415 - only where scripts are run
 
         with self._lock:
             if self._sandbox is None:
                 said = self._settings.scripts
-                limits = Limits(timeout_s=said.timeout_s, memory_mb=said.memory_mb, result_bytes=said.result_kb * 1_000)
-                self._sandbox = Sandbox(self._settings.state_dir / FOLDER, limits, workers=said.workers)
+                limits = ScriptLimits(
+                    timeout_s=said.timeout_s, memory_mb=said.memory_mb, result_bytes=said.result_kb * 1_000
+                )
+                self._sandbox = WorkerPool(self._settings.state_dir / FOLDER, limits, workers=said.workers)
             return self._sandbox
 
     def allowed(
@@ -75,7 +76,7 @@ class Scripts:
         """
         said = self._settings.scripts
         names = (*said.net_allow, *hosts)
-        scripting = Scripting(
+        scripting = ScriptAccess(
             roots=tuple(_folder(root) for root in (*said.fs_read, *roots)),
             http_get=_getter(names) if names else None,
             hosts=names,
@@ -87,13 +88,17 @@ class Scripts:
         )
         return replace(context, open_sandbox=self.sandbox, scripting=scripting)
 
-    def signatures(self) -> Sequence[Signature]:
+    def signatures(self) -> Sequence[ToolSignature]:
         """List the tools that scripts can call: those that only read, and only the vault."""
         if self._signatures is None:
-            from knapper.tools import schema  # noqa: PLC0415 - schemas are made only where tools are called
+            from knapper.tools import registry  # noqa: PLC0415 - schemas are made only where tools are called
 
             self._signatures = [
-                Signature(name=row.name, summary=schema.summary(row), parameters=schema.parameters(row, brief=True))
+                ToolSignature(
+                    name=row.name,
+                    summary=registry.summarize(row),
+                    parameters=registry.parameter_schema(row, brief=True),
+                )
                 for row in self._table().rows
                 if row.effect == "read" and not row.open_world and row.name not in _NOT_IN_SCRIPTS
             ]

@@ -3,24 +3,22 @@
 from collections.abc import Sequence
 
 from knapper.agents.offers import Offers
-from knapper.codemode import scripts
+from knapper.codemode import tool
 from knapper.tools import table
-from knapper.tools.finder import Finder
-from knapper.tools.rows import Row
-from knapper.tools.tables import Table
+from knapper.tools.registry import ToolFinder, ToolSpec, ToolTable
 
 
-def whole(vaults: Sequence[str] = (), offers: Offers | None = None) -> Table:
+def whole(vaults: Sequence[str] = (), offers: Offers | None = None) -> ToolTable:
     """Make the table.
 
     Args:
         vaults: Names of the vaults that a server holds.
         offers: Who does what the agents' tools are asked for; None where there is no model.
     """
-    rows = (*table.ROWS, *scripts.ROWS, *(offers or Offers()).rows())
-    finder = Finder(Table(rows, vaults))
+    rows = (*table.TOOLS, *tool.TOOLS, *(offers or Offers()).rows())
+    finder = ToolFinder(ToolTable(rows, vaults))
     found = (
-        Row(function=finder.find_tool, profile="essential"),
-        Row(function=finder.call_tool, effect="destructive", profile="essential", open_world=True, asked=False),
+        ToolSpec(function=finder.find_tool, profile="essential"),
+        ToolSpec(function=finder.call_tool, effect="destructive", profile="essential", open_world=True, asked=False),
     )
-    return Table((*rows, *found), vaults)
+    return ToolTable((*rows, *found), vaults)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
 
+
 HELP: Final = """\
 /help            this list
 /model [NAME]    the model that answers, or another one

@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 import click
 
 from knapper.cli import options
-from knapper.tools.filters import Tests
+from knapper.tools.arguments import NoteFilters
 
 
 class Said(TypedDict):
@@ -42,7 +42,7 @@ def notes(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def where(said: Said) -> Tests:
+def where(said: Said) -> NoteFilters:
     """Give the filter as tools take it."""
     return {
         "exclude_folders": said["exclude_folder"],

@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import click
 
-from knapper.tools.sandboxes import Profile
+from knapper.tools.context import ScriptProfile
 
 
 class Allowed(TypedDict):
@@ -33,7 +33,7 @@ class Given(Allowed):
     strategy: str
     model: str
     no_code_mode: bool
-    profile: Profile
+    profile: ScriptProfile
     fs_read: tuple[str, ...]
     net_allow: tuple[str, ...]
     fresh: bool

@@ -104,7 +104,7 @@ def listed(said: Options, number: int) -> ExitCode:
         asks = questions.counted(opened, found)
     rows: list[JSONValue] = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in found]
     text = "\n".join(rendered.line(cast("Mapping[str, JSONValue]", row)) for row in rows)
-    return output.listing(said, answers.stretch(rows, total, number, 0), text, nothing="nothing was run yet")
+    return output.listing(said, answers.page_of(rows, total, number, 0), text, nothing="nothing was run yet")
 
 
 def strategies(said: Options) -> ExitCode:
@@ -112,7 +112,7 @@ def strategies(said: Options) -> ExitCode:
     known = opening.strategies(settings.read(said)).all()
     rows: list[JSONValue] = [one.as_dict() for one in known]
     text = "\n".join(f"{one.name:<12}  {one.summary}{' (your own)' if one.own else ''}" for one in known)
-    return output.listing(said, answers.stretch(rows, len(rows), len(rows), 0), text, nothing="there are none")
+    return output.listing(said, answers.page_of(rows, len(rows), len(rows), 0), text, nothing="there are none")
 
 
 def save(said: Options, run_id: str, path: str, *, yes: bool) -> ExitCode:
@@ -130,7 +130,7 @@ def save(said: Options, run_id: str, path: str, *, yes: bool) -> ExitCode:
             raise BadInput(f"the run {shown.run.id} has no answer yet", hint=f"`knap run resume {shown.run.id}`")
         asked = SubmitOptions(run=shown.run.id, propose=not yes, person_word=yes, reason=f"run {shown.run.id}")
         context = opened.hub.context(client="cli", asked=asked)
-        return writing.tell(said, answers.several(context, export.requests(shown.run, shown.nodes, path)))
+        return writing.tell(said, answers.submit_several(context, export.requests(shown.run, shown.nodes, path)))
 
 
 def cancel(said: Options, run_id: str) -> ExitCode:

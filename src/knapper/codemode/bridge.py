@@ -1,31 +1,265 @@
-"""Carry out what scripts ask of `obsidian`, on behalf of the client whose script it is.
+"""Host side of the `obsidian` object in scripts: checks arguments, reads and proposes, and records what is read."""
 
-Nothing here is above what the client may do by itself: reading goes through its views, and writing makes proposals.
-"""
-
-from collections.abc import Callable, Mapping
+import inspect
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
-from knapper.codemode import arguments, files, reading, stubs
-from knapper.codemode.room import Room
+from knapper.changes.requests import Create, Rewrite
+from knapper.changes.text import replacement
+from knapper.changes.writer import SubmitOptions
+from knapper.codemode import evidence
+from knapper.codemode.guest import obsidian, rules
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError, StorageError
 from knapper.jsontypes import JSONValue
-from knapper.tools import foreign
-from knapper.tools.context import Context
-from knapper.tools.sandboxes import Profile, Proposed, Signature
+from knapper.tools import answers
+from knapper.tools.context import Context, ProposalRef, ScriptProfile, ToolSignature
+from knapper.vault import parser
 from knapper.vault.parser import Note
 
-MAIN: Final = "main"
+_MAX_PATH: Final = 4_096
+_MAX_ITEMS: Final = 1_000
+
+
+def check_names(method: str, given: Mapping[str, JSONValue], known: Collection[str]) -> None:
+    """Refuse what a method doesn't take.
+
+    Raises:
+        BadInput: There is an argument of another name.
+    """
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        raise BadInput(f"{method} takes no '{unknown[:100]}'", hint=f"it takes {', '.join(known)}")
+
+
+def text_argument(given: Mapping[str, JSONValue], name: str, most: int = _MAX_PATH) -> str:
+    """Give a text.
+
+    Raises:
+        BadInput: It is none, or too long.
+    """
+    value = given.get(name)
+    if not isinstance(value, str):
+        raise BadInput(f"{name} isn't a text")
+    if len(value) > most:
+        raise BadInput(f"{name} has {len(value):,} characters, and {most:,} are the most")
+    return value
+
+
+def optional_text_argument(given: Mapping[str, JSONValue], name: str) -> str:
+    """Give a text; empty where there is none.
+
+    Raises:
+        BadInput: It is something else, or too long.
+    """
+    return "" if given.get(name) is None else text_argument(given, name)
+
+
+def texts_argument(given: Mapping[str, JSONValue], name: str) -> list[str]:
+    """Give a list of texts; empty where there is none.
+
+    Raises:
+        BadInput: It is something else, or too long.
+    """
+    values = given.get(name)
+    if values is None:
+        return []
+    if not isinstance(values, list) or len(values) > _MAX_ITEMS:
+        raise BadInput(f"{name} isn't a list of at most {_MAX_ITEMS:,} texts")
+    return [text_argument({name: value}, name) for value in values]
+
+
+def int_argument(given: Mapping[str, JSONValue], name: str, otherwise: int) -> int:
+    """Give a whole number; another where there is none.
+
+    Raises:
+        BadInput: It is something else.
+    """
+    value = given.get(name)
+    if value is None:
+        return otherwise
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadInput(f"{name} isn't a whole number")
+    return value
+
+
+def bool_argument(given: Mapping[str, JSONValue], name: str) -> bool:
+    """Give yes or no; no where there is none.
+
+    Raises:
+        BadInput: It is something else.
+    """
+    value = given.get(name)
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise BadInput(f"{name} is neither True nor False")
+    return value
+
+
+def mapping_argument(given: Mapping[str, JSONValue], name: str) -> dict[str, JSONValue]:
+    """Give a dictionary; empty where there is none.
+
+    Raises:
+        BadInput: It is something else.
+    """
+    value = given.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadInput(f"{name} isn't a dictionary")
+    return value
+
+
+MAX_REPLY_TEXT: Final = 16_000_000
+"""Characters of notes in one answer: as many as fit into its frame."""
+
+
+class ReplyBudget:
+    """Count the notes' texts of one answer; the same note counts each time that it is asked for."""
+
+    def __init__(self, most: int = MAX_REPLY_TEXT) -> None:
+        """Begin with all of the room."""
+        self._left = most
+
+    def text(self, note: Note | None) -> str:
+        """Give a note's whole text, if there is room for it.
+
+        Raises:
+            BadInput: There isn't (code ``too_large``).
+        """
+        self._left -= len(note.raw) if note else 0
+        if self._left < 0:
+            raise BadInput(
+                "the answer is too large for one call", hint="ask for fewer or smaller notes", code="too_large"
+            )
+        return evidence.note_text(note)
+
+
+_JSON_ANNOTATION: Final = str(obsidian.JSON)
+_MODULE_PREFIX: Final = re.compile(r"\b(?:knapper\.codemode\.guest\.obsidian|collections\.abc)\.")
+_FOUND_COMMENT: Final = "# Found: {path: str, content: str, score: float; vault: str where vaults were named}"
+_OPTIONAL_METHODS: Final = ("read_file", "http_get")
+_PYTHON_TYPES: Final[Mapping[str, str]] = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "list",
+    "object": "dict",
+    "null": "None",
+}
+
+
+def interface_stub(methods: Iterable[str] = (), tools: Iterable[ToolSignature] = ()) -> str:
+    """Write the interface.
+
+    Args:
+        methods: Of those that not every script has.
+        tools: That scripts can call.
+    """
+    available = frozenset(methods)
+    lines = [f"# imports: {', '.join(rules.ALLOWED)}", _FOUND_COMMENT, "class obsidian:"]
+    for name, function in vars(obsidian.Obsidian).items():
+        if (
+            name.startswith("_")
+            or not inspect.isfunction(function)
+            or (name in _OPTIONAL_METHODS and name not in available)
+        ):
+            continue
+        signature = str(inspect.signature(function)).replace("(self, ", "(").replace(_JSON_ANNOTATION, "object")
+        signature = _MODULE_PREFIX.sub("", signature)
+        lines.append(f"    def {name}{signature}: ...  # {_first_line(function.__doc__)}")
+    tool_lines = [f"        def {tool.name}({_stub_parameters(tool)}) -> dict: ...  # {tool.summary}" for tool in tools]
+    return "\n".join([*lines, *(["    class tools:", *tool_lines] if tool_lines else [])])
+
+
+def parameter_names(tool: ToolSignature) -> list[str]:
+    """Name a tool's parameters, those that are needed first."""
+    properties = tool.parameters.get("properties")
+    all_names = list(properties) if isinstance(properties, dict) else []
+    required = _required_names(tool)
+    return sorted(all_names, key=lambda name: name not in required)
+
+
+def _stub_parameters(tool: ToolSignature) -> str:
+    properties = tool.parameters.get("properties")
+    if not isinstance(properties, dict):
+        return ""
+    needed = _required_names(tool)
+    return ", ".join(
+        f"{name}: {_python_type(properties[name])}"
+        + ("" if name in needed else f" = {_python_default(properties[name])}")
+        for name in parameter_names(tool)
+    )
+
+
+def _required_names(tool: ToolSignature) -> frozenset[str]:
+    required = tool.parameters.get("required")
+    return frozenset(map(str, required)) if isinstance(required, list) else frozenset()
+
+
+def _python_type(schema: JSONValue) -> str:
+    if not isinstance(schema, dict):
+        return "object"
+    choices = schema.get("enum")
+    if isinstance(choices, list):
+        return f"Literal[{', '.join(map(repr, choices))}]"
+    several = schema.get("anyOf")
+    if isinstance(several, list):
+        return " | ".join(dict.fromkeys(map(_python_type, several)))
+    items = schema.get("items")
+    name = _PYTHON_TYPES.get(str(schema.get("type")), "object")
+    return f"list[{_python_type(items)}]" if name == "list" and items else name
+
+
+def _python_default(schema: JSONValue) -> str:
+    return repr(schema["default"]) if isinstance(schema, dict) and "default" in schema else "None"
+
+
+def _first_line(doc: str | None) -> str:
+    return (doc or "").partition("\n")[0]
+
+
+def propose_note(
+    context: Context, raw: str, content: str, values: Mapping[str, JSONValue], there: tuple[Note, str] | None
+) -> dict[str, JSONValue]:
+    """Propose a new note, or a new text of one.
+
+    Args:
+        context: The vault, as the client sees it.
+        raw: The path, as the script wrote it.
+        content: The text.
+        values: Properties that are put before it.
+        there: The note of that path, and the hash that the new text is bound to; None where there is none.
+
+    Raises:
+        KnapError: It can't be made, the client may not, or the note isn't what was read any more.
+    """
+    request = Create(path=raw, content=content, properties=values or None)
+    if there is not None:
+        note, base_hash = there
+        request = Rewrite(
+            path=note.path, content=parser.decode_text(replacement.compose_note(content, values)), base=base_hash
+        )
+    options = replace(context.asked or SubmitOptions(), propose=True)
+    if not options.reason:
+        options = replace(options, reason="a script")
+    return answers.submit_one(replace(context, asked=options), request)
+
+
+MAIN_VAULT: Final = "main"
 """Names the vault that is meant where none is named."""
-MOST_FOUND: Final = 200
+MAX_HITS: Final = 200
 """Notes of one search."""
-MOST_PROPOSALS: Final = 50
+MAX_PROPOSALS: Final = 50
 """Of one script."""
-_CONTENT: Final = 1_000_000
-_QUERY: Final = 2_000
+_MAX_CONTENT: Final = 1_000_000
+_MAX_QUERY: Final = 2_000
 _SAFE_HINT: Final = "the owner is told more: `knap doctor`"
 
-Given = Mapping[str, JSONValue]
+Arguments = Mapping[str, JSONValue]
 
 
 class Bridge:
@@ -34,7 +268,7 @@ class Bridge:
     ``Bridge(context)("read_note", {"path": "A.md"})`` gives the note's text.
     """
 
-    def __init__(self, context: Context, profile: Profile = "strict") -> None:
+    def __init__(self, context: Context, profile: ScriptProfile = "strict") -> None:
         """Make one for one run of one script.
 
         Args:
@@ -43,12 +277,12 @@ class Bridge:
         """
         self._own = context
         self._others: dict[str, Context] = {}
-        self._profile: Profile = profile
+        self._profile: ScriptProfile = profile
         self._read: dict[tuple[str, str], str] = {}
         self._pages: list[str] = []
         self._asked_to_write = 0
-        self._proposals: list[Proposed] = []
-        self._methods: Mapping[str, tuple[Callable[[Given], JSONValue], tuple[str, ...]]] = {
+        self._proposals: list[ProposalRef] = []
+        self._methods: Mapping[str, tuple[Callable[[Arguments], JSONValue], tuple[str, ...]]] = {
             "search": (self._search, ("query", "limit", "path_filter", "type_filter", "vault", "vaults")),
             "read_note": (self._read_note, ("path", "vault")),
             "read_notes": (self._read_notes, ("paths", "vault")),
@@ -80,11 +314,11 @@ class Bridge:
         return dict(self._read)
 
     @property
-    def proposals(self) -> tuple[Proposed, ...]:
+    def proposals(self) -> tuple[ProposalRef, ...]:
         """Name what the script has proposed, in its order."""
         return tuple(self._proposals)
 
-    def __call__(self, method: str, given: Given) -> JSONValue:
+    def __call__(self, method: str, given: Arguments) -> JSONValue:
         """Carry out one method.
 
         Raises:
@@ -97,120 +331,119 @@ class Bridge:
         except KnapError as error:
             raise type(error)(self._clean(error.message), hint=self._clean(error.hint), code=error.code) from error
 
-    def _do(self, method: str, given: Given) -> JSONValue:
+    def _do(self, method: str, given: Arguments) -> JSONValue:
         if method == "tools":
             return [tool.name for tool in self._own.scripting.tools()]
         if method.startswith("tools."):
             return self._tool(method.removeprefix("tools."), given)
-        known = self._methods.get(method)
-        if known is None:
+        entry = self._methods.get(method)
+        if entry is None:
             raise BadInput(f"there is no method '{method[:100]}'")
-        function, names = known
-        arguments.check(method, given, names)
+        function, names = entry
+        check_names(method, given, names)
         return function(given)
 
-    def _search(self, given: Given) -> JSONValue:
-        named = [*arguments.texts(given, "vaults"), *filter(None, [arguments.maybe_text(given, "vault")])]
-        query = arguments.text(given, "query", _QUERY)
-        limit = arguments.whole(given, "limit", 10)
-        path_filter, type_filter = (arguments.maybe_text(given, name) for name in ("path_filter", "type_filter"))
+    def _search(self, given: Arguments) -> JSONValue:
+        vault_names = [*texts_argument(given, "vaults"), *filter(None, [optional_text_argument(given, "vault")])]
+        query = text_argument(given, "query", _MAX_QUERY)
+        limit = int_argument(given, "limit", 10)
+        path_filter, type_filter = (optional_text_argument(given, name) for name in ("path_filter", "type_filter"))
         if limit < 1:
             raise BadInput(f"limit is {limit}", hint="give 1 or more")
-        found: list[dict[str, JSONValue]] = []
-        room = Room()
-        for name in dict.fromkeys(named or [MAIN]):
+        hits: list[dict[str, JSONValue]] = []
+        budget = ReplyBudget()
+        for name in dict.fromkeys(vault_names or [MAIN_VAULT]):
             context = self._vault(name)
-            for note, score in reading.found(context, query, min(limit, MOST_FOUND), path_filter, type_filter):
+            for note, score in evidence.search_notes(context, query, min(limit, MAX_HITS), path_filter, type_filter):
                 self._keep(context, note)
-                hit: dict[str, JSONValue] = {"path": note.path, "content": room.text(note), "score": score}
-                found.append({**hit, "vault": name} if named else hit)
-        found.sort(key=_score, reverse=True)
-        return [*found[:limit]]
+                hit: dict[str, JSONValue] = {"path": note.path, "content": budget.text(note), "score": score}
+                hits.append({**hit, "vault": name} if vault_names else hit)
+        hits.sort(key=_hit_score, reverse=True)
+        return [*hits[:limit]]
 
-    def _read_note(self, given: Given) -> JSONValue:
-        return Room().text(self._note(self._of(given), arguments.text(given, "path")))
+    def _read_note(self, given: Arguments) -> JSONValue:
+        return ReplyBudget().text(self._note(self._of(given), text_argument(given, "path")))
 
-    def _read_notes(self, given: Given) -> JSONValue:
+    def _read_notes(self, given: Arguments) -> JSONValue:
         context = self._of(given)
-        room = Room()
-        return {path: room.text(self._note(context, path)) for path in arguments.texts(given, "paths")}
+        budget = ReplyBudget()
+        return {path: budget.text(self._note(context, path)) for path in texts_argument(given, "paths")}
 
-    def _list_notes(self, given: Given) -> JSONValue:
-        directory = arguments.maybe_text(given, "directory")
-        return [*reading.listed(self._of(given), directory, recursive=arguments.flag(given, "recursive"))]
+    def _list_notes(self, given: Arguments) -> JSONValue:
+        directory = optional_text_argument(given, "directory")
+        return [*evidence.list_paths(self._of(given), directory, recursive=bool_argument(given, "recursive"))]
 
-    def _get_frontmatter(self, given: Given) -> JSONValue:
-        return reading.properties(self._note(self._of(given), arguments.text(given, "path")))
+    def _get_frontmatter(self, given: Arguments) -> JSONValue:
+        return evidence.note_properties(self._note(self._of(given), text_argument(given, "path")))
 
-    def _get_hash(self, given: Given) -> JSONValue:
-        note = self._note(self._of(given), arguments.text(given, "path"))
+    def _get_hash(self, given: Arguments) -> JSONValue:
+        note = self._note(self._of(given), text_argument(given, "path"))
         return note.hash if note else ""
 
-    def _create_wikilink(self, given: Given) -> JSONValue:
-        return reading.wikilink(self._of(given), arguments.text(given, "path"))
+    def _create_wikilink(self, given: Arguments) -> JSONValue:
+        return evidence.make_wikilink(self._of(given), text_argument(given, "path"))
 
-    def _write_note(self, given: Given) -> JSONValue:
+    def _write_note(self, given: Arguments) -> JSONValue:
         context = self._of(given)
-        raw, content = arguments.text(given, "path"), arguments.text(given, "content", _CONTENT)
-        values = arguments.mapping(given, "frontmatter")
-        if note_type := arguments.maybe_text(given, "note_type"):
+        raw_path, content = text_argument(given, "path"), text_argument(given, "content", _MAX_CONTENT)
+        values = mapping_argument(given, "frontmatter")
+        if note_type := optional_text_argument(given, "note_type"):
             values = {"type": note_type, **values}
         self._asked_to_write += 1
-        if self._asked_to_write > MOST_PROPOSALS:
+        if self._asked_to_write > MAX_PROPOSALS:
             raise RefusedError(
-                f"a script may propose {MOST_PROPOSALS} notes", hint="put more into each", code="too_many"
+                f"a script may propose {MAX_PROPOSALS} notes", hint="put more into each", code="too_many"
             )
         for page in self._pages:
-            foreign.mark(context, page)
-        from knapper.codemode import proposing  # noqa: PLC0415 - scripts that only read needn't pay for it
+            answers.mark_tainted(context, page)
 
-        note = reading.note(context, raw)
-        base = self._read.get((context.vault, note.path), note.hash) if note else ""
-        answer = proposing.propose(context, raw, content, values, (note, base) if note else None)
+        note = evidence.read_note(context, raw_path)
+        base_hash = self._read.get((context.vault, note.path), note.hash) if note else ""
+        answer = propose_note(context, raw_path, content, values, (note, base_hash) if note else None)
         if name := answer.get("proposal_id"):
-            self._proposals.append(Proposed(id=str(name), vault=context.vault))
+            self._proposals.append(ProposalRef(id=str(name), vault=context.vault))
         return answer
 
-    def _read_file(self, given: Given) -> JSONValue:
+    def _read_file(self, given: Arguments) -> JSONValue:
         if "read_file" not in self.methods:
-            raise _closed("read_file", "local", "a folder: --fs-read, or scripts.fs_read")
-        return files.read(self._own.scripting.roots, arguments.text(given, "path"))
+            raise _not_in_profile("read_file", "local", "a folder: --fs-read, or scripts.fs_read")
+        return evidence.read_allowed_file(self._own.scripting.roots, text_argument(given, "path"))
 
-    def _http_get(self, given: Given) -> JSONValue:
+    def _http_get(self, given: Arguments) -> JSONValue:
         get = self._own.scripting.http_get
         if "http_get" not in self.methods or get is None:
-            raise _closed("http_get", "extended", "a host: --net-allow, or scripts.net_allow")
-        url = arguments.text(given, "url")
-        foreign.mark(self._own, url)
+            raise _not_in_profile("http_get", "extended", "a host: --net-allow, or scripts.net_allow")
+        url = text_argument(given, "url")
+        answers.mark_tainted(self._own, url)
         self._pages.append(url)
         return get(url)
 
-    def _tool(self, name: str, given: Given) -> JSONValue:
+    def _tool(self, name: str, given: Arguments) -> JSONValue:
         scripting = self._own.scripting
-        known = scripting.tools()
-        tool = next((tool for tool in known if tool.name == name), None)
+        callable_tools = scripting.tools()
+        tool = next((tool for tool in callable_tools if tool.name == name), None)
         if tool is None:
-            hint = f"there are: {', '.join(tool.name for tool in known)}"
+            hint = f"there are: {', '.join(tool.name for tool in callable_tools)}"
             raise NotFound(f"there is no tool '{name[:100]}' in scripts", hint=hint, code="no_tool")
-        named = _named(tool, given)
-        answer = scripting.call(self._own, name, named)
-        vault = named.get("vault")
+        named_arguments = _name_arguments(tool, given)
+        answer = scripting.call(self._own, name, named_arguments)
+        vault = named_arguments.get("vault")
         if isinstance(vault, str) and vault:
             _ = self._vault(vault)  # that it was looked into is remembered
         return answer
 
-    def _of(self, given: Given) -> Context:
-        return self._vault(arguments.maybe_text(given, "vault") or MAIN)
+    def _of(self, given: Arguments) -> Context:
+        return self._vault(optional_text_argument(given, "vault") or MAIN_VAULT)
 
     def _vault(self, name: str) -> Context:
-        if name in {MAIN, self._own.vault}:
+        if name in {MAIN_VAULT, self._own.vault}:
             return self._own
         if name not in self._others:
             self._others[name] = self._own.scripting.open_vault(name)
         return self._others[name]
 
     def _note(self, context: Context, raw: str) -> Note | None:
-        note = reading.note(context, raw)
+        note = evidence.read_note(context, raw)
         if note is not None:
             self._keep(context, note)
         return note
@@ -227,21 +460,93 @@ class Bridge:
         return text
 
 
-def _score(hit: Mapping[str, JSONValue]) -> float:
+def _hit_score(hit: Mapping[str, JSONValue]) -> float:
     score = hit["score"]
     return float(score) if isinstance(score, int | float) else 0.0
 
 
-def _named(tool: Signature, given: Given) -> Given:
+def _name_arguments(tool: ToolSignature, given: Arguments) -> Arguments:
     """Give arguments without names those that they have by their place."""
-    placed = given.get("", [])
-    names = stubs.names(tool)
-    if not isinstance(placed, list) or len(placed) > len(names):
-        raise BadInput(f"{tool.name} takes {', '.join(names) or 'nothing'}")
-    named = {name: value for name, value in given.items() if name}
-    return {**dict(zip(names, placed, strict=False)), **named}
+    positional = given.get("", [])
+    parameters = parameter_names(tool)
+    if not isinstance(positional, list) or len(positional) > len(parameters):
+        raise BadInput(f"{tool.name} takes {', '.join(parameters) or 'nothing'}")
+    by_name = {name: value for name, value in given.items() if name}
+    return {**dict(zip(parameters, positional, strict=False)), **by_name}
 
 
-def _closed(method: str, profile: str, needed: str) -> RefusedError:
+def _not_in_profile(method: str, profile: str, needed: str) -> RefusedError:
     hint = f"it needs the profile {profile}, and that the owner allows {needed}"
     return RefusedError(f"obsidian.{method} isn't there in this profile", hint=hint, code="not_in_profile")
+
+
+OUTSIDE_METHODS: Final = frozenset({"read_file", "http_get"})
+MAX_RECORDED: Final = 4_000_000
+"""Characters; what comes after that is given to the script, and not remembered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteRead:
+    """Name a note that a script has read, as it was then."""
+
+    vault: str
+    path: str
+    hash: str
+
+
+class RecordingHost:
+    """Be the host of one script, in the place of its bridge."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        """Pass calls on to *bridge*."""
+        self._bridge = bridge
+        self._kept = 0
+        self._texts: dict[str, None] = {}
+        self.used_tools = False
+        """Whether it called the table's tools, of which nobody notes which files they look at."""
+        self.used_outside = False
+        """Whether it read files or pages beyond the vaults."""
+
+    def __call__(self, method: str, given: Mapping[str, JSONValue]) -> JSONValue:
+        """Carry out one method, and remember what it gave.
+
+        Raises:
+            KnapError: As the bridge raises it.
+        """
+        answer = self._bridge(method, given)
+        self.used_tools = self.used_tools or method.startswith("tools.")
+        self.used_outside = self.used_outside or method in OUTSIDE_METHODS
+        for text in _collect_texts(answer):
+            if text not in self._texts and self._kept < MAX_RECORDED:
+                self._kept += len(text)
+                self._texts[text] = None
+        return answer
+
+    @property
+    def heard(self) -> tuple[str, ...]:
+        """Give the texts that the script was given, each once."""
+        return tuple(self._texts)
+
+    @property
+    def reads(self) -> tuple[NoteRead, ...]:
+        """Name the notes that the script has read."""
+        return tuple(NoteRead(vault=vault, path=path, hash=one) for (vault, path), one in self._bridge.reads.items())
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Name the other vaults that the script has looked into."""
+        return self._bridge.others
+
+
+def _collect_texts(answer: JSONValue) -> Iterator[str]:
+    """Yield the texts in an answer, keys of dictionaries included: some name notes."""
+    stack: list[JSONValue] = [answer]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            stack.extend(value)
+        elif isinstance(value, dict):
+            yield from value
+            stack.extend(value.values())

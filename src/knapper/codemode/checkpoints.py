@@ -17,13 +17,13 @@ from knapper.errors import BadInput, ConflictError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
 from knapper.vault.access import Grants
 
-FILE: Final = "checkpoints.db"
-VERSION: Final = 1
-Choice = Literal["continue", "use", "stop"]
+CHECKPOINTS_FILE: Final = "checkpoints.db"
+SCHEMA_VERSION: Final = 1
+CheckpointChoice = Literal["continue", "use", "stop"]
 """Go on with what was found; use what the person names or says; don't go on with this task."""
-_CHOICES: Final[tuple[Choice, ...]] = ("continue", "use", "stop")
-_MOST_NOTES: Final = 50
-_MOST_TEXT: Final = 100_000
+_CHOICES: Final[tuple[CheckpointChoice, ...]] = ("continue", "use", "stop")
+_MAX_NOTES: Final = 50
+_MAX_TEXT: Final = 100_000
 _SCHEMA: Final = """
 CREATE TABLE checkpoints (
     id TEXT PRIMARY KEY,
@@ -41,10 +41,10 @@ CREATE TABLE checkpoints (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CheckpointAnswer:
     """Hold what a person has decided."""
 
-    choice: Choice
+    choice: CheckpointChoice
     notes: tuple[str, ...] = ()
     """Paths of notes to use."""
     text: str = ""
@@ -63,7 +63,7 @@ class Checkpoint:
     """ISO time, as is ``answered_at``."""
     found: Mapping[str, JSONValue]
     """The best that there was, as `knapper.codemode.tasks.Retrieval` shows it."""
-    answer: Answer | None = None
+    answer: CheckpointAnswer | None = None
     answered_at: str = ""
     answered_by: str = ""
 
@@ -86,7 +86,7 @@ class Checkpoint:
         }
 
 
-class Checkpoints:
+class CheckpointStore:
     """Hold the questions of one vault's runs; threads and processes may share the file."""
 
     def __init__(self, ledger: SharedDatabase, now: Callable[[], datetime]) -> None:
@@ -102,7 +102,7 @@ class Checkpoints:
                 "INSERT OR IGNORE INTO checkpoints (id, run, node, task, asked_at, found) VALUES (?, ?, ?, ?, ?, ?)",
                 values,
             )
-            return _read(_one(database, run, node, task))
+            return _checkpoint_from_row(_select_one(database, run, node, task))
 
     def find(self, run: str, node: str, task: str) -> Checkpoint | None:
         """Give the question of a run's node, if there is one."""
@@ -110,7 +110,7 @@ class Checkpoints:
             row = database.execute(
                 "SELECT * FROM checkpoints WHERE run = ? AND node = ? AND task = ?", (run, node, task)
             ).fetchone()
-        return _read(row) if row else None
+        return _checkpoint_from_row(row) if row else None
 
     def get(self, checkpoint: str) -> Checkpoint:
         """Give a question by its id.
@@ -121,8 +121,8 @@ class Checkpoints:
         with self._ledger.reading() as database:
             row = database.execute("SELECT * FROM checkpoints WHERE id = ?", (checkpoint,)).fetchone()
         if row is None:
-            raise no_such(checkpoint)
-        return _read(row)
+            raise no_checkpoint_error(checkpoint)
+        return _checkpoint_from_row(row)
 
     def waiting(self, run: str = "") -> tuple[Checkpoint, ...]:
         """List what nobody has answered, of one run or of all; the oldest first."""
@@ -131,9 +131,9 @@ class Checkpoints:
                 "SELECT * FROM checkpoints WHERE answer IS NULL AND (run = ? OR ? = '') ORDER BY asked_at, rowid",
                 (run, run),
             ).fetchall()
-        return tuple(map(_read, rows))
+        return tuple(map(_checkpoint_from_row, rows))
 
-    def answer(self, checkpoint: str, answer: Answer, grants: Grants) -> Checkpoint:
+    def answer(self, checkpoint: str, answer: CheckpointAnswer, grants: Grants) -> Checkpoint:
         """Keep what a person has decided; it can't be changed afterwards.
 
         Args:
@@ -150,19 +150,19 @@ class Checkpoints:
         if not grants.is_person:
             hint = "a person answers it, at the command line or on the page"
             raise RefusedError("only a person may answer that", hint=hint, code="needs_person")
-        _check(answer)
-        said = {"choice": answer.choice, "notes": [*answer.notes], "text": answer.text}
+        _check_answer(answer)
+        stored_answer = {"choice": answer.choice, "notes": [*answer.notes], "text": answer.text}
         with self._ledger.writing() as database:
             changed = database.execute(
                 "UPDATE checkpoints SET answer = ?, answered_at = ?, answered_by = ? WHERE id = ? AND answer IS NULL",
-                (json.dumps(said, ensure_ascii=False), self._time(), grants.client, checkpoint),
+                (json.dumps(stored_answer, ensure_ascii=False), self._time(), grants.client, checkpoint),
             ).rowcount
             row = database.execute("SELECT * FROM checkpoints WHERE id = ?", (checkpoint,)).fetchone()
         if row is None:
-            raise no_such(checkpoint)
+            raise no_checkpoint_error(checkpoint)
         if not changed:
             raise ConflictError("that is answered already", hint="start the run again to be asked again")
-        return _read(row)
+        return _checkpoint_from_row(row)
 
     def forget(self, run: str) -> int:
         """Drop a run's questions; give how many there were."""
@@ -177,38 +177,38 @@ class Checkpoints:
         return self._now().isoformat(timespec="seconds")
 
 
-def open_checkpoints(folder: Path, now: Callable[[], datetime]) -> Checkpoints:
+def open_checkpoints(folder: Path, now: Callable[[], datetime]) -> CheckpointStore:
     """Open the questions in a vault's state folder, which exists.
 
     Raises:
         StorageError: The file can't be used.
     """
-    return Checkpoints(open_shared_database(folder / FILE, _SCHEMA, VERSION), now)
+    return CheckpointStore(open_shared_database(folder / CHECKPOINTS_FILE, _SCHEMA, SCHEMA_VERSION), now)
 
 
-def no_such(checkpoint: str) -> NotFound:
+def no_checkpoint_error(checkpoint: str) -> NotFound:
     """Say that there is no such question."""
     return NotFound(f"there is no question '{checkpoint[:100]}'", code="no_checkpoint")
 
 
-def _one(database: sqlite3.Connection, run: str, node: str, task: str) -> sqlite3.Row:
-    found = database.execute("SELECT * FROM checkpoints WHERE run = ? AND node = ? AND task = ?", (run, node, task))
-    return cast("sqlite3.Row", found.fetchone())
+def _select_one(database: sqlite3.Connection, run: str, node: str, task: str) -> sqlite3.Row:
+    cursor = database.execute("SELECT * FROM checkpoints WHERE run = ? AND node = ? AND task = ?", (run, node, task))
+    return cast("sqlite3.Row", cursor.fetchone())
 
 
-def _check(answer: Answer) -> None:
+def _check_answer(answer: CheckpointAnswer) -> None:
     if answer.choice not in _CHOICES:
         raise BadInput(f"'{str(answer.choice)[:100]}' is no choice", hint=f"choose one of {', '.join(_CHOICES)}")
     if answer.choice == "use" and not (answer.notes or answer.text.strip()):
         raise BadInput("nothing is named that could be used", hint="name notes, or say it in your own words")
-    if len(answer.notes) > _MOST_NOTES or len(answer.text) > _MOST_TEXT:
+    if len(answer.notes) > _MAX_NOTES or len(answer.text) > _MAX_TEXT:
         raise BadInput(
-            "that is too much to be used", hint=f"{_MOST_NOTES} notes and {_MOST_TEXT:,} characters are the most"
+            "that is too much to be used", hint=f"{_MAX_NOTES} notes and {_MAX_TEXT:,} characters are the most"
         )
 
 
-def _read(row: sqlite3.Row) -> Checkpoint:
-    said = json.loads(row["answer"]) if row["answer"] else None
+def _checkpoint_from_row(row: sqlite3.Row) -> Checkpoint:
+    stored_answer = json.loads(row["answer"]) if row["answer"] else None
     return Checkpoint(
         id=row["id"],
         run=row["run"],
@@ -216,7 +216,11 @@ def _read(row: sqlite3.Row) -> Checkpoint:
         task=row["task"],
         asked_at=row["asked_at"],
         found=json.loads(row["found"]),
-        answer=Answer(choice=said["choice"], notes=tuple(said["notes"]), text=said["text"]) if said else None,
+        answer=CheckpointAnswer(
+            choice=stored_answer["choice"], notes=tuple(stored_answer["notes"]), text=stored_answer["text"]
+        )
+        if stored_answer
+        else None,
         answered_at=row["answered_at"] or "",
         answered_by=row["answered_by"] or "",
     )

@@ -1,28 +1,369 @@
-"""Retrieve context for a task: have a script written, run it, score what it found, and recover where that is poor."""
+"""Retrieve context for a task: have a script written, run and score it, and fall back to direct search or a person."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, cast
 
-from knapper.codemode import direct, recalling, scoring, shape
-from knapper.codemode.asking import Ask, Spent
-from knapper.codemode.bridge import Bridge
-from knapper.codemode.checkpoints import Checkpoints
-from knapper.codemode.scoring import Needs
-from knapper.codemode.tasks import Options, Regenerations, Retrieval, Step, Task, Thresholds, Tier
-from knapper.codemode.trials import Trials
-from knapper.codemode.vocabulary import Vocabulary
-from knapper.codemode.writing import Author, Draft
-from knapper.errors import KnapError
+from knapper.codemode import authoring, evidence, scoring, tool
+from knapper.codemode.authoring import ScriptAuthor, ScriptDraft
+from knapper.codemode.bridge import MAIN_VAULT, Bridge, NoteRead, RecordingHost
+from knapper.codemode.checkpoints import Checkpoint, CheckpointAnswer, CheckpointStore
+from knapper.codemode.evidence import Citation, ReportedCitation, ScriptReport
+from knapper.codemode.model import AskModel, ModelSpend
+from knapper.codemode.scoring import InformationNeed, NoteKey, RetrievedMaterial, Score, Vocabulary
+from knapper.codemode.tasks import (
+    Attempt,
+    AttemptStep,
+    RegenerationBudget,
+    Retrieval,
+    RetrievalOptions,
+    RetrievalTask,
+    RetrievalTier,
+    Thresholds,
+)
+from knapper.errors import BadInput, CallerError, KnapError
+from knapper.index.filters import Filter
+from knapper.index.search import Hit, SearchRequest
 from knapper.jsontypes import JSONValue
-from knapper.tools.context import Context
+from knapper.tools.context import Context, ScriptLimits, ScriptResult
+from knapper.vault import parser
 
-OFF: Final = "Code Mode is off: this is a direct search"
+MAX_DIRECT_HITS: Final = 10
+"""Of the task's own search."""
+_MAX_BROAD_HITS: Final = 6
+"""Of each query of a broadened search."""
+_MAX_RANKED: Final = 100
+"""Notes that stand in the ranking of an aspect."""
+_MAX_QUERIES: Final = 16
+_MAX_CHANGED_CHARS: Final = 2_000
+"""Characters of a note that has changed since it was indexed."""
+_QUERY_OPERATORS: Final = re.compile(r'["*]|(?<!\w)-')
+"""Signs that a search obeys; in a task they are none."""
+_UTF16_MARKS: Final = ("\ufeff".encode("utf-16-le"), "\ufeff".encode("utf-16-be"))
+"""How a note begins whose places in the index aren't those in its bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheredContext:
+    """Hold what searches have found."""
+
+    context: str
+    citations: tuple[Citation, ...]
+    queries: tuple[str, ...]
+
+
+def search_directly(contexts: Sequence[Context], task: str, most_chars: int) -> GatheredContext:
+    """Search for a task's own words.
+
+    Args:
+        contexts: The vaults, as the client sees them.
+        task: What is looked for.
+        most_chars: Of the context.
+    """
+    return _gather_context(contexts, (task,), MAX_DIRECT_HITS, most_chars)
+
+
+def search_broadly(contexts: Sequence[Context], queries: Iterable[str], most_chars: int) -> GatheredContext:
+    """Search for several queries, each of which gives some of the context.
+
+    Args:
+        contexts: The vaults, as the client sees them.
+        queries: The task, its aspects, what a script has searched for; blank ones and repetitions are left out.
+        most_chars: Of the context.
+    """
+    distinct_queries = dict.fromkeys(query.strip() for query in queries)
+    return _gather_context(
+        contexts, tuple(query for query in distinct_queries if query)[:_MAX_QUERIES], _MAX_BROAD_HITS, most_chars
+    )
+
+
+def rank_notes(contexts: Sequence[Context], text: str) -> Mapping[tuple[str, str], int]:
+    """Give the places of notes in the ranking of a text, the best is 0; by vault and path."""
+    ranks_by_note: dict[tuple[str, str], int] = {}
+    for context in contexts:
+        for rank, hit in enumerate(_search_hits(context, text, _MAX_RANKED, per_note=1)):
+            ranks_by_note[(context.vault, hit.row.note)] = rank
+    return ranks_by_note
+
+
+def _gather_context(
+    contexts: Sequence[Context], queries: Sequence[str], limit: int, most_chars: int
+) -> GatheredContext:
+    by_query = [_query_hits(contexts, query, limit) for query in queries]
+    parts: list[str] = []
+    citations: dict[tuple[str, str, int, int], Citation] = {}
+    chars_left = most_chars
+    for context, hit in _interleave(by_query):
+        citation = _cite_hit(context, hit)
+        if citation is None or (key := (citation.vault, citation.path, citation.start, citation.stop)) in citations:
+            continue
+        part = f"## {citation.path}\n{citation.text.strip()}"
+        if len(part) > chars_left:
+            continue
+        chars_left -= len(part)
+        citations[key] = citation
+        parts.append(part)
+    return GatheredContext(context="\n\n".join(parts), citations=tuple(citations.values()), queries=tuple(queries))
+
+
+def _query_hits(contexts: Sequence[Context], query: str, limit: int) -> list[tuple[Context, Hit]]:
+    """Give one query's hits in all vaults, best first; properties come last, since they say little."""
+    hits = [(context, hit) for context in contexts for hit in _search_hits(context, query, limit, per_note=2)]
+    return sorted(hits, key=lambda one: (one[1].row.kind == "frontmatter", -one[1].score))[:limit]
+
+
+def _search_hits(context: Context, query: str, limit: int, per_note: int) -> tuple[Hit, ...]:
+    question = SearchRequest(
+        text=_QUERY_OPERATORS.sub(" ", query),
+        limit=limit,
+        per_note=per_note,
+        where=context.restrict(Filter(kinds=("note",))),
+    )
+    return context.index.search(question).hits
+
+
+def _interleave(by_query: Sequence[Sequence[tuple[Context, Hit]]]) -> Iterable[tuple[Context, Hit]]:
+    """Yield the best of each query, then the second of each, and so on."""
+    for place in range(max(map(len, by_query), default=0)):
+        for hits in by_query:
+            yield from hits[place : place + 1]
+
+
+def _cite_hit(context: Context, hit: Hit) -> Citation | None:
+    """Cite a hit as its file is now; the beginning of a note that has changed since, None where it is gone."""
+    row = hit.row
+    try:
+        note = evidence.read_note(context, row.note)
+        if note is None:
+            return None
+        if note.hash != row.hash or note.raw.startswith(_UTF16_MARKS):
+            return evidence.cite_span(context, row.note, 0, _MAX_CHANGED_CHARS)
+        start, stop = (len(parser.decode_text(note.raw[:place])) for place in (row.start, row.stop))
+        return evidence.cite_span(context, row.note, start, stop)
+    except CallerError:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRunner:
+    """Make tries for the tasks of one client."""
+
+    context: Context
+    options: RetrievalOptions
+    vocabulary: Vocabulary
+
+    def script(self, wanted: InformationNeed, draft: ScriptDraft, step: AttemptStep, tier: RetrievalTier) -> Retrieval:
+        """Run a script; where it can't be used, its only attempt says why.
+
+        Raises:
+            SetupError: Scripts can't be run here.
+        """
+        outcome, witness = self._run(draft.script)
+        error, report = outcome.error, ScriptReport(context="")
+        if outcome.ok:
+            try:
+                report = evidence.parse_result(outcome.result)
+            except BadInput as wrong:
+                error = f"{wrong.message}; {wrong.hint}"
+        checked_citations = evidence.check_citations(self.open_vault, report.citations)
+        score = Score() if error else self.score(report.context, witness.heard, checked_citations.citations, wanted)
+        attempt = Attempt(
+            step=step,
+            score=score,
+            confidence=report.confidence,
+            script=draft.script,
+            kind=outcome.kind,
+            error=error,
+            calls=outcome.calls,
+            wall_s=outcome.wall_s,
+            usage=draft.usage,
+        )
+        return Retrieval(
+            context=report.context,
+            citations=checked_citations.citations,
+            dropped=checked_citations.dropped,
+            score=score.total,
+            parts=score,
+            confidence=report.confidence,
+            tier=tier,
+            script=draft.script,
+            queries=report.queries,
+            why=report.why,
+            reads=witness.reads,
+            others=witness.others,
+            used_tools=witness.used_tools,
+            used_outside=witness.used_outside,
+            attempts=(attempt,),
+            usage=draft.usage,
+            notes=report.remarks,
+        )
+
+    def search(self, wanted: InformationNeed, gathered: GatheredContext, tier: RetrievalTier) -> Retrieval:
+        """Score what a search has gathered."""
+        texts = [one.text for one in gathered.citations]
+        score = self.score(gathered.context, texts, gathered.citations, wanted)
+        return Retrieval(
+            context=gathered.context,
+            citations=gathered.citations,
+            score=score.total,
+            parts=score,
+            tier=tier,
+            queries=gathered.queries,
+            reads=notes_cited(gathered.citations),
+            others=self.options.vaults,
+            attempts=(Attempt(step="direct", score=score),),
+            usage=ModelSpend(),
+        )
+
+    def score(
+        self, context: str, heard: Sequence[str], citations: Sequence[Citation], wanted: InformationNeed
+    ) -> Score:
+        """Score a context with the citations that hold."""
+        material = RetrievedMaterial(
+            context=context, heard=heard, cited=_text_by_note(citations), citations=len(citations)
+        )
+        least, weights = self.options.thresholds.least, self.options.weights
+        return scoring.score_retrieval(material, wanted, self.vocabulary, least=least, weights=weights)
+
+    def open_vault(self, name: str) -> Context:
+        """Open a vault of the client's by the name that scripts use.
+
+        Raises:
+            NotFound: There is none of that name.
+        """
+        if name in {"", MAIN_VAULT, self.context.vault}:
+            return self.context
+        return self.context.scripting.open_vault(name)
+
+    def _run(self, script: str) -> tuple[ScriptResult, RecordingHost]:
+        bridge = Bridge(self.context, self.options.profile)
+        witness = RecordingHost(bridge)
+        sandbox = self.context.open_sandbox()
+        requested_s = self.options.timeout_s
+        limits = sandbox.limits if requested_s is None else ScriptLimits(timeout_s=requested_s).within(sandbox.limits)
+        inputs = tool.script_inputs(self.context, bridge)
+        return sandbox.run(script, witness, limits=limits, given=inputs, on_cancel=self.context.on_cancel), witness
+
+
+def notes_cited(citations: Sequence[Citation]) -> tuple[NoteRead, ...]:
+    """Name the notes that citations stand in, each once."""
+    return tuple(dict.fromkeys(NoteRead(vault=one.vault, path=one.path, hash=one.hash) for one in citations))
+
+
+def _text_by_note(citations: Sequence[Citation]) -> Mapping[NoteKey, str]:
+    """Join the cited texts of each note."""
+    texts: dict[NoteKey, list[str]] = {}
+    for citation in citations:
+        texts.setdefault((citation.vault, citation.path), []).append(citation.text)
+    return {place: "\n\n".join(parts) for place, parts in texts.items()}
+
+
+def resume_from_checkpoint(
+    trials: AttemptRunner, wanted: InformationNeed, asked: Checkpoint, search_again: Callable[[], Retrieval]
+) -> Retrieval:
+    """Give what a person has decided on, or what waits for their word; no model is asked.
+
+    Args:
+        trials: Reads and scores.
+        wanted: What the task asks for.
+        asked: The question.
+        search_again: Searches, where notes that the context rests on have changed, or aren't seen any more.
+    """
+    answer = asked.answer
+    if answer is not None and answer.choice == "stop":
+        notes = ("a person said not to go on with this",)
+        return Retrieval(context="", tier="C", state="stopped", checkpoint=asked.id, notes=notes)
+    if answer is not None and answer.choice == "use":
+        return _use_answer(trials, wanted, answer, asked.id)
+    restored = replace(_restore_retrieval(trials, asked.found) or search_again(), tier="C", checkpoint=asked.id)
+    if answer is None:
+        return replace(restored, state="waiting", notes=(*restored.notes, "a person is asked"))
+    return replace(restored, notes=(*restored.notes, "a person said to go on with what there is"))
+
+
+def _use_answer(trials: AttemptRunner, wanted: InformationNeed, answer: CheckpointAnswer, checkpoint: str) -> Retrieval:
+    """Take the notes that a person has named, and their own words."""
+    checked_citations = evidence.check_citations(
+        trials.open_vault, [ReportedCitation(path=path) for path in answer.notes]
+    )
+    person_text = answer.text.strip()
+    parts = [f"## What the person says\n{person_text}"] if person_text else []
+    parts += [f"## {citation.path}\n{citation.text.strip()}" for citation in checked_citations.citations]
+    context = "\n\n".join(parts)
+    score = trials.score(
+        context,
+        [person_text, *(citation.text for citation in checked_citations.citations)],
+        checked_citations.citations,
+        wanted,
+    )
+    return Retrieval(
+        context=context,
+        citations=checked_citations.citations,
+        dropped=checked_citations.dropped,
+        score=score.total,
+        parts=score,
+        tier="C",
+        reads=notes_cited(checked_citations.citations),
+        attempts=(Attempt(step="person", score=score),),
+        checkpoint=checkpoint,
+        notes=("a person has named what to use",),
+    )
+
+
+def _restore_retrieval(trials: AttemptRunner, found: Mapping[str, JSONValue]) -> Retrieval | None:
+    """Read what was kept with the question; None where it rests on no note, or on one that isn't as it was."""
+    reads = tuple(NoteRead(**cast("dict[str, str]", fields)) for fields in _dict_items(found, "reads"))
+    if not reads or not all(_is_unchanged(trials, fields) for fields in reads):
+        return None
+    reported = [
+        ReportedCitation(
+            path=str(fields["path"]),
+            vault=str(fields["vault"]),
+            start=cast("int", fields["snip_start"]),
+            stop=cast("int", fields["snip_end"]),
+        )
+        for fields in _dict_items(found, "citations")
+    ]
+    parts = cast("Mapping[str, float]", found["parts"])
+    score = Score(
+        total=cast("float", found["score"]),
+        overlap=parts["overlap"],
+        coverage=parts["coverage"],
+        diversity=parts["diversity"],
+        boilerplate=parts["boilerplate"],
+    )
+    return Retrieval(
+        context=str(found["context"]),
+        citations=evidence.check_citations(trials.open_vault, reported).citations,
+        score=score.total,
+        parts=score,
+        script=str(found["script"]),
+        reads=reads,
+        used_tools=bool(found["used_tools"]),
+        used_outside=bool(found.get("used_outside")),
+    )
+
+
+def _is_unchanged(trials: AttemptRunner, read: NoteRead) -> bool:
+    try:
+        note = evidence.read_note(trials.open_vault(read.vault), read.path)
+    except KnapError:
+        return False
+    return note is not None and note.hash == read.hash
+
+
+def _dict_items(found: Mapping[str, JSONValue], name: str) -> list[dict[str, JSONValue]]:
+    values = found[name]
+    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+
+
+CODE_MODE_OFF: Final = "Code Mode is off: this is a direct search"
 NO_MODEL: Final = "no model is set, so that Code Mode is off: this is a direct search"
-POOR: Final = "the notes gave little for this"
-_MOST_DROPPED: Final = 10
-_MOST_ERROR: Final = 2_000
-NOBODY: Final = "much hangs on this, and nobody was there to be asked"
+POOR_CONTEXT: Final = "the notes gave little for this"
+_MAX_DROPPED: Final = 10
+_MAX_ERROR: Final = 2_000
+NOBODY_TO_ASK: Final = "much hangs on this, and nobody was there to be asked"
 
 
 class Retriever:
@@ -35,10 +376,10 @@ class Retriever:
         self,
         context: Context,
         *,
-        ask: Ask | None = None,
-        options: Options | None = None,
-        regenerations: Regenerations | None = None,
-        checkpoints: Checkpoints | None = None,
+        ask: AskModel | None = None,
+        options: RetrievalOptions | None = None,
+        regenerations: RegenerationBudget | None = None,
+        checkpoints: CheckpointStore | None = None,
         run: str = "",
     ) -> None:
         """Take what a run has.
@@ -53,19 +394,19 @@ class Retriever:
         """
         self._context = context
         self._ask = ask
-        self._options = options or Options()
-        self._regenerations = regenerations or Regenerations(self._options.thresholds.regens_per_run)
+        self._options = options or RetrievalOptions()
+        self._regenerations = regenerations or RegenerationBudget(self._options.thresholds.regens_per_run)
         self._checkpoints = checkpoints
         self._run = run
         self._vocabulary = Vocabulary(context.index.store)
-        self._trials = Trials(context=context, options=self._options, vocabulary=self._vocabulary)
+        self._trials = AttemptRunner(context=context, options=self._options, vocabulary=self._vocabulary)
 
     @property
-    def regenerations(self) -> Regenerations:
+    def regenerations(self) -> RegenerationBudget:
         """Give what is left of scripts that may be written anew, to be kept with the run."""
         return self._regenerations
 
-    def retrieve(self, task: Task) -> Retrieval:
+    def retrieve(self, task: RetrievalTask) -> Retrieval:
         """Retrieve context for a task; whatever goes wrong with scripts or the model is told in the notes.
 
         Raises:
@@ -73,85 +414,89 @@ class Retriever:
         """
         _ = self._context.freshen()
         contexts = self._contexts()
-        wanted = scoring.needs(task.text, self._vocabulary, lambda text: direct.ranks(contexts, text), task.aspects)
-        asked = self._checkpoints.find(self._run, task.node, task.text) if self._checkpoints else None
-        if asked is not None:
-            return recalling.recall(self._trials, wanted, asked, lambda: self._broadened(wanted, (), contexts))
+        need = scoring.analyze_task(task.text, self._vocabulary, lambda text: rank_notes(contexts, text), task.aspects)
+        checkpoint = self._checkpoints.find(self._run, task.node, task.text) if self._checkpoints else None
+        if checkpoint is not None:
+            return resume_from_checkpoint(self._trials, need, checkpoint, lambda: self._broadened(need, (), contexts))
         if not self._options.code_mode or self._ask is None:
-            found = direct.search(contexts, task.text, self._options.most_context_chars)
-            note = NO_MODEL if self._options.code_mode else OFF
-            return self._told(self._trials.search(wanted, found, "direct"), (note,))
-        return self._by_scripts(task, wanted, self._ask, contexts)
+            gathered = search_directly(contexts, task.text, self._options.most_context_chars)
+            note = NO_MODEL if self._options.code_mode else CODE_MODE_OFF
+            return self._told(self._trials.search(need, gathered, "direct"), (note,))
+        return self._by_scripts(task, need, self._ask, contexts)
 
     def close(self) -> None:
         """Close what the retriever holds open; the context stays open."""
         self._vocabulary.close()
 
-    def _by_scripts(self, task: Task, wanted: Needs, ask: Ask, contexts: Sequence[Context]) -> Retrieval:
-        tried: list[Retrieval] = []
+    def _by_scripts(
+        self, task: RetrievalTask, wanted: InformationNeed, ask: AskModel, contexts: Sequence[Context]
+    ) -> Retrieval:
+        attempts: list[Retrieval] = []
         notes: list[str] = []
         try:
             author = self._author(ask)
-            tried.append(self._write(author, wanted, author.first(task.text), "script", "script"))
+            attempts.append(self._write(author, wanted, author.first(task.text), "script", "script"))
             for _ in range(self._limits.regens_per_node):
-                if self._is_good(tried[-1]):
+                if self._is_good(attempts[-1]):
                     break
                 if not self._regenerations.take():
                     notes.append(f"the run had all its {self._regenerations.used} scripts written anew")
                     break
-                draft = author.again(task.text, tried[-1].script, hints(tried[-1]))
-                tried.append(self._write(author, wanted, draft, "again", "A"))
+                draft = author.again(task.text, attempts[-1].script, retrieval_hints(attempts[-1]))
+                attempts.append(self._write(author, wanted, draft, "again", "A"))
         except KnapError as error:
             notes.append(f"Code Mode broke off: {error.message}")
-        if tried and self._is_good(tried[-1]):
-            return _joined(tried[-1], tried, notes)
-        broad = self._broadened(wanted, tried, contexts)
-        best = max([broad, *tried], key=lambda one: one.score)
-        return self._recovered(task, _joined(replace(best, tier="B"), [*tried, broad], notes))
+        if attempts and self._is_good(attempts[-1]):
+            return _join_attempts(attempts[-1], attempts, notes)
+        broadened = self._broadened(wanted, attempts, contexts)
+        best = max([broadened, *attempts], key=lambda one: one.score)
+        return self._recovered(task, _join_attempts(replace(best, tier="B"), [*attempts, broadened], notes))
 
-    def _write(self, author: Author, wanted: Needs, draft: Draft, step: Step, tier: Tier) -> Retrieval:
+    def _write(
+        self, author: ScriptAuthor, wanted: InformationNeed, draft: ScriptDraft, step: AttemptStep, tier: RetrievalTier
+    ) -> Retrieval:
         """Run a draft, and have it mended once where it can't be used."""
         first = self._trials.script(wanted, draft, step, tier)
         error = first.attempts[0].error
         if not error:
             return first
         try:
-            mended = author.mend(wanted.text, draft.script, error)
+            repaired = author.mend(wanted.text, draft.script, error)
         except KnapError as failure:  # what was tried so far still has to be told
             return replace(first, notes=(*first.notes, f"the script couldn't be mended: {failure.message}"))
-        second = self._trials.script(wanted, mended, "mended", tier)
+        second = self._trials.script(wanted, repaired, "mended", tier)
         return replace(second, attempts=first.attempts + second.attempts, usage=first.usage + second.usage)
 
-    def _broadened(self, wanted: Needs, tried: Sequence[Retrieval], contexts: Sequence[Context]) -> Retrieval:
+    def _broadened(self, wanted: InformationNeed, tried: Sequence[Retrieval], contexts: Sequence[Context]) -> Retrieval:
         queries = [
             wanted.text,
             *(one.text for one in wanted.aspects),
             *(query for one in tried for query in one.queries),
         ]
-        found = direct.broaden(contexts, queries, self._options.most_context_chars)
-        return self._trials.search(wanted, found, "B")
+        gathered = search_broadly(contexts, queries, self._options.most_context_chars)
+        return self._trials.search(wanted, gathered, "B")
 
-    def _recovered(self, task: Task, found: Retrieval) -> Retrieval:
+    def _recovered(self, task: RetrievalTask, found: Retrieval) -> Retrieval:
         """Ask a person where much hangs on a task for which everything gave little."""
         if found.score >= self._limits.low_score:
             return found
         if not task.has_high_impact:
-            return self._told(found, (POOR,))
+            return self._told(found, (POOR_CONTEXT,))
         if self._checkpoints is None:
-            return self._told(found, (POOR, NOBODY))
-        waiting = replace(found, tier="C", state="waiting", notes=(*found.notes, POOR, "a person is asked"))
-        asked = self._checkpoints.ask(self._run, task.node, task.text, waiting.as_dict())
-        return replace(waiting, checkpoint=asked.id)
+            return self._told(found, (POOR_CONTEXT, NOBODY_TO_ASK))
+        waiting = replace(found, tier="C", state="waiting", notes=(*found.notes, POOR_CONTEXT, "a person is asked"))
+        checkpoint = self._checkpoints.ask(self._run, task.node, task.text, waiting.as_dict())
+        return replace(waiting, checkpoint=checkpoint.id)
 
-    def _author(self, ask: Ask) -> Author:
+    def _author(self, ask: AskModel) -> ScriptAuthor:
         bridge = Bridge(self._context, self._options.profile)
-        names = [name for name in self._options.vaults if name != self._context.vault]
-        others = {name: shape.describe(self._trials.open_vault(name)) for name in names}
-        described: dict[str, JSONValue] = {**shape.describe(self._context)}
+        other_names = [name for name in self._options.vaults if name != self._context.vault]
+        others = {name: authoring.describe_vault(self._trials.open_vault(name)) for name in other_names}
+        description: dict[str, JSONValue] = {**authoring.describe_vault(self._context)}
         if others:
-            described["others"] = {**others}
+            description["others"] = {**others}
         tools = tuple(self._context.scripting.tools())
-        return Author(ask=ask, shape=described, methods=bridge.methods, tools=tools)
+        return ScriptAuthor(ask=ask, shape=description, methods=bridge.methods, tools=tools)
 
     def _contexts(self) -> list[Context]:
         opened = [self._trials.open_vault(name) for name in dict.fromkeys(self._options.vaults)]
@@ -161,8 +506,8 @@ class Retriever:
         return opened or [self._context]
 
     def _is_good(self, found: Retrieval) -> bool:
-        sure = found.confidence is None or found.confidence >= self._limits.low_confidence
-        return not found.attempts[-1].error and found.score >= self._limits.low_score and sure
+        is_confident = found.confidence is None or found.confidence >= self._limits.low_confidence
+        return not found.attempts[-1].error and found.score >= self._limits.low_score and is_confident
 
     def _told(self, found: Retrieval, notes: Sequence[str]) -> Retrieval:
         return replace(found, notes=(*found.notes, *notes))
@@ -172,12 +517,12 @@ class Retriever:
         return self._options.thresholds
 
 
-def hints(found: Retrieval) -> dict[str, JSONValue]:
+def retrieval_hints(found: Retrieval) -> dict[str, JSONValue]:
     """Say what was found and what is missing, in the words of the task and of the script, never of notes."""
     missing: list[JSONValue] = [*found.parts.missing]
     queries: list[JSONValue] = [*found.queries]
     cited: list[JSONValue] = [*dict.fromkeys(one.path for one in found.citations)]
-    dropped: list[JSONValue] = [one.as_dict() for one in found.dropped[:_MOST_DROPPED]]
+    dropped: list[JSONValue] = [one.as_dict() for one in found.dropped[:_MAX_DROPPED]]
     return {
         "score": found.score,
         "parts": found.parts.parts(),
@@ -187,16 +532,16 @@ def hints(found: Retrieval) -> dict[str, JSONValue]:
         "queries": queries,
         "cited": cited,
         "citations that don't hold": dropped,
-        "error": found.attempts[-1].error[:_MOST_ERROR],
+        "error": found.attempts[-1].error[:_MAX_ERROR],
     }
 
 
-def _joined(found: Retrieval, tried: Sequence[Retrieval], notes: Sequence[str]) -> Retrieval:
+def _join_attempts(found: Retrieval, tried: Sequence[Retrieval], notes: Sequence[str]) -> Retrieval:
     """Put the attempts and the costs of all tries into the one that is used."""
     return replace(
         found,
         others=tuple(dict.fromkeys(name for one in tried for name in one.others)),
         attempts=tuple(attempt for one in tried for attempt in one.attempts),
-        usage=sum((one.usage for one in tried), Spent()),
+        usage=sum((one.usage for one in tried), ModelSpend()),
         notes=(*found.notes, *notes),
     )

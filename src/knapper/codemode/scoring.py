@@ -3,7 +3,7 @@
 ``score = w1 * overlap + w2 * coverage + w3 * diversity - w4 * boilerplate``, each part from 0 to 1, and the score too.
 
 * *Overlap* is the share of the task's distinct words that the retrieved text and the cited notes' names hold, each
-  weighted by how rare it is in this vault. Only text that the vault has said counts (see `knapper.codemode.grounding`),
+  weighted by how rare it is in this vault. Only text that the vault has said counts (see `knapper.codemode.scoring`),
   so a context can't score by repeating its task. Whether *one* place holds them is what the next part asks.
 * *Coverage* is the share of the task's aspects, of which the whole task is one, that have a cited hit, together with
   the share of the least characters and citations that is there. A cited hit is a note that the vault's own search
@@ -19,38 +19,286 @@ The weights were chosen on one half of judged queries and are reported on the ot
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from knapper.codemode import aspects, boilerplate, grounding
-from knapper.codemode.vocabulary import Term, Vocabulary
+from knapper.index import tokenizer
+from knapper.index.fulltext import RowCounts
+from knapper.index.store import IndexStore
+from knapper.index.tokenizer import Stemmer
 from knapper.jsontypes import JSONValue
 
-Place: TypeAlias = tuple[str, str]
+_QUERY_OPERATORS: Final = re.compile(r'["“”„«»*]|(?<!\S)-+')
+_WORD_TABLE: Final = "chunk_words"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedTerm:
+    """Hold a word of a task, reduced to its stems as the index reduces it, and what it weighs."""
+
+    stems: tuple[str, ...]
+    weight: float
+    """Above 0; a word that half of the vault uses weighs a tenth of one that a single place uses."""
+
+
+class Vocabulary:
+    """Know the words of one vault; any thread may ask."""
+
+    def __init__(self, store: IndexStore) -> None:
+        """Count in an index's store."""
+        self._store = store
+        self._stemmer = Stemmer()
+        self._counts = RowCounts(_WORD_TABLE)
+        self._lock = threading.Lock()
+
+    def terms(self, text: str) -> tuple[WeightedTerm, ...]:
+        """Give a text's distinct words with their weights, in order; nothing in it is an operator.
+
+        A word that nothing in the vault holds weighs as much as the others do on average: it may be what the task is
+        about, or a mere turn of phrase, and no count tells which.
+        """
+        words = tokenizer.parse_query(_QUERY_OPERATORS.sub(" ", text)).words
+        stems = [tuple(word_stems) for word_stems in self._stemmer.stems([word.text for word in words])]
+        expressions = {key: word.expression() for key, word in zip(stems, words, strict=True) if key}
+        if not expressions:
+            return ()
+        with self._lock, self._store.database.snapshot() as connection:
+            counts, total = self._counts.of(connection, list(expressions.values()))
+        weights = {
+            key: inverse_document_frequency(counts[expression], total)
+            for key, expression in expressions.items()
+            if counts[expression]
+        }
+        mean_weight = sum(weights.values()) / len(weights) if weights else 1.0
+        return tuple(WeightedTerm(stems=key, weight=weights.get(key, mean_weight)) for key in expressions)
+
+    def stems(self, texts: list[str]) -> list[frozenset[str]]:
+        """Give the set of each text's stems."""
+        return [frozenset(found) for found in self._stemmer.stems([tokenizer.segment(text) for text in texts])]
+
+    def close(self) -> None:
+        """Close what splits words."""
+        self._stemmer.close()
+
+
+def inverse_document_frequency(count: int, total: int) -> float:
+    """Give the inverse document frequency, smoothed so that it stays above 0 in a vault of any size.
+
+    Args:
+        count: Chunks that hold the word.
+        total: Chunks.
+    """
+    return math.log((max(total, count) + 1) / (count + 0.5))
+
+
+MAX_ASPECTS: Final = 12
+_ASPECT_END: Final = re.compile(
+    r"[.!?;:,]+(?=\s|$)|[\n()\[\]\u2026\u3001\u3002\uff0c\uff1a\uff1b\uff01\uff1f\u061f\u060c\u061b\u0964]+"
+)
+_WORD_RUN: Final = re.compile(r"\w+")
+_MIN_ASPECT_CHARS: Final = 12
+"""Of a part that stands for itself; a shorter one belongs to what comes before it."""
+
+
+def split_aspects(task: str) -> tuple[str, ...]:
+    """Give a task's parts, at most `MOST`; the last one takes what is beyond that.
+
+    ``"Plan the garden: which fence, and when to plant?"`` gives three parts. Marks part them, not words, so that it is
+    the same in every language; a part without a word is none.
+    """
+    parts: list[str] = []
+    for part in _ASPECT_END.split(task):
+        text = part.strip()
+        if not _WORD_RUN.search(text):
+            continue
+        if parts and (len(text) < _MIN_ASPECT_CHARS or len(parts) == MAX_ASPECTS):
+            parts[-1] = f"{parts[-1]} {text}"
+        else:
+            parts.append(text)
+    return tuple(parts)
+
+
+_PROPERTIES_FENCE: Final = "---"
+_PROPERTY_LINE: Final = re.compile(r"[\w .-]{1,60}:(?:\s|$)")
+_PROPERTY_CONTINUATION: Final = re.compile(r"(?:\s+|- |#|$)")
+_LINK_OR_TAG: Final = re.compile(r"!?\[\[[^\]\n]*\]\]|!?\[[^\]\n]*\]\([^)\n]*\)|<?https?://\S+|(?<!\S)#[\w/-]+")
+_WORD_CHARACTER: Final = re.compile(r"\w")
+_MIN_REPEATED_CHARS: Final = 8
+"""Characters of a line whose repetition counts; shorter ones are list marks and table rules."""
+_MAX_NAVIGATION_CHARS: Final = 3
+"""Word characters that may stand beside links in a line of navigation: an arrow's label, a number."""
+
+
+def boilerplate_share(text: str) -> float:
+    """Give the share of a text's characters that is boilerplate; 0 for an empty one."""
+    total = wasted = 0
+    seen_lines: set[str] = set()
+    for line, is_property in _content_lines(text):
+        total += len(line)
+        normalized = " ".join(line.casefold().split())
+        repeated = len(normalized) >= _MIN_REPEATED_CHARS and normalized in seen_lines
+        seen_lines.add(normalized)
+        if is_property or repeated or is_navigation(line):
+            wasted += len(line)
+    return wasted / total if total else 0.0
+
+
+def is_navigation(line: str) -> bool:
+    """Tell whether a line holds links or tags and next to nothing else: a menu, a trail, a list of links."""
+    rest, links = _LINK_OR_TAG.subn(" ", line)
+    return bool(links) and len(_WORD_CHARACTER.findall(rest)) <= _MAX_NAVIGATION_CHARS
+
+
+def _content_lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the lines that hold a word, and whether each stands in properties."""
+    lines = [line.strip("\r") for line in text.split("\n")]
+    line_number = 0
+    while line_number < len(lines):
+        stop = _properties_end(lines, line_number)
+        for line in lines[line_number : max(stop, line_number + 1)]:
+            if _WORD_CHARACTER.search(line):
+                yield line.strip(), stop > line_number
+        line_number = max(stop, line_number + 1)
+
+
+def _properties_end(lines: list[str], at: int) -> int:
+    """Give where properties that begin in a line end; 0 where none do, as ``---`` also parts what scripts join."""
+    if (
+        not lines[at].rstrip().endswith(_PROPERTIES_FENCE)
+        or at + 1 >= len(lines)
+        or not _PROPERTY_LINE.match(lines[at + 1])
+    ):
+        return 0
+    for place in range(at + 1, len(lines)):
+        if lines[place].rstrip() == _PROPERTIES_FENCE:
+            return place + 1
+        if not (_PROPERTY_LINE.match(lines[place]) or _PROPERTY_CONTINUATION.match(lines[place])):
+            return 0
+    return 0
+
+
+MAX_GROUNDING_TEXT: Final = 4_000_000
+"""Characters of what was heard that are looked at."""
+_WORD: Final = re.compile(r"\w+")
+_NGRAM_LENGTH: Final = 4
+"""Words in a row that nobody writes by accident as another has."""
+
+Ngram: TypeAlias = tuple[str, ...]
+
+
+def grounded_text(context: str, heard: Iterable[str], task: str) -> str:
+    """Give the words of a context that stand there as the vault has them.
+
+    A word does that within four in a row, or in a line of which the vault has said every word and the task hasn't said
+    all: a short note, or a table that a script has made.
+
+    Args:
+        context: What a script has put together.
+        heard: The texts that it was given.
+        task: What it is for.
+
+    Returns:
+        Those words in order, one line a line.
+    """
+    lines = [
+        [(match.group(), match.group().casefold()) for match in _WORD.finditer(line)] for line in context.split("\n")
+    ]
+    words = [(number, original, folded) for number, line in enumerate(lines) for original, folded in line]
+    known_words, runs = _match_ngrams([folded for *_, folded in words], heard)
+    task_words = frozenset(_WORD.findall(task.casefold()))
+    kept_words: list[list[str]] = [[] for _ in lines]
+    grounded_lines = [_is_grounded_line([folded for _, folded in line], known_words, task_words) for line in lines]
+    for place, (number, original, _) in enumerate(words):
+        if runs[place] or grounded_lines[number]:
+            kept_words[number].append(original)
+    return "\n".join(" ".join(line) for line in kept_words if line)
+
+
+def shown_texts(texts: Iterable[str], context: str) -> list[str]:
+    """Give what of some texts a context shows: words within four in a row that stand there, and short lines.
+
+    A script that cites a note and shows nothing of it has found nothing there.
+    """
+    context_words = _folded_words(context)
+    known_words = frozenset(context_words)
+    ngrams = frozenset(zip(*(context_words[at:] for at in range(_NGRAM_LENGTH)), strict=False))
+    return [_shown_text(text, known_words, ngrams) for text in texts]
+
+
+def _shown_text(text: str, known: frozenset[str], runs: frozenset[Ngram]) -> str:
+    lines = [_WORD.findall(line) for line in text.split("\n")]
+    words = [(number, word) for number, line in enumerate(lines) for word in line]
+    folded = [word.casefold() for _, word in words]
+    is_shown = [False] * len(words)
+    for at in range(len(words) - _NGRAM_LENGTH + 1):
+        if tuple(folded[at : at + _NGRAM_LENGTH]) in runs:
+            is_shown[at : at + _NGRAM_LENGTH] = [True] * _NGRAM_LENGTH
+    is_short_known = [
+        len(line) < _NGRAM_LENGTH and known.issuperset(word.casefold() for word in line) for line in lines
+    ]
+    kept_words: list[list[str]] = [[] for _ in lines]
+    for place, (number, word) in enumerate(words):
+        if is_shown[place] or is_short_known[number]:
+            kept_words[number].append(word)
+    return "\n".join(" ".join(line) for line in kept_words if line)
+
+
+def _match_ngrams(words: list[str], heard: Iterable[str]) -> tuple[set[str], list[bool]]:
+    """Give the words that were heard at all, and of each place whether its words were heard in a row."""
+    places: dict[Ngram, list[int]] = {}
+    for place in range(len(words) - _NGRAM_LENGTH + 1):
+        places.setdefault(tuple(words[place : place + _NGRAM_LENGTH]), []).append(place)
+    known_words: set[str] = set()
+    is_matched = [False] * len(words)
+    chars_left = MAX_GROUNDING_TEXT
+    distinct_words = set(words)
+    for text in heard:
+        if chars_left <= 0:
+            break
+        text_words = _folded_words(text[:chars_left])
+        chars_left -= len(text)
+        known_words |= distinct_words.intersection(text_words)
+        for at in range(len(text_words) - _NGRAM_LENGTH + 1):
+            for place in places.pop(tuple(text_words[at : at + _NGRAM_LENGTH]), ()):
+                is_matched[place : place + _NGRAM_LENGTH] = [True] * _NGRAM_LENGTH
+    return known_words, is_matched
+
+
+def _is_grounded_line(words: list[str], said: set[str], told: frozenset[str]) -> bool:
+    return bool(words) and said.issuperset(words) and not told.issuperset(words)
+
+
+def _folded_words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text)]
+
+
+NoteKey: TypeAlias = tuple[str, str]
 """A note, by its vault and path."""
-Rank: TypeAlias = Callable[[str], Mapping[Place, int]]
+RankNotes: TypeAlias = Callable[[str], Mapping[NoteKey, int]]
 """Gives the places of notes in the search for a text; the best is 0."""
-DEALT_WITH: Final = 0.45
+FULL_COVERAGE: Final = 0.45
 """Share of an aspect's weight that one stretch has to hold; less lets too many tasks pass of which the vault knows
 nothing."""
-BY_CHANCE: Final = 0.2
+CHANCE_COVERAGE: Final = 0.2
 """Share that any note may hold, since a task's common words stand everywhere: about as much as the best stretch of a
 few notes taken at random."""
-MISSING: Final = 0.5
+MISSING_BELOW: Final = 0.5
 """An aspect that is dealt with less far is named as missing."""
-LAST: Final = 1_000
+UNRANKED: Final = 1_000
 """The place of a note that the search doesn't bring."""
-_STRETCH: Final = 1_200
+_WINDOW_CHARS: Final = 1_200
 """Characters; about a chunk of the index. Each begins in the middle of the one before."""
-_MOST_COMPARED: Final = 50
+_MAX_COMPARED: Final = 50
 """Notes whose texts are compared."""
-_MOST_READ: Final = 400_000
+_MAX_SCORED_CHARS: Final = 400_000
 """Characters of cited text that are looked at, each note's share being the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
+class ScoreWeights:
     """Say how much each part counts; the first three add up to 1."""
 
     overlap: float = 0.1
@@ -60,7 +308,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Least:
+class ScoreTargets:
     """Say how much a retrieval should bring."""
 
     context_chars: int = 2_000
@@ -72,27 +320,27 @@ class Aspect:
     """Hold one of the things that a task asks about."""
 
     text: str
-    terms: tuple[Term, ...]
-    ranks: Mapping[Place, int]
+    terms: tuple[WeightedTerm, ...]
+    ranks: Mapping[NoteKey, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
+class InformationNeed:
     """Hold what a task asks for."""
 
     text: str
-    terms: tuple[Term, ...]
+    terms: tuple[WeightedTerm, ...]
     aspects: tuple[Aspect, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class RetrievedMaterial:
     """Hold what was retrieved."""
 
     context: str
     heard: Sequence[str]
     """Texts that the vault has given."""
-    cited: Mapping[Place, str]
+    cited: Mapping[NoteKey, str]
     """By note, the text of all its cited spans."""
     citations: int
     """That hold."""
@@ -120,7 +368,7 @@ class Score:
         }
 
 
-def needs(task: str, vocabulary: Vocabulary, rank: Rank, named: Sequence[str] = ()) -> Needs:
+def analyze_task(task: str, vocabulary: Vocabulary, rank: RankNotes, named: Sequence[str] = ()) -> InformationNeed:
     """Work out what a task asks for.
 
     Args:
@@ -129,14 +377,19 @@ def needs(task: str, vocabulary: Vocabulary, rank: Rank, named: Sequence[str] = 
         rank: Searches the vault.
         named: Its aspects, where a plan has named them; otherwise the text is split at its marks.
     """
-    texts = dict.fromkeys((task, *(named or aspects.split(task))))
-    known = [(text, vocabulary.terms(text)) for text in texts]
-    found = (Aspect(text=text, terms=terms, ranks=rank(text)) for text, terms in known if terms)
-    return Needs(text=task, terms=vocabulary.terms(task), aspects=tuple(found))
+    texts = dict.fromkeys((task, *(named or split_aspects(task))))
+    terms_by_text = [(text, vocabulary.terms(text)) for text in texts]
+    aspect_list = (Aspect(text=text, terms=terms, ranks=rank(text)) for text, terms in terms_by_text if terms)
+    return InformationNeed(text=task, terms=vocabulary.terms(task), aspects=tuple(aspect_list))
 
 
-def score(
-    material: Material, wanted: Needs, vocabulary: Vocabulary, *, least: Least = Least(), weights: Weights = Weights()
+def score_retrieval(
+    material: RetrievedMaterial,
+    wanted: InformationNeed,
+    vocabulary: Vocabulary,
+    *,
+    least: ScoreTargets = ScoreTargets(),
+    weights: ScoreWeights = ScoreWeights(),
 ) -> Score:
     """Score a retrieval.
 
@@ -147,96 +400,98 @@ def score(
         least: How much there should be.
         weights: How much each part counts.
     """
-    spoken = grounding.grounded(material.context, material.heard, wanted.text)
-    names = " ".join(_name(place) for place in material.cited)
-    said = vocabulary.stems([f"{spoken}\n{names}"])[0]
-    most = max(_MOST_READ // max(len(material.cited), 1), _STRETCH)
-    seen = grounding.shown((text[:most] for text in material.cited.values()), material.context)
-    notes = {place: _stretches(place, text, vocabulary) for place, text in zip(material.cited, seen, strict=True)}
-    told = [[dealt_with(one, *note) for one in wanted.aspects] for note in notes.items()]
-    degrees = [max((note[place] for note in told), default=0.0) for place in range(len(wanted.aspects))]
-    brought = (min(len(spoken) / least.context_chars, 1.0), min(material.citations / least.citations, 1.0))
+    grounded = grounded_text(material.context, material.heard, wanted.text)
+    names = " ".join(_note_name(place) for place in material.cited)
+    context_stems = vocabulary.stems([f"{grounded}\n{names}"])[0]
+    chars_per_note = max(_MAX_SCORED_CHARS // max(len(material.cited), 1), _WINDOW_CHARS)
+    visible_texts = shown_texts((text[:chars_per_note] for text in material.cited.values()), material.context)
+    windows_by_note = {
+        place: _window_stems(place, text, vocabulary) for place, text in zip(material.cited, visible_texts, strict=True)
+    }
+    coverage_by_note = [[aspect_coverage(one, *note) for one in wanted.aspects] for note in windows_by_note.items()]
+    degrees = [max((note[place] for note in coverage_by_note), default=0.0) for place in range(len(wanted.aspects))]
+    target_shares = (min(len(grounded) / least.context_chars, 1.0), min(material.citations / least.citations, 1.0))
     parts = (
-        share(wanted.terms, said),
-        coverage(degrees, *brought),
-        diversity(
-            [frozenset[str]().union(*stretches) for stretches in notes.values()],
-            [max(note, default=0.0) for note in told],
+        weight_share(wanted.terms, context_stems),
+        coverage_score(degrees, *target_shares),
+        diversity_score(
+            [frozenset[str]().union(*stretches) for stretches in windows_by_note.values()],
+            [max(note, default=0.0) for note in coverage_by_note],
         ),
-        boilerplate.share(material.context),
+        boilerplate_share(material.context),
     )
     return Score(
-        total=round(joined(*parts, weights), 4),
+        total=round(combine_parts(*parts, weights), 4),
         overlap=round(parts[0], 4),
         coverage=round(parts[1], 4),
         diversity=round(parts[2], 4),
         boilerplate=round(parts[3], 4),
-        missing=tuple(one.text for one, degree in zip(wanted.aspects, degrees, strict=True) if degree < MISSING),
+        missing=tuple(one.text for one, degree in zip(wanted.aspects, degrees, strict=True) if degree < MISSING_BELOW),
     )
 
 
-def joined(overlap: float, covered: float, diverse: float, wasted: float, weights: Weights) -> float:
+def combine_parts(overlap: float, covered: float, diverse: float, wasted: float, weights: ScoreWeights) -> float:
     """Join the parts; what falls below 0 is 0."""
-    good = weights.overlap * overlap + weights.coverage * covered + weights.diversity * diverse
-    return min(max(good - weights.boilerplate * wasted, 0.0), 1.0)
+    gain = weights.overlap * overlap + weights.coverage * covered + weights.diversity * diverse
+    return min(max(gain - weights.boilerplate * wasted, 0.0), 1.0)
 
 
-def share(terms: Sequence[Term], said: frozenset[str]) -> float:
+def weight_share(terms: Sequence[WeightedTerm], said: frozenset[str]) -> float:
     """Give the share of the terms' weight that a text holds; 0 where there is no term."""
     total = sum(term.weight for term in terms)
     return sum(term.weight for term in terms if said.issuperset(term.stems)) / total if total else 0.0
 
 
-def dealt_with(aspect: Aspect, place: Place, stretches: Sequence[frozenset[str]]) -> float:
+def aspect_coverage(aspect: Aspect, place: NoteKey, stretches: Sequence[frozenset[str]]) -> float:
     """Tell how far a note's cited text deals with an aspect, from 0 to 1."""
-    best = max((share(aspect.terms, stretch) for stretch in stretches), default=0.0)
-    said = min(max(best - BY_CHANCE, 0.0) / (DEALT_WITH - BY_CHANCE), 1.0)
-    return said / math.log2(aspect.ranks.get(place, LAST) + 2)
+    best = max((weight_share(aspect.terms, stretch) for stretch in stretches), default=0.0)
+    degree = min(max(best - CHANCE_COVERAGE, 0.0) / (FULL_COVERAGE - CHANCE_COVERAGE), 1.0)
+    return degree / math.log2(aspect.ranks.get(place, UNRANKED) + 2)
 
 
-def coverage(degrees: Sequence[float], chars: float, citations: float) -> float:
+def coverage_score(degrees: Sequence[float], chars: float, citations: float) -> float:
     """Join how far each aspect is dealt with, and the shares of the least characters and citations."""
-    dealt = sum(degrees) / len(degrees) if degrees else 0.0
-    return dealt * (2 + chars + citations) / 4
+    mean_degree = sum(degrees) / len(degrees) if degrees else 0.0
+    return mean_degree * (2 + chars + citations) / 4
 
 
-def diversity(texts: Sequence[frozenset[str]], degrees: Sequence[float]) -> float:
+def diversity_score(texts: Sequence[frozenset[str]], degrees: Sequence[float]) -> float:
     """Measure how many notes deal with the task, and how little they say the same.
 
     Args:
         texts: The words of each note.
         degrees: How far each deals with that aspect with which it deals best, from 0 to 1.
     """
-    known: dict[frozenset[str], float] = {}
+    degree_by_text: dict[frozenset[str], float] = {}
     for text, degree in zip(texts, degrees, strict=True):
         if text and degree:
-            known[text] = max(known.get(text, 0.0), degree)
-    distinct = sorted(known, key=lambda text: -known[text])[:_MOST_COMPARED]
-    count = sum(known[text] for text in distinct)
+            degree_by_text[text] = max(degree_by_text.get(text, 0.0), degree)
+    distinct = sorted(degree_by_text, key=lambda text: -degree_by_text[text])[:_MAX_COMPARED]
+    count = sum(degree_by_text[text] for text in distinct)
     if not count:
         return 0.0
-    apart = sum(known[one] * _distance(one, distinct) for one in distinct) / count
-    return (1 - 0.5**count) * apart
+    mean_distance = sum(degree_by_text[one] * _nearest_distance(one, distinct) for one in distinct) / count
+    return (1 - 0.5**count) * mean_distance
 
 
-def _stretches(place: Place, text: str, vocabulary: Vocabulary) -> list[frozenset[str]]:
+def _window_stems(place: NoteKey, text: str, vocabulary: Vocabulary) -> list[frozenset[str]]:
     """Give the words of each stretch of what is shown of a note, its name with each; none where nothing is."""
     if not text:
         return []
-    starts = range(0, max(len(text) - _STRETCH // 2, 1), _STRETCH // 2)
-    return vocabulary.stems([f"{_name(place)}\n{text[start : start + _STRETCH]}" for start in starts])
+    starts = range(0, max(len(text) - _WINDOW_CHARS // 2, 1), _WINDOW_CHARS // 2)
+    return vocabulary.stems([f"{_note_name(place)}\n{text[start : start + _WINDOW_CHARS]}" for start in starts])
 
 
-def _name(place: Place) -> str:
+def _note_name(place: NoteKey) -> str:
     return place[1].rpartition("/")[2].removesuffix(".md")
 
 
-def _distance(text: frozenset[str], others: Sequence[frozenset[str]]) -> float:
+def _nearest_distance(text: frozenset[str], others: Sequence[frozenset[str]]) -> float:
     """Tell how far a text is from the nearest other one, from 0 to 1."""
-    return 1 - max((_alike(text, other) for other in others if other is not text), default=0.0)
+    return 1 - max((_jaccard(text, other) for other in others if other is not text), default=0.0)
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> float:
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     """Give the share of words that two texts have in common.
 
     Source: Jaccard, 1912, the coefficient of community.

@@ -4,26 +4,26 @@ import threading
 from dataclasses import dataclass, field
 from typing import Literal
 
-from knapper.codemode.asking import Spent
-from knapper.codemode.citing import Citation, Dropped
-from knapper.codemode.scoring import Least, Score, Weights
-from knapper.codemode.witness import Read
+from knapper.codemode.bridge import NoteRead
+from knapper.codemode.evidence import Citation, DroppedCitation
+from knapper.codemode.model import ModelSpend
+from knapper.codemode.scoring import Score, ScoreTargets, ScoreWeights
 from knapper.jsontypes import JSONValue
-from knapper.tools.sandboxes import Kind, Profile
+from knapper.tools.context import ScriptExit, ScriptProfile
 
-Mark = Literal["security", "data_model", "architecture", "contract"]
+ImpactMark = Literal["security", "data_model", "architecture", "contract"]
 """What a plan says that much hangs on."""
-Tier = Literal["script", "A", "B", "C", "direct"]
+RetrievalTier = Literal["script", "A", "B", "C", "direct"]
 """How far it went: the first script was good enough; another one was written; a broadened direct search was made as
 well; a person is asked, or was; a direct search from the start."""
-State = Literal["ready", "waiting", "stopped"]
+RetrievalState = Literal["ready", "waiting", "stopped"]
 """Whether the context can be used; a person is asked; a person has said to stop."""
-Step = Literal["script", "mended", "again", "direct", "person"]
-_HALF = 0.5
+AttemptStep = Literal["script", "mended", "again", "direct", "person"]
+_HIGH_IMPACT_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class RetrievalTask:
     """Hold what context is wanted for."""
 
     text: str
@@ -32,14 +32,14 @@ class Task:
     aspects: tuple[str, ...] = ()
     """What it asks about, where the plan says so; otherwise its text is split at its marks."""
     depth: int = 0
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[ImpactMark, ...] = ()
     needed_share: float = 0.0
     """Of the run's other nodes, those that need this one."""
 
     @property
     def has_high_impact(self) -> bool:
         """Tell whether a person should be asked before it goes on with poor context."""
-        return (self.depth <= 1 and bool(self.marks)) or self.needed_share >= _HALF
+        return (self.depth <= 1 and bool(self.marks)) or self.needed_share >= _HIGH_IMPACT_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,29 +54,29 @@ class Thresholds:
     regens_per_run: int = 5
 
     @property
-    def least(self) -> Least:
+    def least(self) -> ScoreTargets:
         """Give what the score's coverage is measured against."""
-        return Least(context_chars=self.min_context_chars, citations=self.min_citations)
+        return ScoreTargets(context_chars=self.min_context_chars, citations=self.min_citations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class RetrievalOptions:
     """Say how to retrieve."""
 
     code_mode: bool = True
     """Off is a direct search, and no model is asked."""
-    profile: Profile = "strict"
+    profile: ScriptProfile = "strict"
     timeout_s: float | None = None
     """Of one script; None for what the owner allows."""
     vaults: tuple[str, ...] = ()
     """That a direct search goes through; empty for the usual one. Scripts choose by themselves."""
     thresholds: Thresholds = field(default_factory=Thresholds)
-    weights: Weights = field(default_factory=Weights)
+    weights: ScoreWeights = field(default_factory=ScoreWeights)
     most_context_chars: int = 24_000
     """Of a direct search."""
 
 
-class Regenerations:
+class RegenerationBudget:
     """Count the scripts that a whole run may have written anew; threads share it."""
 
     def __init__(self, most: int, used: int = 0) -> None:
@@ -104,17 +104,17 @@ class Regenerations:
 class Attempt:
     """Tell one try, for who looks at the run afterwards."""
 
-    step: Step
+    step: AttemptStep
     score: Score = field(default_factory=Score)
     confidence: float | None = None
     """The script's own word."""
     script: str = ""
-    kind: Kind | Literal[""] = ""
+    kind: ScriptExit | Literal[""] = ""
     """How the script ended; empty where none ran."""
     error: str = ""
     calls: int = 0
     wall_s: float = 0.0
-    usage: Spent = field(default_factory=Spent)
+    usage: ModelSpend = field(default_factory=ModelSpend)
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape it as every surface shows it."""
@@ -138,19 +138,19 @@ class Retrieval:
 
     context: str
     citations: tuple[Citation, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedCitation, ...] = ()
     """Citations of the script that don't hold."""
     score: float = 0.0
     parts: Score = field(default_factory=Score)
     confidence: float | None = None
     """The script's own word."""
-    tier: Tier = "direct"
-    state: State = "ready"
+    tier: RetrievalTier = "direct"
+    state: RetrievalState = "ready"
     script: str = ""
     """The one that the context comes from; empty for a search."""
     queries: tuple[str, ...] = ()
     why: str = ""
-    reads: tuple[Read, ...] = ()
+    reads: tuple[NoteRead, ...] = ()
     """Notes that the context rests on, cited or not, as they were: if one changes, the context is stale."""
     others: tuple[str, ...] = ()
     """Other vaults that were looked into, whether or not anything was found there."""
@@ -159,7 +159,7 @@ class Retrieval:
     used_outside: bool = False
     """Whether it rests on files or pages beyond the vaults, of which nobody knows whether they change."""
     attempts: tuple[Attempt, ...] = ()
-    usage: Spent = field(default_factory=Spent)
+    usage: ModelSpend = field(default_factory=ModelSpend)
     checkpoint: str = ""
     """The id of what a person is asked, or was."""
     notes: tuple[str, ...] = ()

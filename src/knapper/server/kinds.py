@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from knapper.server.threads import Kind
-from knapper.tools.rows import Row
-from knapper.tools.tables import Table
+from knapper.tools.registry import ToolSpec, ToolTable
 
 
-def of(table: Table, row: Row, arguments: Mapping[str, object]) -> Kind:
+def of(table: ToolTable, row: ToolSpec, arguments: Mapping[str, object]) -> Kind:
     """Tell the kind of a call; one that calls another tool by its name is of that tool's kind."""
     if row.name == "call_tool":
         name = arguments.get("name")

@@ -7,14 +7,14 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from knapper.tools.cancelling import Cancelling
+from knapper.tools.context import CancelSignal
 
 _FINAL: Final[Message] = {"type": "http.response.body", "body": b"", "more_body": False}
 _EVENTS: Final = "text/event-stream"
 _ENDS_ITSELF: Final = "knapper.ends_itself"
 
 
-class Stop(Cancelling):
+class Stop(CancelSignal):
     """Say once that the server stops; any thread may tell and listen."""
 
     async def wait(self) -> None:

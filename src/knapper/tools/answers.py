@@ -1,39 +1,98 @@
-"""Shape what tools answer: what became of requests, and stretches of lists."""
+"""Build tool answers: results of changes, pages of lists, and marks of text that others wrote."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from knapper.changes.requests import Request, subject
 from knapper.changes.writer import FileReport, Submission
 from knapper.errors import BadInput, KnapError
+from knapper.index.catalog import CatalogEntry
 from knapper.jsontypes import JSONValue
-from knapper.tools import foreign
 from knapper.tools.context import Context
+from knapper.vault.parser import Note
+from knapper.vault.paths import NotePath
 
-MOST = 1_000
+
+def mark_if_foreign(context: Context, note: Note) -> bool:
+    """Tell whether others wrote a note; if so, its reader only proposes changes from now on, unless it is a person."""
+    block = note.outline.frontmatter
+    return _check_and_mark(context, note.path, block.values if block else {})
+
+
+def is_foreign_note(context: Context, note: Note) -> bool:
+    """Tell whether others wrote a note; nobody has read it by that."""
+    block = note.outline.frontmatter
+    return context.view.policy.is_foreign(note.path, block.values if block else {})
+
+
+def mark_foreign_paths(context: Context, paths: Iterable[NotePath]) -> frozenset[NotePath]:
+    """Tell which of some notes others wrote, as the index knows them; see `heard`."""
+    distinct = list(dict.fromkeys(paths))
+    properties = context.index.store.properties_of(distinct)
+    return frozenset(path for path in distinct if _check_and_mark(context, path, properties.get(path, {})))
+
+
+def is_foreign_entry(context: Context, entry: CatalogEntry) -> bool:
+    """Tell whether others wrote a note, or what it leads to if it is a link; nobody has read it by that."""
+    policy = context.view.policy
+    targets = (entry.path, entry.target) if entry.target else (entry.path,)
+    return any(policy.is_foreign(target, entry.properties) for target in targets)
+
+
+def mark_shown_paths(context: Context, paths: Iterable[str]) -> None:
+    """Look at notes of which an answer, or an error, shows text; see `heard`."""
+    if context.writer.grants.is_person:
+        return
+    for path in dict.fromkeys(paths):
+        with contextlib.suppress(KnapError):  # nothing can be shown of what can't be read
+            _ = mark_if_foreign(context, context.view.read_head(path))
+
+
+def mark_tainted(context: Context, source: str) -> None:
+    """Remember that the client has read text that others wrote, unless it is a person.
+
+    Args:
+        context: On whose behalf.
+        source: The note or address.
+    """
+    writer = context.writer
+    if not writer.grants.is_person:
+        run = context.asked.run if context.asked else ""
+        _ = writer.taints.mark(writer.grants.client, run, source)
+
+
+def _check_and_mark(context: Context, path: NotePath, properties: Mapping[str, JSONValue]) -> bool:
+    is_foreign = context.view.policy.is_foreign(path, properties)
+    if is_foreign:
+        mark_tainted(context, path)
+    return is_foreign
+
+
+MAX_RESULTS = 1_000
 """Results that one call gives at most."""
-FARTHEST = 1_000_000_000
+MAX_OFFSET = 1_000_000_000
 """Where a stretch may begin at most."""
 
 
-def one(context: Context, request: Request) -> dict[str, JSONValue]:
+def submit_one(context: Context, request: Request) -> dict[str, JSONValue]:
     """Carry out one request, and tell the file's path and the hash that it has now.
 
     Raises:
         KnapError: It can't be carried out, or is refused.
     """
-    done = _submit(context, [request])
-    told = _shape(done)
-    file = next((file for file in done.files if file.action != "linked"), None)
-    told["path"] = subject(request)
+    submission = _submit(context, [request])
+    answer = _submission_answer(submission)
+    file = next((file for file in submission.files if file.action != "linked"), None)
+    answer["path"] = subject(request)
     if file is not None:
-        is_done = done.status == "applied"
-        told["path"] = (file.target or file.path) if is_done or file.action == "created" else file.path
-        told["hash"] = _hash(file, is_done=is_done)
-    return _ordered(told)
+        is_done = submission.status == "applied"
+        answer["path"] = (file.target or file.path) if is_done or file.action == "created" else file.path
+        answer["hash"] = _current_hash(file, is_done=is_done)
+    return _order_fields(answer)
 
 
-def several(context: Context, requests: Sequence[Request]) -> dict[str, JSONValue]:
+def submit_several(context: Context, requests: Sequence[Request]) -> dict[str, JSONValue]:
     """Carry out independent requests: those that can be form one change or proposal, and the others are listed.
 
     Raises:
@@ -42,43 +101,45 @@ def several(context: Context, requests: Sequence[Request]) -> dict[str, JSONValu
     """
     if not requests:
         raise BadInput("nothing is asked for", hint="name at least one file")
-    done = _submit(context, requests)
-    told = _shape(done)
-    failures = cast("list[dict[str, JSONValue]]", told.get("failures", []))
-    for failure, known in zip(failures, done.failures, strict=True):
-        failure["path"] = subject(requests[known.number])
-    refused = {number for refusal in done.refusals for number in refusal.requests}
-    made = len(requests) - len({one.number for one in done.failures} | refused)
-    told["message"] = f"{done.status}: {made} of {len(requests)}"
-    return _ordered(told)
+    submission = _submit(context, requests)
+    answer = _submission_answer(submission)
+    failures = cast("list[dict[str, JSONValue]]", answer.get("failures", []))
+    for failure, reported in zip(failures, submission.failures, strict=True):
+        failure["path"] = subject(requests[reported.number])
+    refused = {number for refusal in submission.refusals for number in refusal.requests}
+    carried_out = len(requests) - len({one.number for one in submission.failures} | refused)
+    answer["message"] = f"{submission.status}: {carried_out} of {len(requests)}"
+    return _order_fields(answer)
 
 
 def _submit(context: Context, requests: Sequence[Request]) -> Submission:
     """Hand requests in; differences, and errors that quote a note, count as reading it."""
-    asked = [path for request in requests if (path := subject(request))]
+    paths = [path for request in requests if (path := subject(request))]
     try:
-        done = context.writer.submit(requests, context.asked)
+        submission = context.writer.submit(requests, context.asked)
     except KnapError:
-        foreign.shown(context, asked)
+        mark_shown_paths(context, paths)
         raise
-    told = [path for file in done.files if file.diff and file.before_hash for path in (file.path, file.place)]
-    foreign.shown(context, [*told, *(asked if done.failures else ())])
-    return done
+    shown_paths = [
+        path for file in submission.files if file.diff and file.before_hash for path in (file.path, file.place)
+    ]
+    mark_shown_paths(context, [*shown_paths, *(paths if submission.failures else ())])
+    return submission
 
 
-def page(rows: Sequence[JSONValue], limit: int, offset: int) -> dict[str, JSONValue]:
+def paginate(rows: Sequence[JSONValue], limit: int, offset: int) -> dict[str, JSONValue]:
     """Give a stretch of a whole list.
 
     Raises:
         BadInput: The stretch can't be one.
     """
     check_page(limit, offset)
-    return stretch(rows[offset : offset + limit], len(rows), limit, offset)
+    return page_of(rows[offset : offset + limit], len(rows), limit, offset)
 
 
-def stretch(rows: Sequence[JSONValue], total: int, limit: int, offset: int) -> dict[str, JSONValue]:
+def page_of(rows: Sequence[JSONValue], total: int, limit: int, offset: int) -> dict[str, JSONValue]:
     """Give what was cut out of a list already; says where it goes on, if it does."""
-    shown: dict[str, JSONValue] = {
+    answer: dict[str, JSONValue] = {
         "success": True,
         "results": list(rows),
         "total": total,
@@ -86,14 +147,14 @@ def stretch(rows: Sequence[JSONValue], total: int, limit: int, offset: int) -> d
         "offset": offset,
     }
     if offset + len(rows) < total:
-        shown["next_offset"] = offset + len(rows)
-    return shown
+        answer["next_offset"] = offset + len(rows)
+    return answer
 
 
-def listed(answer: Mapping[str, JSONValue]) -> list[JSONValue]:
+def results_of(answer: Mapping[str, JSONValue]) -> list[JSONValue]:
     """Give the results of an answer."""
-    found = answer["results"]
-    return found if isinstance(found, list) else []
+    results = answer["results"]
+    return results if isinstance(results, list) else []
 
 
 def check_page(limit: int, offset: int) -> None:
@@ -102,8 +163,8 @@ def check_page(limit: int, offset: int) -> None:
     Raises:
         BadInput: It is none.
     """
-    if not 1 <= limit <= MOST:
-        raise BadInput(f"limit is {limit}", hint=f"give 1 to {MOST}")
+    if not 1 <= limit <= MAX_RESULTS:
+        raise BadInput(f"limit is {limit}", hint=f"give 1 to {MAX_RESULTS}")
     check_offset(offset)
 
 
@@ -113,24 +174,24 @@ def check_offset(offset: int) -> None:
     Raises:
         BadInput: It is below 0, or beyond all that there could be.
     """
-    if not 0 <= offset <= FARTHEST:
-        raise BadInput(f"offset is {offset}", hint=f"give 0 to {FARTHEST}")
+    if not 0 <= offset <= MAX_OFFSET:
+        raise BadInput(f"offset is {offset}", hint=f"give 0 to {MAX_OFFSET}")
 
 
-def _shape(done: Submission) -> dict[str, JSONValue]:
-    told = done.as_dict()
+def _submission_answer(done: Submission) -> dict[str, JSONValue]:
+    answer = done.as_dict()
     if done.status == "applied" and not done.change_id:
-        told["message"] = "nothing had to change"
-    return told
+        answer["message"] = "nothing had to change"
+    return answer
 
 
-def _hash(file: FileReport, *, is_done: bool) -> str | None:
+def _current_hash(file: FileReport, *, is_done: bool) -> str | None:
     """Tell a file's hash as it is now; what is only planned or proposed hasn't changed it."""
     return file.after_hash if is_done else file.before_hash
 
 
-def _ordered(told: dict[str, JSONValue]) -> dict[str, JSONValue]:
+def _order_fields(told: dict[str, JSONValue]) -> dict[str, JSONValue]:
     """Put what matters most first."""
     first = ("success", "status", "path", "hash", "message", "change_id", "proposal_id", "reason")
-    shown = {name: told[name] for name in first if name in told and told[name] is not None}
-    return shown | {name: value for name, value in told.items() if name not in first}
+    leading = {name: told[name] for name in first if name in told and told[name] is not None}
+    return leading | {name: value for name, value in told.items() if name not in first}

@@ -1,19 +1,17 @@
-"""Say on whose behalf, and over which vault, a tool works."""
+"""Context of a tool call: the vault as one client sees it, cancellation, shared refreshes, and the sandbox protocol."""
 
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, Protocol, Self, get_args
 
 from knapper.errors import NotFound, SetupError
 from knapper.index.filters import Filter
 from knapper.jsontypes import JSONValue
-from knapper.tools.cancelling import OnCancel, never
-from knapper.tools.looking import SharedLook
-from knapper.tools.profiles import Choice
-from knapper.tools.sandboxes import Sandbox, Signature
 from knapper.tools.shapes import Answer
 from knapper.vault.paths import NotePath
 from knapper.vault.view import View
@@ -25,35 +23,236 @@ if TYPE_CHECKING:
     from knapper.index.status import Freshness
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
+    from knapper.vault.access import Policy
+
+
+ToolSelection = Literal["essential", "full", "read-only"]
+"""The few that most work needs, all, or all that change nothing."""
+TOOL_SELECTIONS: Final[tuple[ToolSelection, ...]] = get_args(ToolSelection)
+
+OnCancel = Callable[[Callable[[], None]], Callable[[], None]]
+"""Has a function called, in any thread, once nobody waits any more; gives what takes that back."""
+
+
+def never_cancelled(heard: Callable[[], None]) -> Callable[[], None]:
+    """Wait for the answer to the end."""
+    del heard
+    return _do_nothing
+
+
+def _do_nothing() -> None:
+    pass
+
+
+class CancelSignal:
+    """Say once that nobody waits any more; any thread may tell and listen."""
+
+    def __init__(self) -> None:
+        """Nobody has told yet."""
+        self._lock = threading.Lock()
+        self._told = False
+        self._heard: dict[object, Callable[[], None]] = {}
+
+    @property
+    def is_told(self) -> bool:
+        """Tell whether nobody waits any more."""
+        return self._told
+
+    def tell(self) -> None:
+        """Say that nobody waits any more."""
+        with self._lock:
+            self._told = True
+            listeners = list(self._heard.values())
+            self._heard.clear()
+        for listener in listeners:
+            listener()
+
+    def on(self, heard: Callable[[], None]) -> Callable[[], None]:
+        """Have *heard* called once that is told, or now if it is already; gives what takes that back."""
+        key = object()
+        with self._lock:
+            if not self._told:
+                self._heard[key] = heard
+                return lambda: self._forget(key)
+        heard()
+        return _do_nothing
+
+    def _forget(self, key: object) -> None:
+        with self._lock:
+            self._heard.pop(key, None)
+
+
+ScriptProfile = Literal["strict", "local", "extended"]
+"""The vaults only; the owner's folders as well, to read; the owner's hosts as well, to read."""
+ScriptExit = Literal["ok", "syntax", "error", "refused", "result", "timeout", "memory", "crash"]
+"""How a script ended: well, or it never began, it raised, it asked for what it can't have, its result can't be taken,
+it took too long, it needed too much memory, or it broke its interpreter."""
+HostFunction = Callable[[str, Mapping[str, JSONValue]], JSONValue]
+"""Carries out a method that a script called; what is wrong is raised as a `KnapError`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptLimits:
+    """Say how much a script may take."""
+
+    timeout_s: float = 60
+    """From start to result, with all that it asked for."""
+    memory_mb: int = 512
+    result_bytes: int = 200_000
+    """Of the result as JSON."""
+    stdout_bytes: int = 64_000
+    """What is printed beyond that is dropped."""
+    script_bytes: int = 200_000
+    calls: int = 10_000
+    """How often it may ask for something."""
+    request_bytes: int = 1_000_000
+    """Of one call, as JSON."""
+    reply_bytes: int = 16_000_000
+    """Of one answer, as JSON."""
+
+    def within(self, most: "ScriptLimits") -> "ScriptLimits":
+        """Give these limits, each no higher than another's."""
+        return ScriptLimits(**{one.name: min(getattr(self, one.name), getattr(most, one.name)) for one in fields(self)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalRef:
+    """Name a proposal that a script has left."""
+
+    id: str
+    vault: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptResult:
+    """Tell what became of a script."""
+
+    kind: ScriptExit
+    result: JSONValue = None
+    """What `__result__` held."""
+    stdout: str = ""
+    error: str = ""
+    """The line and the cause; empty where it went well."""
+    wall_s: float = 0.0
+    peak_mb: float = 0.0
+    """Of the worker process; 0 where the system doesn't tell."""
+    calls: int = 0
+    """How often it asked for something."""
+    proposals: tuple[ProposalRef, ...] = ()
+    """What it has left for a person's word, however it ended."""
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether it ran to its end."""
+        return self.kind == "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptInputs:
+    """Say what a script is given beside its text."""
+
+    now: float = 0.0
+    """The time that it is told, in seconds since 1970, UTC; it stands still."""
+    offset_s: int = 0
+    """Of local time from UTC."""
+    methods: tuple[str, ...] = ()
+    """Methods of its object beyond those that it always has."""
+
+
+class Sandbox(Protocol):
+    """Run scripts where they can reach nothing but a host function."""
+
+    @property
+    def limits(self) -> ScriptLimits:
+        """Give what the owner allows."""
+        ...
+
+    def run(
+        self,
+        script: str,
+        host: HostFunction,
+        *,
+        limits: ScriptLimits | None = None,
+        given: ScriptInputs | None = None,
+        on_cancel: OnCancel = never_cancelled,
+    ) -> ScriptResult:
+        """Run one script; limits above the owner's have no effect, and what *on_cancel* tells of ends it.
+
+        Raises:
+            SetupError: Scripts can't be run here.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSignature:
+    """Show a tool to those who write scripts."""
+
+    name: str
+    summary: str = ""
+    parameters: Mapping[str, JSONValue] = field(default_factory=dict[str, JSONValue])
+    """A JSON schema of the arguments."""
+
+
+REFRESH_VALID_S: Final = 2.0
+"""How long a look is good for; what an agent's own changes touch is taken in at once, look or no look."""
+
+
+class SharedRefresh:
+    """Bring an index up to date for calls that come together: the first one looks, and the others wait for it.
+
+    Without it, each of an agent's calls side by side goes through the whole vault, where nobody watches it.
+    """
+
+    def __init__(self, index: "Engine", clock: Callable[[], float] = time.monotonic) -> None:
+        """Take the index."""
+        self._index = index
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: tuple[float, Policy, Freshness] | None = None
+
+    def __call__(self, policy: "Policy", *, meaning: bool) -> "Freshness":
+        """Say what answers may miss, as `Engine.freshen` does.
+
+        Args:
+            policy: The asker's.
+            meaning: Vectors are wanted too.
+        """
+        with self._lock:
+            if self._kept is None or self._kept[1] is not policy or self._clock() - self._kept[0] > REFRESH_VALID_S:
+                freshness = self._index.freshen(policy=policy)
+                self._kept = (self._clock(), policy, freshness)
+            freshness = self._kept[2]
+        return freshness if meaning else replace(freshness, pending=0)
 
 
 def _local_time() -> datetime:
     return datetime.now().astimezone()
 
 
-def _unheard(_done: float, _total: float, _what: str) -> None:
+def _ignore_progress(_done: float, _total: float, _what: str) -> None:
     pass
 
 
-def _closed() -> NoReturn:
+def _not_configured() -> NoReturn:
     raise SetupError("this isn't set up here", hint="`knap config` shows the settings")
 
 
-def _own_only(vault: str) -> "Context":
+def _no_other_vault(vault: str) -> "Context":
     raise NotFound(f"there is no vault '{vault}'", code="no_vault")
 
 
-def _no_tools() -> "Sequence[Signature]":
+def _no_tools() -> "Sequence[ToolSignature]":
     return ()
 
 
-def _no_tool(context: "Context", name: str, arguments: Mapping[str, JSONValue]) -> Answer:
+def _no_tool_calls(context: "Context", name: str, arguments: Mapping[str, JSONValue]) -> Answer:
     del context, arguments
     raise SetupError(f"the tool '{name}' can't be called from scripts here")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scripting:
+class ScriptAccess:
     """Hold what scripts may use beyond their vault, as the owner allows it; by default nothing."""
 
     roots: tuple[Path, ...] = ()
@@ -62,11 +261,11 @@ class Scripting:
     """Gets the text at an address, through the guard, of the owner's hosts only; for the profile extended."""
     hosts: tuple[str, ...] = ()
     """Those hosts."""
-    open_vault: "Callable[[str], Context]" = _own_only
+    open_vault: "Callable[[str], Context]" = _no_other_vault
     """Opens another vault for the same client, by its name."""
-    tools: Callable[[], Sequence[Signature]] = _no_tools
+    tools: Callable[[], Sequence[ToolSignature]] = _no_tools
     """Lists the reading tools that scripts can call."""
-    call: "Callable[[Context, str, Mapping[str, JSONValue]], Answer]" = _no_tool
+    call: "Callable[[Context, str, Mapping[str, JSONValue]], Answer]" = _no_tool_calls
     """Calls one of them by name."""
 
 
@@ -85,21 +284,21 @@ class Context:
     """Closes what the context holds open."""
     asked: "SubmitOptions | None" = None
     """How what is written is meant: why, in which run, only to be told; None for the usual."""
-    open_web: "Callable[[], Web]" = _closed
+    open_web: "Callable[[], Web]" = _not_configured
     """Opens what searches the web and fetches pages, where the owner allows that."""
-    open_transcriber: "Callable[[], Transcriber]" = _closed
+    open_transcriber: "Callable[[], Transcriber]" = _not_configured
     """Opens what turns audio into text, where the owner allows that."""
-    open_sandbox: Callable[[], Sandbox] = _closed
+    open_sandbox: Callable[[], Sandbox] = _not_configured
     """Opens what runs scripts, once for all vaults."""
-    scripting: Scripting = field(default_factory=Scripting)
+    scripting: ScriptAccess = field(default_factory=ScriptAccess)
     """What scripts may use beyond this vault."""
-    progress: Callable[[float, float, str], None] = _unheard
+    progress: Callable[[float, float, str], None] = _ignore_progress
     """Hears how much of how much is done of long work, and what is; may end the work by raising."""
-    on_cancel: OnCancel = never
+    on_cancel: OnCancel = never_cancelled
     """Tells work that can be ended at any time where nobody waits for it any more."""
-    look: SharedLook | None = None
+    look: SharedRefresh | None = None
     """Brings the index up to date for calls that come together; None lets each look for itself."""
-    offered: Choice = "full"
+    offered: ToolSelection = "full"
     """Which tools whoever calls can call."""
     now: Callable[[], datetime] = _local_time
     """Tells the time, with its zone."""
@@ -130,7 +329,7 @@ class Context:
 
     def together(self) -> "Context":
         """Give a context for calls that come side by side, or right after one another: they share a look."""
-        return self if self.look is not None else replace(self, look=SharedLook(self.index))
+        return self if self.look is not None else replace(self, look=SharedRefresh(self.index))
 
     def restrict(self, where: Filter) -> Filter:
         """Keep what the client may see out of what is asked for."""

@@ -1,4 +1,4 @@
-"""Tell the day, give the day's note, and log there what was done."""
+"""Read and create daily notes, log interactions in them, and keep the user's preferences."""
 
 import contextlib
 import datetime as dt
@@ -9,33 +9,34 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 
-from knapper.changes.requests import AtPosition, Create
+from knapper.changes.requests import AddText, AtPosition, Create
 from knapper.changes.rules import LogTarget
 from knapper.changes.text import log_entries
 from knapper.changes.text.log_entries import LogEntry, MentionFinder
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound
+from knapper.jsontypes import JSONValue
 from knapper.tools import answers, reading
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer
-from knapper.tools.shapes import daily as shapes
-from knapper.vault import obsidian, parser, paths
+from knapper.tools.shapes import Answer, read
+from knapper.vault import access, obsidian, parser, paths, source
 from knapper.vault.obsidian import DailyNotes
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
+from knapper.vault.source import Lines
 
-_DAY: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
-_WORDS: Final = {"": 0, "today": 0, "yesterday": -1, "tomorrow": 1}
-_NOT_SAID: Final = frozenset({"", "n/a", "na", "none"})
-_MOST: Final = 200_000
+_DATE: Final = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_DAY_WORDS: Final = {"": 0, "today": 0, "yesterday": -1, "tomorrow": 1}
+_NO_SUMMARY: Final = frozenset({"", "n/a", "na", "none"})
+_MAX_ENTRY: Final = 200_000
 """Characters of one entry."""
-_BLANK_END: Final = re.compile(rb"(?:\A|\n|\r(?!\n))[ \t]*(?:\r\n|\r|\n)\Z")
-_TRIES: Final = 4
+_ENDS_BLANK: Final = re.compile(rb"(?:\A|\n|\r(?!\n))[ \t]*(?:\r\n|\r|\n)\Z")
+_MAX_ATTEMPTS: Final = 4
 """How often an entry is tried while others write to the same note."""
-_NOTE: Final = ".md"
+_NOTE_SUFFIX: Final = ".md"
 
 
-def get_current_date(context: Context) -> Annotated[Answer, shapes.Today]:
+def get_current_date(context: Context) -> Annotated[Answer, read.Today]:
     """Tell today's date, as YYYY-MM-DD, and the local time.
 
     Args:
@@ -55,7 +56,7 @@ def daily_note(
     context: Context,
     date: str = "",
     create: bool = False,  # noqa: FBT001, FBT002 - arguments of tools come by name
-) -> Annotated[Answer, shapes.DailyNote]:
+) -> Annotated[Answer, read.DailyNote]:
     """Read a day's note, where the vault's own settings keep it, or make it from their template.
 
     Args:
@@ -71,18 +72,18 @@ def daily_note(
         NotFound: There is no such note, and it wasn't to be made.
         RefusedError: The client may not make it.
     """
-    at = _day(context, date)
-    kept = obsidian.read_daily_notes(context.view.root)
-    path = kept.path(at)
-    said: Answer = {"date": at.date().isoformat()}
-    if _existing(context, path) is not None:
-        return {**reading.read_file(context, path), **said, "created": False}
+    day = _parse_date(context, date)
+    settings = obsidian.read_daily_notes(context.view.root)
+    path = settings.path(day)
+    head: Answer = {"date": day.date().isoformat()}
+    if _read_if_exists(context, path) is not None:
+        return {**reading.read_file(context, path), **head, "created": False}
     if not create:
         hint = "with create = true it is made"
         raise NotFound(f"there is no daily note '{path}'", hint=hint, code="no_daily_note", details={"path": path})
-    opening, notices = _opening(context, kept, at)
-    done = answers.one(context, Create(path=path, content=opening))
-    return _noted({**done, **said, "created": done["status"] == "applied"}, notices)
+    opening, notices = _fill_template(context, settings, day)
+    answer = answers.submit_one(context, Create(path=path, content=opening))
+    return _with_notices({**answer, **head, "created": answer["status"] == "applied"}, notices)
 
 
 def log_interaction(
@@ -92,7 +93,7 @@ def log_interaction(
     summary: str,
     files: Sequence[str] | None = None,
     full_response: str | None = None,
-) -> Annotated[Answer, shapes.Logged]:
+) -> Annotated[Answer, read.LogResult]:
     """Log an interaction at the end of today's daily note, as an entry of its own that search leaves out.
 
     Names of notes become links. For a conversation give the summary "n/a", and the answer as full_response.
@@ -111,62 +112,62 @@ def log_interaction(
         RefusedError: The client may not write there.
     """
     now = context.now()
-    names = _Known.of(context, but=obsidian.read_daily_notes(context.view.root).path(now))
+    linkable = _LinkableNames.of(context, but=obsidian.read_daily_notes(context.view.root).path(now))
     entry = LogEntry(
         time=obsidian.format_date(now, "HH:mm"),
         task=task_description,
         query=query,
-        summary="" if summary.strip().lower() in _NOT_SAID else summary,
+        summary="" if summary.strip().lower() in _NO_SUMMARY else summary,
         response=full_response or "",
-        files=[_shown(context, file) for file in files or ()],
+        files=[_link_or_name(context, file) for file in files or ()],
     )
-    _check(entry)
+    _check_entry(entry)
     text = log_entries.compose_entry(
-        entry, names.of_text(f"{task_description}\n{query}\n{summary}\n{full_response or ''}")
+        entry, linkable.of_text(f"{task_description}\n{query}\n{summary}\n{full_response or ''}")
     )
-    done = _append(context, text, now)
+    answer = _append_entry(context, text, now)
     links: list[str] = sorted(set(re.findall(r"(?<!\\)\[\[([^\]|#]+)", text)))
-    return {**done, "links": [*links]}
+    return {**answer, "links": [*links]}
 
 
-def _append(context: Context, text: str, now: datetime) -> Answer:
+def _append_entry(context: Context, text: str, now: datetime) -> Answer:
     """Put an entry at the end of the day's note, again where somebody else has just written there."""
-    kept = obsidian.read_daily_notes(context.view.root)
-    for left in reversed(range(_TRIES)):
+    settings = obsidian.read_daily_notes(context.view.root)
+    for attempts_left in reversed(range(_MAX_ATTEMPTS)):
         try:
-            return _append_once(context, kept, text, now)
+            return _try_append(context, settings, text, now)
         except ConflictError:
-            if not left:
+            if not attempts_left:
                 raise
     raise AssertionError
 
 
-def _append_once(context: Context, kept: DailyNotes, text: str, now: datetime) -> Answer:
+def _try_append(context: Context, kept: DailyNotes, text: str, now: datetime) -> Answer:
     path = kept.path(now)
-    note = _existing(context, path)
+    note = _read_if_exists(context, path)
     notices: tuple[str, ...] = ()
     if note is not None:
-        text = _apart(note, text)
+        text = _separate_entry(note, text)
         place = LogTarget(path=note.path)
         request = AtPosition(path=note.path, position="end", content=text, base=note.hash)
     else:
-        opening, notices = _opening(context, kept, now)
+        opening, notices = _fill_template(context, kept, now)
         joined = opening + ("" if not opening or opening.endswith("\n") else "\n") + ("\n" if opening else "")
         place = LogTarget(path=context.view.new_path(path), opening=opening.encode())
         request = Create(path=path, content=joined + text)
-        _check_closed(opening.encode(), (joined + text).encode(), path)
-    asked = replace(context.asked or SubmitOptions(), log=place)
-    return _noted(answers.one(replace(context, asked=asked), request), notices)
+        _check_entry_closed(opening.encode(), (joined + text).encode(), path)
+    options = replace(context.asked or SubmitOptions(), log=place)
+    return _with_notices(answers.submit_one(replace(context, asked=options), request), notices)
 
 
-def _apart(note: Note, text: str) -> str:
+def _separate_entry(note: Note, text: str) -> str:
     """Keep an entry apart from what stands above it, which would take it in."""
-    blank = not note.raw or _BLANK_END.search(note.raw)
-    _check_closed(note.raw, note.raw + (b"" if blank else b"\n\n") + text.encode(), note.path)
-    return text if blank else f"\n{text}"
+    ends_blank = not note.raw or _ENDS_BLANK.search(note.raw)
+    _check_entry_closed(note.raw, note.raw + (b"" if ends_blank else b"\n\n") + text.encode(), note.path)
+    return text if ends_blank else f"\n{text}"
 
 
-def _check_closed(before: bytes, after: bytes, path: str) -> None:
+def _check_entry_closed(before: bytes, after: bytes, path: str) -> None:
     if not log_entries.is_entry(before, after):
         raise BadInput(
             f"nothing can be logged in '{path}': a fence or a comment at its end isn't closed",
@@ -175,74 +176,74 @@ def _check_closed(before: bytes, after: bytes, path: str) -> None:
         )
 
 
-def _opening(context: Context, kept: DailyNotes, at: datetime) -> tuple[str, tuple[str, ...]]:
+def _fill_template(context: Context, kept: DailyNotes, at: datetime) -> tuple[str, tuple[str, ...]]:
     """Give what a day's note begins with, and what the caller should hear of it."""
     if not kept.template:
         return "", ()
-    wanted = kept.template if paths.suffix(kept.template) == _NOTE else f"{kept.template}{_NOTE}"
+    template_path = kept.template if paths.suffix(kept.template) == _NOTE_SUFFIX else f"{kept.template}{_NOTE_SUFFIX}"
     try:
-        template = context.view.read(wanted.lstrip("/"))
+        template = context.view.read(template_path.lstrip("/"))
     except KnapError as error:
         return "", (f"the template of daily notes can't be used: {error.message}",)
     return kept.fill(parser.decode_text(template.raw), at), ()
 
 
-def _existing(context: Context, path: str) -> Note | None:
+def _read_if_exists(context: Context, path: str) -> Note | None:
     try:
         return context.view.read(path)
     except NotFound:
         return None
 
 
-def _day(context: Context, date: str) -> datetime:
+def _parse_date(context: Context, date: str) -> datetime:
     now = context.now()
     word = date.strip().lower()
-    if word in _WORDS:
-        return now + timedelta(days=_WORDS[word])
-    found = _DAY.fullmatch(word)
-    year, month, day = map(int, found.groups()) if found else (0, 0, 0)
+    if word in _DAY_WORDS:
+        return now + timedelta(days=_DAY_WORDS[word])
+    match = _DATE.fullmatch(word)
+    year, month, day = map(int, match.groups()) if match else (0, 0, 0)
     if dt.MINYEAR < year < dt.MAXYEAR:  # so that there is a day before and after it
         with contextlib.suppress(ValueError):  # the 31st of February
             return now.replace(year=year, month=month, day=day)
     raise BadInput(f"'{date[:40]}' is no date", hint="write it as 2026-11-22, or today, yesterday, tomorrow")
 
 
-def _check(entry: LogEntry) -> None:
+def _check_entry(entry: LogEntry) -> None:
     if not entry.task.strip():
         raise BadInput("task_description is empty", hint="say in a line what was done")
     if not (entry.summary.strip() or entry.response.strip()):
         hint = 'give a summary; or for a conversation the summary "n/a", and the answer as full_response'
         raise BadInput("there is nothing to log", hint=hint)
     size = len(entry.task) + len(entry.query) + len(entry.summary) + len(entry.response)
-    if size > _MOST:
-        raise BadInput(f"the entry has {size:,} characters", hint=f"log at most {_MOST:,}", code="too_large")
+    if size > _MAX_ENTRY:
+        raise BadInput(f"the entry has {size:,} characters", hint=f"log at most {_MAX_ENTRY:,}", code="too_large")
 
 
-def _shown(context: Context, file: str) -> str:
+def _link_or_name(context: Context, file: str) -> str:
     """Link a file that the client sees; what isn't there, or isn't for it, stays a name."""
     try:
         path = context.view.path(file)
     except KnapError:
         return log_entries.sanitize_text(" ".join(file.split()), MentionFinder.of(()))
-    target = path.removesuffix(_NOTE)
+    target = path.removesuffix(_NOTE_SUFFIX)
     if any(sign in target for sign in "[]#^|"):
         return log_entries.sanitize_text(path, MentionFinder.of(()))
-    name = paths.base_name(path).removesuffix(_NOTE)
+    name = paths.base_name(path).removesuffix(_NOTE_SUFFIX)
     return f"[[{target}]]" if name == target else f"[[{target}|{name}]]"
 
 
-def _normal(text: str) -> str:
+def _normalize(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _noted(answer: Answer, notices: Sequence[str]) -> Answer:
-    told = answer.get("notes")
-    every = [*(told if isinstance(told, list) else ()), *notices]
-    return {**answer, "notes": every} if every else answer
+def _with_notices(answer: Answer, notices: Sequence[str]) -> Answer:
+    existing = answer.get("notes")
+    all_notes = [*(existing if isinstance(existing, list) else ()), *notices]
+    return {**answer, "notes": all_notes} if all_notes else answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _LinkableNames:
     """Hold the names of the notes that a client sees, each with the one note that has it."""
 
     context: Context
@@ -250,23 +251,156 @@ class _Known:
     """None where several notes have the name: which is meant can't be told."""
 
     @classmethod
-    def of(cls, context: Context, *, but: str) -> "_Known":
+    def of(cls, context: Context, *, but: str) -> "_LinkableNames":
         _ = context.freshen(meaning=False)
-        found: dict[str, NotePath | None] = {}
-        own = paths.name_key(but)
+        note_by_name: dict[str, NotePath | None] = {}
+        excluded_key = paths.name_key(but)
         for path in context.index.store.known():
-            if path.endswith(_NOTE) and paths.name_key(path) != own and context.view.visible(path):
-                name = _normal(paths.stem(path))
-                found[name] = None if name in found else path
-        return cls(context=context, by_name=found)
+            if path.endswith(_NOTE_SUFFIX) and paths.name_key(path) != excluded_key and context.view.visible(path):
+                name = _normalize(paths.stem(path))
+                note_by_name[name] = None if name in note_by_name else path
+        return cls(context=context, by_name=note_by_name)
 
     def of_text(self, text: str) -> MentionFinder:
         """Give the names that may be linked among those that a text says."""
-        said = {mention.name for mention in MentionFinder.of(self.by_name).find(_normal(text))}
-        return MentionFinder.of(self._linkable(said))
+        mentioned = {mention.name for mention in MentionFinder.of(self.by_name).find(_normalize(text))}
+        return MentionFinder.of(self._linkable(mentioned))
 
     def _linkable(self, said: set[str]) -> Iterator[str]:
         for name in said:
             path = self.by_name[name]
             if path is not None and self.context.sees(path):
                 yield name
+
+
+_MAX_PREFERENCE: Final = 2_000
+_BULLET_MARKS: Final = (b"- ", b"* ", b"+ ", b"-\t", b"*\t", b"+\t")
+_BLANK_BYTES: Final = b" \t\r\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bullet:
+    """Hold one bullet point."""
+
+    text: str
+    marker: str
+    first: int
+    """The first of its lines, from 1, and the last one that isn't blank."""
+    last: int
+
+
+def save_preference(context: Context, preference: str) -> Annotated[Answer, read.PreferenceResult]:
+    """Save a preference, correction or instruction of the user, as a bullet point in Preferences.md.
+
+    The note enters prompts, so what others than a person save waits for a person's word. All else in it stays.
+
+    Args:
+        context: The vault, as the client sees it.
+        preference: In a sentence; line breaks become spaces.
+
+    Raises:
+        BadInput: It is empty, or too long.
+        RefusedError: The client may not write there.
+    """
+    text = " ".join(preference.split())
+    if not text:
+        raise BadInput("the preference is empty", hint="say in a sentence what is preferred")
+    if len(text) > _MAX_PREFERENCE:
+        raise BadInput(f"the preference has {len(text):,} characters", hint=f"give at most {_MAX_PREFERENCE:,}")
+    note = _read_preferences(context)
+    if note is None:
+        return {
+            **answers.submit_one(context, Create(path=access.PREFERENCES_NOTE, content=f"- {text}\n")),
+            "preference": text,
+        }
+    items = _find_bullets(note)
+    existing_number = next((number for number, item in enumerate(items, 1) if item.text == text), 0)
+    if existing_number:
+        state: Answer = {"path": note.path, "hash": note.hash, "message": "it is saved already"}
+        return {"success": True, "status": "applied", **state, "preference": text, "line_number": existing_number}
+    request = AddText(path=note.path, content=f"- {text}", where="end", base=note.hash)
+    if items:
+        position, marker = f"insert:{items[-1].last + 1}", items[-1].marker
+        request = AtPosition(path=note.path, position=position, content=f"{marker} {text}\n", base=note.hash)
+    return {**answers.submit_one(context, request), "preference": text}
+
+
+def list_preferences(context: Context) -> Annotated[Answer, read.PreferenceList]:
+    """List all saved preferences with the line numbers that remove_preference takes.
+
+    Args:
+        context: The vault, as the client sees it.
+
+    Returns:
+        ``results`` in the file's order, numbered from 1: bullet points only, whatever else the note holds.
+    """
+    note = _read_preferences(context)
+    items = _find_bullets(note) if note is not None else []
+    rows: list[JSONValue] = [
+        {"line_number": number, "preference": item.text, "line": item.first} for number, item in enumerate(items, 1)
+    ]
+    answer: Answer = {"success": True, "results": rows, "total": len(rows), "path": access.PREFERENCES_NOTE}
+    if not rows:
+        answer["message"] = "No preferences saved"
+    if note is not None:
+        answer |= {"path": note.path, "hash": note.hash}
+        if answers.mark_if_foreign(context, note):
+            answer["foreign"] = True
+    return answer
+
+
+def remove_preference(
+    context: Context, line_number: int, expected_hash: str = ""
+) -> Annotated[Answer, read.PreferenceResult]:
+    """Remove a preference by the line number that list_preferences tells.
+
+    What others than a person remove waits for a person's word. All else in the note stays.
+
+    Args:
+        context: The vault, as the client sees it.
+        line_number: The number that list_preferences told, from 1.
+        expected_hash: The hash that list_preferences told; empty for whatever the note holds now.
+
+    Raises:
+        BadInput: There is no preference of this number.
+        NotFound: No preference is saved.
+        ConflictError: The note isn't what was listed any more.
+    """
+    note = _read_preferences(context)
+    items = _find_bullets(note) if note is not None else []
+    if note is None or not items:
+        raise NotFound("no preference is saved", hint="save_preference saves one", code="no_preferences")
+    if not 1 <= line_number <= len(items):
+        raise BadInput(
+            f"there is no preference {line_number}; there are {len(items)}",
+            hint="list_preferences tells their numbers",
+            code="out_of_range",
+        )
+    item = items[line_number - 1]
+    request = AtPosition(path=note.path, position=f"delete:{item.first}-{item.last}", base=expected_hash or note.hash)
+    return {**answers.submit_one(context, request), "preference": item.text, "line_number": line_number}
+
+
+def _read_preferences(context: Context) -> Note | None:
+    try:
+        return context.view.read(access.PREFERENCES_NOTE)
+    except NotFound:
+        return None
+
+
+def _find_bullets(note: Note) -> list[_Bullet]:
+    """Find the bullet points of the note's own lists, in order; those inside others belong to these."""
+    data = source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
+    lines = Lines(starts=note.outline.line_starts, size=len(data))
+    bullets: list[_Bullet] = []
+    for block in note.outline.blocks:
+        if block.kind == "list":
+            for start, stop in zip(block.items, (*block.items[1:], block.stop), strict=True):
+                item = data[start:stop].strip(_BLANK_BYTES)
+                if item.startswith(_BULLET_MARKS):
+                    last = start + len(data[start:stop].rstrip(_BLANK_BYTES)) - 1
+                    text = " ".join(item[2:].decode(errors="replace").split())
+                    bullets.append(
+                        _Bullet(text=text, marker=chr(item[0]), first=lines.number(start), last=lines.number(last))
+                    )
+    return bullets

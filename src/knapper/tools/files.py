@@ -1,26 +1,40 @@
-"""Make notes, change their text, and put files into the trash."""
+"""Create, edit, move, delete and restore files, and edit sections of notes."""
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, cast
+from typing import Annotated, Final, Literal, cast
 
 from knapper.changes import text_edits
-from knapper.changes.requests import AddText, AtPosition, Create, EditText, Restore, Rewrite, Trash
+from knapper.changes.requests import (
+    AddText,
+    AtPosition,
+    Create,
+    EditSection,
+    EditText,
+    Move,
+    RenameBlock,
+    RenameHeading,
+    Request,
+    Restore,
+    Rewrite,
+    Trash,
+)
 from knapper.changes.text import diff
-from knapper.errors import BadInput
+from knapper.errors import BadInput, KnapError
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
-from knapper.tools.shapes.written import Written
+from knapper.tools.shapes.write import WriteResult
+from knapper.vault import files, paths
 from knapper.vault.parser import Note
 
-_PROPERTIES = 'give an object, such as {"tags": ["meeting"]}'
+_PROPERTIES_HINT = 'give an object, such as {"tags": ["meeting"]}'
 
 
 def create_file(
     context: Context, path: str, content: str = "", frontmatter: str | Mapping[str, JSONValue] = ""
-) -> Annotated[Answer, Written]:
+) -> Annotated[Answer, WriteResult]:
     """Create a new note; nothing is ever overwritten, and missing folders are made.
 
     Args:
@@ -34,10 +48,10 @@ def create_file(
         ConflictError: There is a file already.
         RefusedError: The path is hidden, ignored or out of the vault.
     """
-    return answers.one(context, Create(path=path, content=content, properties=_properties(frontmatter)))
+    return answers.submit_one(context, Create(path=path, content=content, properties=_parse_properties(frontmatter)))
 
 
-def write_file(context: Context, path: str, content: str, expected_hash: str) -> Annotated[Answer, Written]:
+def write_file(context: Context, path: str, content: str, expected_hash: str) -> Annotated[Answer, WriteResult]:
     """Replace the whole text of a note; its line endings and byte-order mark stay.
 
     Args:
@@ -52,10 +66,12 @@ def write_file(context: Context, path: str, content: str, expected_hash: str) ->
     if not expected_hash:
         hint = "read the note, and give the hash that reading it told"
         raise BadInput(f"replacing '{path}' needs the hash of what is replaced", hint=hint, code="hash_needed")
-    return answers.one(context, Rewrite(path=path, content=content, base=expected_hash))
+    return answers.submit_one(context, Rewrite(path=path, content=content, base=expected_hash))
 
 
-def append_to_file(context: Context, path: str, content: str, expected_hash: str = "") -> Annotated[Answer, Written]:
+def append_to_file(
+    context: Context, path: str, content: str, expected_hash: str = ""
+) -> Annotated[Answer, WriteResult]:
     """Append text to the end of a note, on lines of its own.
 
     Args:
@@ -69,10 +85,12 @@ def append_to_file(context: Context, path: str, content: str, expected_hash: str
         ConflictError: The note isn't what was read any more, and the place changed.
         RefusedError: The path is out of the vault, or the client may not write there.
     """
-    return answers.one(context, AddText(path=path, content=content, where="end", base=expected_hash))
+    return answers.submit_one(context, AddText(path=path, content=content, where="end", base=expected_hash))
 
 
-def prepend_to_file(context: Context, path: str, content: str, expected_hash: str = "") -> Annotated[Answer, Written]:
+def prepend_to_file(
+    context: Context, path: str, content: str, expected_hash: str = ""
+) -> Annotated[Answer, WriteResult]:
     """Insert text at the beginning of a note, after its properties and before a blank line.
 
     Args:
@@ -84,12 +102,12 @@ def prepend_to_file(context: Context, path: str, content: str, expected_hash: st
     Raises:
         KnapError: As for `append_to_file`.
     """
-    return answers.one(context, AddText(path=path, content=content, where="start", base=expected_hash))
+    return answers.submit_one(context, AddText(path=path, content=content, where="start", base=expected_hash))
 
 
 def edit_file(
     context: Context, path: str, old_text: str, new_text: str, count: int = 1, expected_hash: str = ""
-) -> Annotated[Answer, Written]:
+) -> Annotated[Answer, WriteResult]:
     """Replace text in a note by other text.
 
     Args:
@@ -105,12 +123,12 @@ def edit_file(
         Ambiguous: It stands there another number of times; the details list the lines.
         ConflictError: The note isn't what was read any more, and the place changed.
     """
-    return answers.one(context, EditText(path=path, old=old_text, new=new_text, count=count, base=expected_hash))
+    return answers.submit_one(context, EditText(path=path, old=old_text, new=new_text, count=count, base=expected_hash))
 
 
 def edit_at(
     context: Context, path: str, position: str, content: str = "", expected_hash: str = ""
-) -> Annotated[Answer, Written]:
+) -> Annotated[Answer, WriteResult]:
     """Insert, replace or delete whole lines of a note at a position.
 
     Args:
@@ -124,10 +142,10 @@ def edit_at(
         BadInput: There is no such position or line.
         KnapError: As for `edit_file`.
     """
-    return answers.one(context, AtPosition(path=path, position=position, content=content, base=expected_hash))
+    return answers.submit_one(context, AtPosition(path=path, position=position, content=content, base=expected_hash))
 
 
-def delete_file(context: Context, path: str, expected_hash: str = "") -> Annotated[Answer, Written]:
+def delete_file(context: Context, path: str, expected_hash: str = "") -> Annotated[Answer, WriteResult]:
     """Put a file into the trash that the vault's settings name; nothing is deleted for good.
 
     Args:
@@ -139,10 +157,10 @@ def delete_file(context: Context, path: str, expected_hash: str = "") -> Annotat
         NotFound: There is no such file.
         ConflictError: It isn't what was read any more.
     """
-    return answers.one(context, Trash(path=path, base=expected_hash))
+    return answers.submit_one(context, Trash(path=path, base=expected_hash))
 
 
-def restore_files(context: Context, names: Sequence[str]) -> Annotated[Answer, Written]:
+def restore_files(context: Context, names: Sequence[str]) -> Annotated[Answer, WriteResult]:
     """Take files out of the vault's own trash, each to where it was; nothing is overwritten.
 
     Args:
@@ -153,22 +171,22 @@ def restore_files(context: Context, names: Sequence[str]) -> Annotated[Answer, W
         NotFound: The trash has none of them.
         ConflictError: There are files where they would go.
     """
-    asked = [Restore(path=name) for name in dict.fromkeys(names)]
-    return answers.one(context, asked[0]) if len(asked) == 1 else answers.several(context, asked)
+    requests = [Restore(path=name) for name in dict.fromkeys(names)]
+    return answers.submit_one(context, requests[0]) if len(requests) == 1 else answers.submit_several(context, requests)
 
 
-def difference(note: Note, content: str) -> str:
+def diff_rewrite(note: Note, content: str) -> str:
     """Write what `write_file` would change in a note as ``diff -u`` does.
 
     Raises:
         BadInput: The text can't be written, or is what the note holds.
     """
     request = Rewrite(path=note.path, content=content, base=note.hash)
-    made = text_edits.resolve_request(note, request, version=lambda _: None)
-    return diff.unified_diff(note.raw, text_edits.apply_all(note, [made]), note.path)
+    edit = text_edits.resolve_request(note, request, version=lambda _: None)
+    return diff.unified_diff(note.raw, text_edits.apply_all(note, [edit]), note.path)
 
 
-def _properties(given: str | Mapping[str, JSONValue]) -> Mapping[str, JSONValue] | None:
+def _parse_properties(given: str | Mapping[str, JSONValue]) -> Mapping[str, JSONValue] | None:
     if not isinstance(given, str):
         return given or None
     if not given.strip():
@@ -176,7 +194,160 @@ def _properties(given: str | Mapping[str, JSONValue]) -> Mapping[str, JSONValue]
     try:
         value: object = json.loads(given)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"frontmatter isn't JSON: {error}", hint=_PROPERTIES, code="invalid_json") from None
+        raise BadInput(f"frontmatter isn't JSON: {error}", hint=_PROPERTIES_HINT, code="invalid_json") from None
     if not isinstance(value, dict):
-        raise BadInput("frontmatter isn't an object", hint=_PROPERTIES, code="invalid_json")
+        raise BadInput("frontmatter isn't an object", hint=_PROPERTIES_HINT, code="invalid_json")
     return cast("dict[str, JSONValue]", value)
+
+
+SectionOperation = Literal["replace", "replace_body", "append", "prepend"]
+
+
+def replace_section(
+    context: Context, path: str, heading: str, content: str, expected_hash: str = ""
+) -> Annotated[Answer, WriteResult]:
+    """Replace a heading and all below it, down to the next heading of its level or above.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Path of an existing note.
+        heading: With its ``#`` signs, such as ``## Tasks``; ``# Plan > ## Tasks`` where it stands several times.
+        content: What comes in its place, with a heading or without.
+        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+
+    Raises:
+        NotFound: There is no such note or heading; the hint has the nearest ones.
+        Ambiguous: The heading stands several times; the details list the lines.
+        BadInput: The heading has no ``#`` signs, or nothing would change.
+        ConflictError: The note isn't what was read any more, and the place changed.
+        RefusedError: The path is out of the vault, or the client may not write there.
+    """
+    request = EditSection(path=path, heading=heading, content=content, how="replace", strict=True, base=expected_hash)
+    return answers.submit_one(context, request)
+
+
+def append_to_section(
+    context: Context, path: str, heading: str, content: str, expected_hash: str = ""
+) -> Annotated[Answer, WriteResult]:
+    """Append text at the end of a section, after a blank line; the heading and its text stay.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Path of an existing note.
+        heading: With its ``#`` signs, such as ``## Tasks``; ``# Plan > ## Tasks`` where it stands several times.
+        content: What is appended.
+        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+
+    Raises:
+        KnapError: As for `replace_section`.
+    """
+    request = EditSection(path=path, heading=heading, content=content, how="append", strict=True, base=expected_hash)
+    return answers.submit_one(context, request)
+
+
+def rename_anchor(
+    context: Context, path: str, anchor: str, name: str, expected_hash: str = ""
+) -> Annotated[Answer, WriteResult]:
+    """Rename a heading or a block id; links that lead there say the new name.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Path of an existing note.
+        anchor: A heading with its ``#`` signs, such as ``## Tasks``, or a block's ``^id``.
+        name: The new heading's text without ``#`` signs, or the new id.
+        expected_hash: The note's hash as it was read; empty for whatever it holds now.
+
+    Raises:
+        KnapError: As for `replace_section`.
+    """
+    if anchor.startswith("^"):
+        return answers.submit_one(
+            context, RenameBlock(path=path, old=anchor[1:], new=name.removeprefix("^"), base=expected_hash)
+        )
+    return answers.submit_one(context, RenameHeading(path=path, heading=anchor, title=name, base=expected_hash))
+
+
+def edit_section(context: Context, request: EditSection) -> dict[str, JSONValue]:
+    """Change a section in any of the ways that there are; its heading may be written without ``#`` signs.
+
+    Raises:
+        KnapError: As for `replace_section`.
+    """
+    return answers.submit_one(context, request)
+
+
+_MOVE_HINT: Final = 'give {"source": "old/path.md", "destination": "new/path.md"}'
+
+
+def move_file(context: Context, source: str, destination: str) -> Annotated[Answer, WriteResult]:
+    """Move a note, another file or a folder; every link to it is rewritten, and nothing is overwritten.
+
+    Args:
+        context: The vault, as the client sees it.
+        source: Path of the file or folder as it is now.
+        destination: Where it goes; ``Folder/`` keeps the name, and missing folders are made.
+
+    Returns:
+        ``links_rewritten`` with path, line, old and new of each.
+
+    Raises:
+        NotFound: There is no such file or folder.
+        ConflictError: Something is at the destination already.
+        BadInput: A folder would go into itself, or a name can't be used.
+        RefusedError: One of the paths is out of the vault, hidden or ignored.
+    """
+    return answers.submit_one(context, Move(source=source, destination=destination))
+
+
+def batch_move_files(context: Context, moves: Sequence[Mapping[str, str]]) -> Annotated[Answer, WriteResult]:
+    """Move several files or folders; those that can't be moved are listed, and the others go on together.
+
+    More than 5 are always a proposal.
+
+    Args:
+        context: The vault, as the client sees it.
+        moves: Objects with ``source``, the path now, and ``destination``, the new one; ``Folder/`` keeps the name.
+
+    Raises:
+        BadInput: An item isn't such an object.
+        KnapError: None of them can be moved.
+    """
+    return answers.submit_several(context, [_move_request(number, one) for number, one in enumerate(moves)])
+
+
+def delete_files(context: Context, names: Sequence[str]) -> Annotated[Answer, WriteResult]:
+    """Put several files into the trash; those for which that fails are listed, and the others go on together.
+
+    Raises:
+        KnapError: It fails for every one of them.
+    """
+    return answers.submit_several(context, [Trash(path=path) for path in dict.fromkeys(names)])
+
+
+def is_folder_target(context: Context, destination: str) -> bool:
+    """Tell whether a destination names a folder: it ends with a slash, or is one."""
+    if destination.endswith("/"):
+        return True
+    try:
+        resolved = files.find_path(context.view.root, paths.parse(destination, root=context.view.root))
+    except KnapError:
+        return destination.strip() in {".", ""}
+    return resolved.file.is_dir() and not context.view.ignore.hides(resolved.path, is_folder=True)
+
+
+def is_same_path(context: Context, source: str, destination: str) -> bool:
+    """Tell whether a destination is the source itself, in the same or another spelling of case and Unicode form."""
+    if destination.endswith("/"):
+        return False
+    try:
+        source_path, destination_path = (paths.parse(raw, root=context.view.root) for raw in (source, destination))
+    except KnapError:
+        return False
+    return paths.name_key(source_path) == paths.name_key(destination_path)
+
+
+def _move_request(number: int, given: Mapping[str, str]) -> Request:
+    source, destination = given.get("source"), given.get("destination")
+    if not (isinstance(source, str) and isinstance(destination, str) and set(given) == {"source", "destination"}):
+        raise BadInput(f"item {number} of moves can't be used", hint=_MOVE_HINT)
+    return Move(source=source, destination=destination)

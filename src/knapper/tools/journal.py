@@ -13,17 +13,17 @@ from knapper.changes.text import diff
 from knapper.changes.writer import SubmitOptions
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers, foreign
+from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
-from knapper.tools.shapes.written import Changes, Undone
+from knapper.tools.shapes.write import ChangeList, UndoResult
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
-_TRASH = ".trash/"
+_TRASH_PREFIX = ".trash/"
 
 
-class Which(TypedDict, total=False):
+class ChangeConditions(TypedDict, total=False):
     """Say which changes are wanted; what is left out or empty is no condition."""
 
     client: str
@@ -34,8 +34,8 @@ class Which(TypedDict, total=False):
 
 
 def list_changes(
-    context: Context, limit: int = undo.DEFAULT_LIMIT, offset: int = 0, **which: Unpack[Which]
-) -> Annotated[Answer, Changes]:
+    context: Context, limit: int = undo.DEFAULT_LIMIT, offset: int = 0, **which: Unpack[ChangeConditions]
+) -> Annotated[Answer, ChangeList]:
     """List what was changed in the vault, the newest first: who, when, why, and which files.
 
     Changes of hidden files alone aren't told of.
@@ -60,18 +60,20 @@ def list_changes(
     answers.check_page(limit, offset)
     since, path = which.get("since", ""), which.get("path", "")
     path = paths.parse(path, root=context.view.root) if path else ""
-    if path and not _sees(context, path):
-        return answers.stretch([], 0, limit, offset)
-    wanted = ChangeFilter(
+    if path and not _may_see(context, path):
+        return answers.page_of([], 0, limit, offset)
+    query = ChangeFilter(
         client=which.get("client", ""),
         run=which.get("run", ""),
         proposal=which.get("proposal_id", ""),
         path=path,
-        since=moment(since) if since else None,
-        sees=None if context.view.policy.sees_all else lambda end: end.startswith(_TRASH) or _sees(context, end),
+        since=parse_moment(since) if since else None,
+        sees=None
+        if context.view.policy.sees_all
+        else lambda end: end.startswith(_TRASH_PREFIX) or _may_see(context, end),
     )
-    found = undo.list_changes(context.writer.state.journal, wanted, limit=limit, offset=offset)
-    return answers.stretch([_change(context, one) for one in found.changes], found.total, limit, offset)
+    listing = undo.list_changes(context.writer.state.journal, query, limit=limit, offset=offset)
+    return answers.page_of([_change_row(context, change) for change in listing.changes], listing.total, limit, offset)
 
 
 def undo_change(
@@ -82,7 +84,7 @@ def undo_change(
     since: str = "",
     *,
     partial: bool = False,
-) -> Annotated[Answer, Undone]:
+) -> Annotated[Answer, UndoResult]:
     """Take back the last change, or the one that is named; the undo is a change itself, and can be undone.
 
     Args:
@@ -104,28 +106,28 @@ def undo_change(
             (``pruned``), and *partial* wasn't asked for; nothing was done.
         RefusedError: The client may not undo.
     """
-    selector = _selector({"change_id": change_id, "run": run, "proposal_id": proposal_id, "since": since})
-    asked = context.asked or SubmitOptions()
-    if asked.dry_run:
-        return _planned(context, selector, asked.run, partial=partial)
-    done = context.writer.undo(selector, reason=asked.reason, partial=partial, run=asked.run)
-    ids: list[JSONValue] = [*done.changes]
-    shown: dict[str, JSONValue] = {
+    selector = _parse_selector({"change_id": change_id, "run": run, "proposal_id": proposal_id, "since": since})
+    options = context.asked or SubmitOptions()
+    if options.dry_run:
+        return _undo_plan(context, selector, options.run, partial=partial)
+    result = context.writer.undo(selector, reason=options.reason, partial=partial, run=options.run)
+    ids: list[JSONValue] = [*result.changes]
+    answer: dict[str, JSONValue] = {
         "success": True,
         "status": "applied",
-        "change_id": done.applied.change_id,
+        "change_id": result.applied.change_id,
         "undone": ids,
-        "files": _files(context, done.applied.files),
+        "files": _file_rows(context, result.applied.files),
     }
-    notices: list[JSONValue] = [*done.applied.notices]
-    return shown | _some({"left": _left(done.left), "notes": notices})
+    notices: list[JSONValue] = [*result.applied.notices]
+    return answer | _drop_empty({"left": _conflict_rows(result.left), "notes": notices})
 
 
-def _selector(given: Mapping[str, str]) -> Selector:
-    named = {name: value for name, value in given.items() if value}
-    if len(named) > 1:
-        raise BadInput(f"{' and '.join(named)} can't be given together", hint="give one of them")
-    match next(iter(named.items()), ("", "")):
+def _parse_selector(given: Mapping[str, str]) -> Selector:
+    given_names = {name: value for name, value in given.items() if value}
+    if len(given_names) > 1:
+        raise BadInput(f"{' and '.join(given_names)} can't be given together", hint="give one of them")
+    match next(iter(given_names.items()), ("", "")):
         case ("change_id", value):
             return One(change_id=value)
         case ("run", value):
@@ -133,12 +135,12 @@ def _selector(given: Mapping[str, str]) -> Selector:
         case ("proposal_id", value):
             return OfProposal(proposal=value)
         case ("since", value):
-            return Since(at=moment(value))
+            return Since(at=parse_moment(value))
         case _:
             return Last()
 
 
-def moment(text: str) -> datetime:
+def parse_moment(text: str) -> datetime:
     """Read a day or a time as ISO 8601 writes it.
 
     Raises:
@@ -151,32 +153,34 @@ def moment(text: str) -> datetime:
         raise BadInput(f"'{text}' is no day or time", hint=hint, code="invalid_time") from None
 
 
-def _planned(context: Context, selector: Selector, run: str, *, partial: bool) -> dict[str, JSONValue]:
+def _undo_plan(context: Context, selector: Selector, run: str, *, partial: bool) -> dict[str, JSONValue]:
     """Tell what an undo would do; nothing is written."""
     state = context.writer.state
     changes = context.writer.undoable(selector, run, partial=partial)
     plan = apply.plan_effects(state, list(undo.inverse_effects(state.journal, changes)))
-    foreign.shown(context, (path for one in changes for file in one.files if (path := file.after_path)))
-    ids: list[JSONValue] = [one.id for one in changes]
-    shown: dict[str, JSONValue] = {
+    answers.mark_shown_paths(
+        context, (path for change in changes for file in change.files if (path := file.after_path))
+    )
+    ids: list[JSONValue] = [change.id for change in changes]
+    answer: dict[str, JSONValue] = {
         "success": True,
         "status": "planned",
         "undone": ids,
-        "files": _files(context, disk_plan.file_results(plan.steps), plan.contents),
+        "files": _file_rows(context, disk_plan.file_results(plan.steps), plan.contents),
     }
-    return shown | _some({"left": _left(plan.conflicts)})
+    return answer | _drop_empty({"left": _conflict_rows(plan.conflicts)})
 
 
-def _change(context: Context, change: Change) -> JSONValue:
+def _change_row(context: Context, change: Change) -> JSONValue:
     undoes: list[JSONValue] = [*change.undoes]
     hidden = sum(not _is_visible(context, file) for file in change.files)
-    shown: dict[str, JSONValue] = {
+    row: dict[str, JSONValue] = {
         "id": change.id,
         "at": change.at.isoformat(timespec="seconds"),
         "client": change.client,
-        "files": _files(context, change.files, trashed=_trashed(change)),
+        "files": _file_rows(context, change.files, trashed=_system_trashed(change)),
     }
-    more: dict[str, JSONValue] = {
+    optional: dict[str, JSONValue] = {
         "reason": "" if hidden else change.reason,
         "run": change.run,
         "proposal_id": change.proposal,
@@ -184,26 +188,28 @@ def _change(context: Context, change: Change) -> JSONValue:
         "undoes": undoes,
         "hidden_files": hidden if change.client == context.view.policy.client else 0,
     }
-    return shown | _some(more)
+    return row | _drop_empty(optional)
 
 
-def _sees(context: Context, path: str) -> bool:
+def _may_see(context: Context, path: str) -> bool:
     """Tell whether the client may know of a file, or of files in a folder."""
     return context.view.policy.sees_all or all(context.view.visible(NotePath(one)) for one in (path, f"{path}/x.md"))
 
 
-def _files(
+def _file_rows(
     context: Context,
     files: Iterable[FileResult],
     contents: Mapping[str, bytes] | None = None,
     *,
     trashed: Collection[str] = (),
 ) -> list[JSONValue]:
-    seen = (file for file in files if _is_visible(context, file))
-    return [_file(file, contents, "trashed" if file.path in trashed else _action(file)) for file in seen]
+    visible_files = (file for file in files if _is_visible(context, file))
+    return [
+        _file_row(file, contents, "trashed" if file.path in trashed else _file_action(file)) for file in visible_files
+    ]
 
 
-def _trashed(change: Change) -> set[str]:
+def _system_trashed(change: Change) -> set[str]:
     """Tell what went to the system's trash, which is no place in the vault."""
     return {step.source for step in change.steps if step.kind == "discard"}
 
@@ -212,23 +218,23 @@ def _is_visible(context: Context, file: FileResult) -> bool:
     """Tell whether the client may know of a file; what lies in the trash counts as what it was."""
     if context.view.policy.sees_all:
         return True
-    ends = [end for end in (file.before_path, file.after_path) if end and not end.startswith(_TRASH)]
-    return all(context.view.visible(end) for end in ends)
+    vault_paths = [end for end in (file.before_path, file.after_path) if end and not end.startswith(_TRASH_PREFIX)]
+    return all(context.view.visible(end) for end in vault_paths)
 
 
-def _file(file: FileResult, contents: Mapping[str, bytes] | None, action: str) -> JSONValue:
+def _file_row(file: FileResult, contents: Mapping[str, bytes] | None, action: str) -> JSONValue:
     before, after = file.before_path, file.after_path
-    shown: dict[str, JSONValue] = {"action": action, "path": before or after}
-    more: dict[str, JSONValue] = {
+    row: dict[str, JSONValue] = {"action": action, "path": before or after}
+    optional: dict[str, JSONValue] = {
         "target": after if before and after != before else None,
         "before_hash": file.before_hash,
         "hash": file.after_hash,
-        "diff": _diff(file, contents) if contents is not None else "",
+        "diff": _file_diff(file, contents) if contents is not None else "",
     }
-    return shown | _some(more)
+    return row | _drop_empty(optional)
 
 
-def _action(file: FileResult) -> str:
+def _file_action(file: FileResult) -> str:
     before, after = file.before_path, file.after_path
     if before is None:
         return "created"
@@ -236,20 +242,20 @@ def _action(file: FileResult) -> str:
         return "removed"
     if before == after:
         return "edited"
-    if after.startswith(_TRASH):
+    if after.startswith(_TRASH_PREFIX):
         return "trashed"
-    return "restored" if before.startswith(_TRASH) else "moved"
+    return "restored" if before.startswith(_TRASH_PREFIX) else "moved"
 
 
-def _diff(file: FileResult, contents: Mapping[str, bytes]) -> str:
+def _file_diff(file: FileResult, contents: Mapping[str, bytes]) -> str:
     old, new = contents.get(file.before_hash or "", b""), contents.get(file.after_hash or "", b"")
-    known = all(name is None or name in contents for name in (file.before_hash, file.after_hash))
-    return diff.unified_diff(old, new, file.path) if known and old != new else ""
+    is_known = all(name is None or name in contents for name in (file.before_hash, file.after_hash))
+    return diff.unified_diff(old, new, file.path) if is_known and old != new else ""
 
 
-def _left(conflicts: Iterable[Conflict]) -> list[JSONValue]:
+def _conflict_rows(conflicts: Iterable[Conflict]) -> list[JSONValue]:
     return [{"path": one.path, "problem": one.problem, "current_hash": one.current} for one in conflicts]
 
 
-def _some(parts: dict[str, JSONValue]) -> dict[str, JSONValue]:
+def _drop_empty(parts: dict[str, JSONValue]) -> dict[str, JSONValue]:
     return {name: value for name, value in parts.items() if value}

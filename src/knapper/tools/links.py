@@ -1,28 +1,36 @@
-"""Tell who links where: from the index, resolved as Obsidian does."""
+"""List backlinks, outgoing links, broken links and orphans, and follow links over several steps."""
 
-from collections.abc import Sequence
-from typing import Annotated, Final, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Final, Literal, Unpack, cast
+
+from typing_extensions import TypedDict
 
 from knapper.errors import BadInput, NotFound
 from knapper.index.filters import Filter
-from knapper.index.graph import Edge
+from knapper.index.graph import Edge, NameLookup
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers, checks, foreign, search
+from knapper.tools import answers, arguments, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
-from knapper.tools.shapes.found import Paths
-from knapper.tools.shapes.linked import Backlinks, Broken, Outlinks
+from knapper.tools.shapes.read import (
+    BacklinkPage,
+    BrokenLinkPage,
+    NeighborPage,
+    OutlinkPage,
+    PathPage,
+    ReachableNotePage,
+)
 from knapper.vault import links, paths
 from knapper.vault.paths import NotePath
 
-_LIMIT = 100
-_NEAREST: Final = 3
+_DEFAULT_LIMIT = 100
+_MAX_NEAREST: Final = 3
 """Names that are told where none fits."""
 
 
 def find_backlinks(
-    context: Context, note_name: str, limit: int = _LIMIT, offset: int = 0
-) -> Annotated[Answer, Backlinks]:
+    context: Context, note_name: str, limit: int = _DEFAULT_LIMIT, offset: int = 0
+) -> Annotated[Answer, BacklinkPage]:
     """Find the files that link to a note: wikilinks with alias, heading or block, embeds, Markdown links, properties.
 
     Args:
@@ -39,32 +47,36 @@ def find_backlinks(
         BadInput: The name is empty, or the stretch can't be one.
     """
     answers.check_page(limit, offset)
-    name = links.lookup_key(_bare(checks.text("note_name", note_name)))
+    name = links.lookup_key(_strip_link_syntax(arguments.check_text("note_name", note_name)))
     if not name:
         raise BadInput("no note is named", hint="give its name, without brackets")
     freshness = context.freshen(meaning=False)
-    targets = _named(context, name)
-    look = context.index.graph.remembering()
-    edges = [edge for target in targets for edge in context.index.graph.incoming(target, look)]
+    targets = _notes_named(context, name)
+    lookup = context.index.graph.remembering()
+    edges = [edge for target in targets for edge in context.index.graph.incoming(target, lookup)]
     if not targets:
-        wanted = context.index.graph.wanting(links.lookup_key(name.rpartition("/")[2]), context.sees)
-        edges = [edge for edge in wanted if links.lookup_key(edge.target) == name]
-    shown = {source: context.sees(source) for source in {edge.source for edge in edges}}
-    seen = [edge for edge in edges if edge.source != edge.path and shown[edge.source]]
-    sources = sorted({edge.source for edge in seen})
-    listed = set(sources[offset : offset + limit])
-    kept = sorted((edge for edge in seen if edge.source in listed), key=lambda edge: (edge.source, edge.line))
-    found: list[JSONValue] = [*targets]
+        unresolved = context.index.graph.wanting(links.lookup_key(name.rpartition("/")[2]), context.sees)
+        edges = [edge for edge in unresolved if links.lookup_key(edge.target) == name]
+    visibility = {source: context.sees(source) for source in {edge.source for edge in edges}}
+    visible_edges = [edge for edge in edges if edge.source != edge.path and visibility[edge.source]]
+    sources = sorted({edge.source for edge in visible_edges})
+    page_sources = set(sources[offset : offset + limit])
+    page_edges = sorted(
+        (edge for edge in visible_edges if edge.source in page_sources), key=lambda edge: (edge.source, edge.line)
+    )
+    target_paths: list[JSONValue] = [*targets]
     return {
-        **answers.page(sources, limit, offset),
+        **answers.paginate(sources, limit, offset),
         "exists": bool(targets),
-        "notes_of_that_name": found,
-        "links": shapes(context, kept),
-        **search.missing(freshness),
+        "notes_of_that_name": target_paths,
+        "links": link_answers(context, page_edges),
+        **search.freshness_fields(freshness),
     }
 
 
-def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int = 0) -> Annotated[Answer, Outlinks]:
+def find_outlinks(
+    context: Context, path: str, limit: int = _DEFAULT_LIMIT, offset: int = 0
+) -> Annotated[Answer, OutlinkPage]:
     """List the notes and files that a note links to.
 
     Args:
@@ -86,15 +98,17 @@ def find_outlinks(context: Context, path: str, limit: int = _LIMIT, offset: int 
     freshness = context.freshen(meaning=False)
     source = context.view.path(path)
     edges = [edge for edge in context.index.graph.outgoing(source) if edge.kind != "external" and edge.target]
-    spelled = {paths.name_key(edge.target): edge.target for edge in reversed(edges)}  # as it stands first
-    keys = sorted(spelled)
-    shown = answers.page([spelled[key] for key in keys], limit, offset)
-    wanted = set(keys[offset : offset + limit])
-    found = shapes(context, [edge for edge in edges if paths.name_key(edge.target) in wanted])
-    return {"path": source, **shown, "links": found, **search.missing(freshness)}
+    spellings = {paths.name_key(edge.target): edge.target for edge in reversed(edges)}  # as it stands first
+    keys = sorted(spellings)
+    page_fields = answers.paginate([spellings[key] for key in keys], limit, offset)
+    page_keys = set(keys[offset : offset + limit])
+    link_rows = link_answers(context, [edge for edge in edges if paths.name_key(edge.target) in page_keys])
+    return {"path": source, **page_fields, "links": link_rows, **search.freshness_fields(freshness)}
 
 
-def broken_links(context: Context, path: str = "", limit: int = _LIMIT, offset: int = 0) -> Annotated[Answer, Broken]:
+def broken_links(
+    context: Context, path: str = "", limit: int = _DEFAULT_LIMIT, offset: int = 0
+) -> Annotated[Answer, BrokenLinkPage]:
     """List the links that lead to no file, by file and line.
 
     Args:
@@ -110,30 +124,30 @@ def broken_links(context: Context, path: str = "", limit: int = _LIMIT, offset: 
     """
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
-    below = _place(context, checks.text("path", path))
-    rows = context.index.catalog.broken(context.restrict(Filter()), below)
-    found = shapes(context, context.index.graph.edges(rows[offset : offset + limit]))
-    return {**answers.stretch(found, len(rows), limit, offset), **search.missing(freshness)}
+    place = _resolve_place(context, arguments.check_text("path", path))
+    rows = context.index.catalog.broken(context.restrict(Filter()), place)
+    link_rows = link_answers(context, context.index.graph.edges(rows[offset : offset + limit]))
+    return {**answers.page_of(link_rows, len(rows), limit, offset), **search.freshness_fields(freshness)}
 
 
-def _place(context: Context, raw: str) -> NotePath:
+def _resolve_place(context: Context, raw: str) -> NotePath:
     """Find the folder, or the note with its ending or without, that a caller means."""
-    near: list[str] = []
+    nearest: list[str] = []
     try:
-        return checks.folder(context, raw)
+        return arguments.resolve_folder(context, raw)
     except NotFound as error:
-        near += cast("list[str]", error.details["nearest"])
+        nearest += cast("list[str]", error.details["nearest"])
     for name in (raw, f"{raw}.md"):
         try:
             return context.view.path(name)
         except NotFound as error:
-            near += cast("list[str]", error.details.get("nearest", []))
-    near = list(dict.fromkeys(near))[:_NEAREST]
-    hint = "nearest: " + ", ".join(map(repr, near)) if near else "explore_vault lists the folders"
-    raise NotFound(f"no note or folder {paths.quote_path(raw)} in the vault", hint=hint, details={"nearest": near})
+            nearest += cast("list[str]", error.details.get("nearest", []))
+    nearest = list(dict.fromkeys(nearest))[:_MAX_NEAREST]
+    hint = "nearest: " + ", ".join(map(repr, nearest)) if nearest else "explore_vault lists the folders"
+    raise NotFound(f"no note or folder {paths.quote_path(raw)} in the vault", hint=hint, details={"nearest": nearest})
 
 
-def orphans(context: Context, limit: int = _LIMIT, offset: int = 0) -> Annotated[Answer, Paths]:
+def orphans(context: Context, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> Annotated[Answer, PathPage]:
     """List the notes that no file links to and that link to none, by path.
 
     Args:
@@ -144,50 +158,236 @@ def orphans(context: Context, limit: int = _LIMIT, offset: int = 0) -> Annotated
     answers.check_page(limit, offset)
     freshness = context.freshen(meaning=False)
     rows: list[JSONValue] = [*context.index.catalog.alone(context.restrict(Filter()))]
-    return {**answers.page(rows, limit, offset), **search.missing(freshness)}
+    return {**answers.paginate(rows, limit, offset), **search.freshness_fields(freshness)}
 
 
-def shapes(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
+def link_answers(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
     """Give links as every surface shows them; what others wrote in them counts as read."""
-    _ = foreign.found(context, (edge.source for edge in edges if _tells(edge)))
-    return [shape(context, edge) for edge in edges]
+    _ = answers.mark_foreign_paths(context, (edge.source for edge in edges if _shows_own_text(edge)))
+    return [link_answer(context, edge) for edge in edges]
 
 
-def _tells(edge: Edge) -> bool:
+def _shows_own_text(edge: Edge) -> bool:
     """Tell whether a link shows words of its own, and not only the name of a note that is there."""
     return edge.path is None or bool(edge.headings or edge.block or edge.alias)
 
 
-def shape(context: Context, edge: Edge) -> dict[str, JSONValue]:
+def link_answer(context: Context, edge: Edge) -> dict[str, JSONValue]:
     """Give a link as every surface shows it; empty parts are left out."""
-    visible = context.sees
-    leads = edge.path if edge.path is not None and visible(edge.path) else None
-    shown: dict[str, JSONValue] = {
+    is_visible = context.sees
+    target_path = edge.path if edge.path is not None and is_visible(edge.path) else None
+    answer: dict[str, JSONValue] = {
         "path": edge.source,
         "line": edge.line,
         "kind": edge.kind,
         "target": edge.target,
-        "leads_to": leads,
+        "leads_to": target_path,
     }
-    others: list[JSONValue] = [path for path in edge.ambiguous if leads and path != leads and visible(path)]
+    alternatives: list[JSONValue] = [
+        path for path in edge.ambiguous if target_path and path != target_path and is_visible(path)
+    ]
     headings: list[JSONValue] = [*edge.headings]
-    parts: dict[str, JSONValue] = {
+    optional: dict[str, JSONValue] = {
         "headings": headings,
         "block": edge.block,
         "alias": edge.alias,
         "property": edge.key if edge.kind == "property" else "",
-        "also_fits": others,
+        "also_fits": alternatives,
     }
-    return shown | {name: value for name, value in parts.items() if value}
+    return answer | {name: value for name, value in optional.items() if value}
 
 
-def _named(context: Context, name: str) -> list[NotePath]:
+def _notes_named(context: Context, name: str) -> list[NotePath]:
     """Find the notes that a name means, with its folders or without."""
-    fits = (path for path in context.index.graph.lookup(name.rpartition("/")[2]) if context.sees(path))
-    return [path for path in fits if f"/{links.lookup_key(path)}".endswith(f"/{name}")]
+    candidates = (path for path in context.index.graph.lookup(name.rpartition("/")[2]) if context.sees(path))
+    return [path for path in candidates if f"/{links.lookup_key(path)}".endswith(f"/{name}")]
 
 
-def _bare(note_name: str) -> str:
+def _strip_link_syntax(note_name: str) -> str:
     """Take brackets, alias, heading and block away from what a caller wrote; an absolute path isn't taken apart."""
     text = note_name.strip().removeprefix("!").removeprefix("[[").removesuffix("]]")
     return text.partition("|")[0].partition("#")[0].strip().strip("/")
+
+
+LinkDirection = Literal["in", "out", "both"]
+_DIRECTIONS: Final = ("in", "out", "both")
+_MAX_DEPTH: Final = 3
+_MAX_REACHED: Final = 5_000
+"""Notes that following links comes to at most."""
+
+
+class TraversalParameters(TypedDict, total=False):
+    """Hold which links are followed."""
+
+    direction: LinkDirection
+    exclude_folders: Sequence[str]
+
+
+def get_links(
+    context: Context, path: str, direction: LinkDirection = "both", limit: int = 100, offset: int = 0
+) -> Annotated[Answer, NeighborPage]:
+    """List the notes that a note links to, that link to it, or both.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Path of the note.
+        direction: ``out`` for where its links lead, ``in`` for what links to it, ``both``.
+        limit: How many at most.
+        offset: How many are left out at the beginning.
+
+    Returns:
+        ``results`` with path, title and direction, by path; ``unresolved`` names that no note has.
+
+    Raises:
+        NotFound: No such file is visible.
+        BadInput: An argument is out of its range.
+    """
+    answers.check_page(limit, offset)
+    _check_direction(direction)
+    freshness = context.freshen(meaning=False)
+    source = context.view.path(path)
+    traversal = _LinkTraversal(context)
+    outgoing = set(traversal.leads_to(source)) if direction != "in" else set[NotePath]()
+    incoming = set(traversal.led_from(source)) if direction != "out" else set[NotePath]()
+    linked = sorted(outgoing | incoming)
+    titles = traversal.titles(linked[offset : offset + limit])
+    rows: list[JSONValue] = [
+        {
+            "path": linked_path,
+            "title": title,
+            "direction": "both" if linked_path in outgoing & incoming else "out" if linked_path in outgoing else "in",
+        }
+        for linked_path, title in titles
+    ]
+    unresolved: list[JSONValue] = [*traversal.unresolved(source)] if direction != "in" else []
+    if unresolved:
+        _ = answers.mark_foreign_paths(context, [source])  # words of whoever wrote the note
+    page = answers.page_of(rows, len(linked), limit, offset)
+    return {"path": source, **page, "unresolved": unresolved, **search.freshness_fields(freshness)}
+
+
+def get_links_recursive(
+    context: Context,
+    path: str,
+    depth: int = 2,
+    limit: int = 100,
+    offset: int = 0,
+    **more: Unpack[TraversalParameters],
+) -> Annotated[Answer, ReachableNotePage]:
+    """List the notes that links lead to in up to three steps, the nearest first.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Path of the note to begin at.
+        depth: Steps, 1 to 3.
+        limit: How many at most.
+        offset: How many are left out at the beginning.
+        direction: Follow links ``out``, ``in`` (to what links here), or ``both`` ways; both if not given.
+        exclude_folders: Walls: notes below these are neither listed nor passed through.
+
+    Returns:
+        ``results`` with path, title, depth, and via: the note one step before.
+
+    Raises:
+        NotFound: No such file is visible.
+        BadInput: An argument is out of its range.
+    """
+    answers.check_page(limit, offset)
+    direction = more.get("direction", "both")
+    _check_direction(direction)
+    if not 1 <= depth <= _MAX_DEPTH:
+        raise BadInput(f"depth is {depth}", hint=f"give 1 to {_MAX_DEPTH}")
+    excluded = arguments.check_texts("exclude_folders", more.get("exclude_folders", ()))
+    excluded_prefixes = tuple(paths.name_key(each).strip("/") + "/" for each in excluded)
+    freshness = context.freshen(meaning=False)
+    source = context.view.path(path)
+    traversal = _LinkTraversal(
+        context, lambda found: not excluded_prefixes or not paths.name_key(found).startswith(excluded_prefixes)
+    )
+    reached, is_complete = traversal.spread(source, depth, direction)
+    page_rows = reached[offset : offset + limit]
+    titles = dict(traversal.titles([reached_path for reached_path, _, _ in page_rows]))
+    rows: list[JSONValue] = [
+        {"path": reached_path, "title": titles[reached_path], "depth": steps, "via": via}
+        for reached_path, steps, via in page_rows
+        if reached_path in titles
+    ]
+    remarks = () if is_complete else (f"more than {_MAX_REACHED} notes are linked: only the first are listed",)
+    page = answers.page_of(rows, len(reached), limit, offset)
+    return {"path": source, "depth": depth, **page, **search.freshness_fields(freshness, remarks)}
+
+
+class _LinkTraversal:
+    """Go from note to note; names, and what is visible, are looked up once."""
+
+    def __init__(self, context: Context, passes: Callable[[NotePath], bool] = lambda _: True) -> None:
+        self._context = context
+        self._passes = passes
+        self._lookup: NameLookup = context.index.graph.remembering()
+        self._seen: dict[NotePath, bool] = {}
+
+    def leads_to(self, source: NotePath) -> list[NotePath]:
+        """Give the files that a note's links lead to, in order of the links."""
+        edges = self._context.index.graph.outgoing(source, self._lookup)
+        targets = dict.fromkeys(edge.path for edge in edges if edge.path is not None and edge.path != source)
+        return [path for path in targets if self._may(path)]
+
+    def led_from(self, target: NotePath) -> list[NotePath]:
+        """Give the files that link to one, by path."""
+        edges = self._context.index.graph.incoming(target, self._lookup)
+        sources = dict.fromkeys(edge.source for edge in edges if edge.source != target)
+        return [path for path in sources if self._may(path)]
+
+    def unresolved(self, source: NotePath) -> list[str]:
+        edges = self._context.index.graph.outgoing(source, self._lookup)
+        names = {
+            edge.target
+            for edge in edges
+            if edge.kind != "external" and edge.target and (edge.path is None or not self._context.sees(edge.path))
+        }
+        return sorted(names, key=lambda name: (paths.name_key(name), name))
+
+    def spread(
+        self, source: NotePath, depth: int, direction: LinkDirection
+    ) -> tuple[list[tuple[NotePath, int, NotePath]], bool]:
+        """Go breadth first; gives path, steps and the note before, the nearest first, and whether that is all."""
+        reached: dict[NotePath, tuple[int, NotePath]] = {source: (0, source)}
+        frontier = [source]
+        for steps in range(1, depth + 1):
+            previous = frontier
+            frontier = list[NotePath]()
+            for via in previous:
+                unvisited = [neighbor for neighbor in self._beside(via, direction) if neighbor not in reached]
+                reached.update((neighbor, (steps, via)) for neighbor in unvisited)
+                frontier.extend(unvisited)
+                if len(reached) > _MAX_REACHED:
+                    return _nearest_first(reached, source), False
+        return _nearest_first(reached, source), True
+
+    def titles(self, found: Sequence[NotePath]) -> list[tuple[NotePath, str]]:
+        """Give paths with their titles, in their order."""
+        entries = self._context.index.catalog.entries(found)
+        return [(path, entries[path].title) for path in found if path in entries]
+
+    def _beside(self, path: NotePath, direction: LinkDirection) -> Iterator[NotePath]:
+        if direction != "in":
+            yield from self.leads_to(path)
+        if direction != "out":
+            yield from self.led_from(path)
+
+    def _may(self, path: NotePath) -> bool:
+        if path not in self._seen:
+            self._seen[path] = self._passes(path) and self._context.sees(path)
+        return self._seen[path]
+
+
+def _nearest_first(
+    reached: dict[NotePath, tuple[int, NotePath]], source: NotePath
+) -> list[tuple[NotePath, int, NotePath]]:
+    rows = [(path, steps, via) for path, (steps, via) in reached.items() if path != source]
+    return sorted(rows, key=lambda row: (row[1], row[0]))
+
+
+def _check_direction(direction: str) -> None:
+    if direction not in _DIRECTIONS:
+        raise BadInput(f"there is no direction '{direction}'", hint="give in, out or both")

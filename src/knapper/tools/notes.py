@@ -1,34 +1,61 @@
-"""Find notes by all that is known of them."""
+"""Find, list and describe notes, tags and folders, and report the state of the index."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Final, Unpack
+from typing import Annotated, Final, Unpack, cast
 
+from knapper.changes.requests import RenameTag
+from knapper.changes.text import positions
 from knapper.errors import BadInput
 from knapper.index import database
 from knapper.index.catalog import CatalogEntry, Listing, ListingQuery, SortKey, SortOrder
 from knapper.index.filters import Filter
+from knapper.index.graph import Edge
 from knapper.index.search import SearchMode, SearchRequest
 from knapper.jsontypes import JSONValue
-from knapper.tools import absent, answers, checks, criteria, filters, foreign, search
+from knapper.tools import answers, arguments, reading, search
+from knapper.tools.arguments import NoteFilters
 from knapper.tools.context import Context
-from knapper.tools.filters import Tests
 from knapper.tools.shapes import Answer
-from knapper.tools.shapes.noted import Found
-from knapper.vault import paths
+from knapper.tools.shapes.read import (
+    FolderPage,
+    FoundNotePage,
+    NamedNotePage,
+    NoteInfo,
+    NotePreviewPage,
+    TagPage,
+    VaultStatus,
+)
+from knapper.tools.shapes.write import WriteResult
+from knapper.vault import paths, walk
+from knapper.vault.parser import Note
+from knapper.vault.paths import NotePath
 
-RANKED: Final = 200
+MAX_RANKED: Final = 200
 """Notes that a query ranks at most."""
-SORTS: Final[tuple[SortKey, ...]] = ("path", "title", "created", "modified", "size")
-FIELDS: Final = ("title", "folder", "created", "modified", "size", "hash", "aliases", "tags", "properties", "preview")
-_SHOWN: Final = ("title", "modified")
-_TEXTS: Final = frozenset({"aliases", "tags", "properties", "preview"})
+SORT_KEYS: Final[tuple[SortKey, ...]] = ("path", "title", "created", "modified", "size")
+NOTE_FIELDS: Final = (
+    "title",
+    "folder",
+    "created",
+    "modified",
+    "size",
+    "hash",
+    "aliases",
+    "tags",
+    "properties",
+    "preview",
+)
+_DEFAULT_FIELDS: Final = ("title", "modified")
+_TEXT_FIELDS: Final = frozenset({"aliases", "tags", "properties", "preview"})
 _MOST_FIELDS: Final = 30
-_PREVIEW: Final = 200
+_PREVIEW_LENGTH: Final = 200
 
 
-class More(Tests, total=False):
+class FindNotesParameters(NoteFilters, total=False):
     """Hold what notes are filtered by, and how they are shown."""
 
     sort: str
@@ -36,8 +63,13 @@ class More(Tests, total=False):
 
 
 def find_notes(
-    context: Context, query: str = "", folder: str = "", limit: int = 50, offset: int = 0, **more: Unpack[More]
-) -> Annotated[Answer, Found]:
+    context: Context,
+    query: str = "",
+    folder: str = "",
+    limit: int = 50,
+    offset: int = 0,
+    **more: Unpack[FindNotesParameters],
+) -> Annotated[Answer, FoundNotePage]:
     """Find notes by folder, tags, properties, dates and words, all at once; gives the fields you ask for.
 
     Args:
@@ -69,26 +101,26 @@ def find_notes(
         BadInput: An argument can't be used.
     """
     answers.check_page(limit, offset)
-    fields = _fields(more.get("fields", _SHOWN))
-    order = _order(more.get("sort", ""))
-    where = context.restrict(filters.read(more, kinds=criteria.NOTES))
+    fields = _check_fields(more.get("fields", _DEFAULT_FIELDS))
+    order = _parse_order(more.get("sort", ""))
+    where = context.restrict(arguments.build_filter(more, kinds=search.NOTE_KINDS))
     freshness = context.freshen(meaning=bool(query.strip()))
-    inside = checks.folder(context, folder)
-    if inside:
-        where = replace(where, folders=(inside,))
+    folder_path = arguments.resolve_folder(context, folder)
+    if folder_path:
+        where = replace(where, folders=(folder_path,))
     remarks: tuple[str, ...] = ()
     if query.strip():
-        found, remarks = _ranked(context, query, where, order, limit, offset)
+        listing, remarks = _ranked_entries(context, query, where, order, limit, offset)
     else:
-        stretch = ListingQuery(where=where, order=order or SortOrder(), limit=limit, offset=offset)
-        found = context.index.catalog.find(stretch)
-    rows: list[JSONValue] = [*_rows(context, found.entries, fields)]
-    lost = () if found.total else absent.names(context, where)
-    remarks = (*remarks, *lost, *_unsorted(context, order))
-    return {**answers.stretch(rows, found.total, limit, offset), **search.missing(freshness, remarks)}
+        listing_query = ListingQuery(where=where, order=order or SortOrder(), limit=limit, offset=offset)
+        listing = context.index.catalog.find(listing_query)
+    rows: list[JSONValue] = [*_note_rows(context, listing.entries, fields)]
+    absent_names = () if listing.total else arguments.missing_names(context, where)
+    remarks = (*remarks, *absent_names, *_sort_remark(context, order))
+    return {**answers.page_of(rows, listing.total, limit, offset), **search.freshness_fields(freshness, remarks)}
 
 
-def saved(entry: CatalogEntry) -> str:
+def saved_time(entry: CatalogEntry) -> str:
     """Tell when a file was saved, by the clock on the wall here, to the second."""
     try:
         moment = datetime.fromtimestamp(entry.mtime_ns // 1_000_000_000, tz=UTC).astimezone()
@@ -97,86 +129,407 @@ def saved(entry: CatalogEntry) -> str:
     return moment.isoformat(timespec="seconds")
 
 
-def beginning(text: str, length: int = _PREVIEW) -> str:
+def preview(text: str, length: int = _PREVIEW_LENGTH) -> str:
     """Give how a text begins, in a line."""
     line = " ".join(text[: 4 * length].split())
     return line if len(line) <= length else f"{line[:length].rstrip()}…"
 
 
-def _ranked(
+def _ranked_entries(
     context: Context, query: str, where: Filter, order: SortOrder | None, limit: int, offset: int
 ) -> tuple[Listing, tuple[str, ...]]:
-    search.check(query, 1)
+    search.check_query(query, 1)
     # What is only near in meaning is at the end of a ranking, and would be anywhere in another order.
     mode: SearchMode = "hybrid" if order is None else "keyword"
-    found = context.index.search(SearchRequest(text=query, mode=mode, limit=RANKED, per_note=1, where=where))
-    paths_of = {database.file_of(hit.row.id): hit.row.note for hit in found.hits}
+    ranking = context.index.search(SearchRequest(text=query, mode=mode, limit=MAX_RANKED, per_note=1, where=where))
+    paths_of = {database.file_of(hit.row.id): hit.row.note for hit in ranking.hits}
     ids = list(paths_of)
-    full = (f"only the {RANKED} best matches are listed: narrow the query",) if len(ids) >= RANKED else ()
-    remarks = (*found.remarks, *full)
+    limit_remark = (
+        (f"only the {MAX_RANKED} best matches are listed: narrow the query",) if len(ids) >= MAX_RANKED else ()
+    )
+    remarks = (*ranking.remarks, *limit_remark)
     if order is not None:
-        stretch = ListingQuery(where=where, order=order, among=ids, limit=limit, offset=offset)
-        return context.index.catalog.find(stretch), remarks
+        listing_query = ListingQuery(where=where, order=order, among=ids, limit=limit, offset=offset)
+        return context.index.catalog.find(listing_query), remarks
     entries = context.index.catalog.by_ids(ids[offset : offset + limit])
     entries = [entry for entry in entries if entry.path == paths_of[entry.id]]  # an index made anew counts from 1 again
     return Listing(entries=tuple(entries), total=len(ids)), remarks
 
 
-def _fields(asked: Sequence[str]) -> list[str]:
+def _check_fields(asked: Sequence[str]) -> list[str]:
     if len(asked) > _MOST_FIELDS:
         raise BadInput(f"fields has {len(asked)} items", hint=f"give at most {_MOST_FIELDS}")
-    return [name for name in dict.fromkeys(checks.named("fields", each) for each in asked) if name != "path"]
+    return [name for name in dict.fromkeys(arguments.check_name("fields", each) for each in asked) if name != "path"]
 
 
-def _order(sort: str) -> SortOrder | None:
-    name = checks.text("sort", sort).strip()
+def _parse_order(sort: str) -> SortOrder | None:
+    name = arguments.check_text("sort", sort).strip()
     descending = name.startswith("-")
     name = name.removeprefix("-").removeprefix("+").strip()
     if not name:
         return None
-    for by in SORTS:
+    for by in SORT_KEYS:
         if by == name.lower():
             return SortOrder(by=by, descending=descending)
     return SortOrder(by="property", descending=descending, name=name)
 
 
-def _unsorted(context: Context, order: SortOrder | None) -> Iterator[str]:
+def _sort_remark(context: Context, order: SortOrder | None) -> Iterator[str]:
     """Say so where no note has the property to sort by: a mistyped name leaves the order as it is."""
-    if order is not None and order.by == "property" and not absent.has_property(context, order.name):
-        yield f"no note has the property '{order.name}' to sort by; what every note has: {', '.join(SORTS)}"
+    if order is not None and order.by == "property" and not arguments.has_property(context, order.name):
+        yield f"no note has the property '{order.name}' to sort by; what every note has: {', '.join(SORT_KEYS)}"
 
 
-def _rows(context: Context, entries: Sequence[CatalogEntry], fields: Sequence[str]) -> list[dict[str, JSONValue]]:
+def _note_rows(context: Context, entries: Sequence[CatalogEntry], fields: Sequence[str]) -> list[dict[str, JSONValue]]:
     ids = [entry.id for entry in entries]
     catalog = context.index.catalog
     aliases = catalog.aliases(ids) if "aliases" in fields else {}
     tags = catalog.tags(ids) if "tags" in fields else {}
-    firsts = catalog.firsts(ids) if "preview" in fields else {}
-    said = any(name in _TEXTS or name not in FIELDS for name in fields)
-    others = foreign.found(context, [entry.path for entry in entries if said])
+    first_texts = catalog.firsts(ids) if "preview" in fields else {}
+    shows_text = any(name in _TEXT_FIELDS or name not in NOTE_FIELDS for name in fields)
+    foreign_paths = answers.mark_foreign_paths(context, [entry.path for entry in entries if shows_text])
     rows: list[dict[str, JSONValue]] = []
     for entry in entries:
         texts: dict[str, JSONValue] = {
             "aliases": [*aliases.get(entry.id, ())],
             "tags": [*tags.get(entry.id, ())],
-            "preview": beginning(firsts.get(entry.id, "")),
+            "preview": preview(first_texts.get(entry.id, "")),
         }
         row: dict[str, JSONValue] = {"path": entry.path}
-        row |= {name: texts[name] if name in texts else _field(entry, name) for name in fields}
-        rows.append(row | ({"foreign": True} if entry.path in others else {}))
+        row |= {name: texts[name] if name in texts else _entry_field(entry, name) for name in fields}
+        rows.append(row | ({"foreign": True} if entry.path in foreign_paths else {}))
     return rows
 
 
-def _field(entry: CatalogEntry, name: str) -> JSONValue:
+def _entry_field(entry: CatalogEntry, name: str) -> JSONValue:
     match name:
         case "title" | "size" | "hash" | "created":
             return getattr(entry, name)
         case "modified":
-            return saved(entry)
+            return saved_time(entry)
         case "folder":
             return paths.parent_folder(entry.path)
         case "properties":
             return dict(entry.properties)
         case _:
-            wanted = paths.name_key(name)
-            return next((value for key, value in entry.properties.items() if paths.name_key(key) == wanted), None)
+            wanted_key = paths.name_key(name)
+            return next((value for key, value in entry.properties.items() if paths.name_key(key) == wanted_key), None)
+
+
+_DESCRIPTION_KEYS: Final = ("description", "summary", "abstract")
+_MAX_DESCRIPTION: Final = 300
+
+
+def list_notes(
+    context: Context, folder: str = "", limit: int = 50, offset: int = 0
+) -> Annotated[Answer, NotePreviewPage]:
+    """List the notes of a folder and of those below it, each with how it begins.
+
+    Args:
+        context: The vault, as the client sees it.
+        folder: Relative to the vault; empty for all.
+        limit: How many at most.
+        offset: How many are left out at the beginning.
+
+    Returns:
+        ``results`` with path, title, modified and preview, by path; what others wrote is named only.
+
+    Raises:
+        NotFound: There is no such folder.
+    """
+    answers.check_page(limit, offset)
+    freshness = context.freshen(meaning=False)
+    where = _folder_filter(context, arguments.resolve_folder(context, folder))
+    listing = context.index.catalog.find(ListingQuery(where=where, limit=limit, offset=offset))
+    first_texts = context.index.catalog.firsts([entry.id for entry in listing.entries])
+    rows: list[JSONValue] = []
+    for entry in listing.entries:
+        row: dict[str, JSONValue] = {"path": entry.path, "title": entry.title, "modified": saved_time(entry)}
+        if answers.is_foreign_entry(context, entry):
+            row["foreign"] = True
+        else:
+            row["preview"] = preview(first_texts.get(entry.id, ""))
+        rows.append(row)
+    return {**answers.page_of(rows, listing.total, limit, offset), **search.freshness_fields(freshness)}
+
+
+def view_all_notes(context: Context, limit: int = 200, offset: int = 0) -> Annotated[Answer, NamedNotePage]:
+    """List all notes by name, with their aliases and what they say they are about.
+
+    Args:
+        context: The vault, as the client sees it.
+        limit: How many at most.
+        offset: How many are left out at the beginning.
+
+    Returns:
+        ``results`` with path, title, aliases and description where there are some, by path.
+    """
+    answers.check_page(limit, offset)
+    freshness = context.freshen(meaning=False)
+    where = _folder_filter(context, "")
+    listing = context.index.catalog.find(ListingQuery(where=where, limit=limit, offset=offset))
+    rows: list[JSONValue] = [*_named_notes(context, listing.entries)]
+    return {**answers.page_of(rows, listing.total, limit, offset), **search.freshness_fields(freshness)}
+
+
+def explore_vault(
+    context: Context, folder: str = "", tag: str = "", limit: int = 100, offset: int = 0
+) -> Annotated[Answer, FolderPage]:
+    """Show what a folder holds: its notes, and its subfolders with how many notes are in them; or find notes by tag.
+
+    Args:
+        context: The vault, as the client sees it.
+        folder: Relative to the vault; empty for the vault's own.
+        tag: Only notes with this tag or one nested below it, then at any depth of the folder.
+        limit: How many notes at most.
+        offset: How many are left out at the beginning.
+
+    Returns:
+        ``folders`` with path and notes; ``results`` with path, title, aliases and description, by path.
+
+    Raises:
+        NotFound: There is no such folder.
+    """
+    answers.check_page(limit, offset)
+    wanted_tag = arguments.check_text("tag", tag).strip()
+    freshness = context.freshen(meaning=False)
+    folder_path = arguments.resolve_folder(context, folder)
+    where = _folder_filter(context, folder_path)
+    if wanted_tag:
+        where = replace(where, tags=(wanted_tag,))
+    note_filter = where if wanted_tag else replace(where, folders=(), directly_in=(folder_path,))
+    listing = context.index.catalog.find(ListingQuery(where=note_filter, limit=limit, offset=offset))
+    rows: list[JSONValue] = [*_named_notes(context, listing.entries)]
+    folders: list[JSONValue] = [
+        {"path": subfolder.path, "notes": subfolder.files}
+        for subfolder in context.index.catalog.folders(where, folder_path)
+    ]
+    head: dict[str, JSONValue] = {"folder": folder_path, "tag": wanted_tag} if wanted_tag else {"folder": folder_path}
+    page = answers.page_of(rows, listing.total, limit, offset)
+    return {**head, "folders": folders, **page, **search.freshness_fields(freshness)}
+
+
+def _folder_filter(context: Context, folder: str) -> Filter:
+    folders = (folder,) if folder else ()
+    return context.restrict(Filter(folders=folders, kinds=search.NOTE_KINDS))
+
+
+def _named_notes(context: Context, entries: Sequence[CatalogEntry]) -> list[dict[str, JSONValue]]:
+    """Give notes' names, aliases and descriptions; of what others wrote, names only."""
+    aliases = context.index.catalog.aliases([entry.id for entry in entries])
+    rows: list[dict[str, JSONValue]] = []
+    for entry in entries:
+        row: dict[str, JSONValue] = {"path": entry.path, "title": entry.title}
+        if answers.is_foreign_entry(context, entry):
+            row["foreign"] = True
+        else:
+            alias_list: list[JSONValue] = [*aliases.get(entry.id, ())]
+            description = _entry_description(entry)
+            row |= {name: value for name, value in (("aliases", alias_list), ("description", description)) if value}
+        rows.append(row)
+    return rows
+
+
+def _entry_description(entry: CatalogEntry) -> str:
+    properties = {name.casefold(): value for name, value in entry.properties.items()}
+    values = (properties.get(name) for name in _DESCRIPTION_KEYS)
+    return next((preview(value, _MAX_DESCRIPTION) for value in values if isinstance(value, str) and value), "")
+
+
+def list_tags(context: Context, prefix: str = "", limit: int = 100, offset: int = 0) -> Annotated[Answer, TagPage]:
+    """List the vault's tags with how many notes have each, the most used first.
+
+    Args:
+        context: The vault, as the client sees it.
+        prefix: Only tags that begin so, such as ``project/``; empty for all.
+        limit: How many at most.
+        offset: How many are left out at the beginning.
+
+    Returns:
+        ``results`` with tag and notes.
+    """
+    answers.check_page(limit, offset)
+    prefix_key = paths.name_key(arguments.check_text("prefix", prefix)).removeprefix("#")
+    freshness = context.freshen(meaning=False)
+    where = context.restrict(Filter())
+    counts = context.index.catalog.tag_counts(where, prefix=prefix_key, limit=limit, offset=offset)
+    rows: list[JSONValue] = [{"tag": tag_count.name, "notes": tag_count.notes} for tag_count in counts.tags]
+    return {**answers.page_of(rows, counts.total, limit, offset), **search.freshness_fields(freshness)}
+
+
+def rename_tag(context: Context, old: str, new: str, paths: Sequence[str] = ()) -> Annotated[Answer, WriteResult]:
+    """Rename a tag, and those nested below it, in text and properties.
+
+    Without paths it is always a proposal.
+
+    Args:
+        context: The vault, as the client sees it.
+        old: The tag as it is, with ``#`` or without.
+        new: The new name, with ``#`` or without.
+        paths: Paths of the notes to change; empty for all that have the tag.
+
+    Raises:
+        NotFound: No note has the tag.
+        BadInput: The new name can't be a tag's, or nothing would change.
+    """
+    context.freshen(meaning=False)
+    return answers.submit_several(context, [RenameTag(old=old, new=new, paths=tuple(paths))])
+
+
+def notes_with_tag(context: Context, tag: str) -> list[NotePath]:
+    """Give the notes that have a tag, or one nested below it, and that the client sees; by path."""
+    context.freshen(meaning=False)
+    return [path for path in context.index.graph.tagged(tag) if context.sees(path)]
+
+
+_MAX_HEADINGS: Final = 200
+_MAX_LISTED: Final = 50
+"""Tasks, and links either way, that are shown."""
+
+
+def note_info(context: Context, path: str) -> Annotated[Answer, NoteInfo]:
+    """Tell of a note its outline, properties, tags, tasks, links in and out, size, hash and dates.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Relative to the vault, or absolute and inside it.
+
+    Returns:
+        ``outline`` with lines, ``properties``, ``aliases``, ``tags``, ``tasks``, ``links_out``, ``links_in``, ``size``,
+        ``hash``, ``created`` and ``modified``; long lists show their beginning, and how many there are.
+
+    Raises:
+        NotFound: No such note is visible.
+        BadInput: The path can't be one, or the file isn't text.
+        RefusedError: The path leads out of the vault.
+    """
+    freshness = context.freshen(meaning=False)
+    note = reading.read_note(context, path)
+    block = note.outline.frontmatter
+    answer: dict[str, JSONValue] = {
+        "success": True,
+        "path": note.path,
+        "title": paths.stem(note.path) if walk.kind_of(note.path) == "note" else paths.base_name(note.path),
+        "kind": walk.kind_of(note.path),
+        "hash": note.hash,
+        "size": len(note.raw),
+        "lines": len(note.outline.line_starts) if note.raw else 0,
+        **_index_fields(context, note.path),
+        "properties": dict(block.values) if block else {},
+        "tags": _distinct_tags(note),
+        "headings": sum(section.level > 0 for section in note.outline.sections),
+        "outline": _outline_rows(note),
+        "tasks": _task_rows(note),
+        **_link_counts(context, note.path),
+    }
+    optional: dict[str, JSONValue] = {
+        "waiting_edits": reading.pending_rows(note),
+        "problems": reading.problem_rows(note),
+    }
+    if answers.mark_if_foreign(context, note):
+        answer["foreign"] = True
+    return {
+        **answer,
+        **{name: value for name, value in optional.items() if value},
+        **search.freshness_fields(freshness),
+    }
+
+
+def _index_fields(context: Context, path: NotePath) -> dict[str, JSONValue]:
+    """Tell what the index knows; a note that isn't in it yet has no dates."""
+    entry = context.index.catalog.entries([path]).get(path)
+    if entry is None:
+        return {"aliases": []}
+    aliases: list[JSONValue] = [*context.index.catalog.aliases([entry.id]).get(entry.id, ())]
+    return {"created": entry.created, "modified": saved_time(entry), "aliases": aliases}
+
+
+def _distinct_tags(note: Note) -> list[JSONValue]:
+    names = {paths.name_key(tag.name): tag.name for tag in reversed(note.outline.tags)}
+    return [*reversed(names.values())]
+
+
+def _outline_rows(note: Note) -> list[JSONValue]:
+    headed = [section for section in note.outline.sections if section.level]
+    return [
+        {"heading": positions.heading_label(section), "line": section.line, "end_line": section.end_line}
+        for section in headed[:_MAX_HEADINGS]
+    ]
+
+
+def _task_rows(note: Note) -> JSONValue:
+    tasks = note.outline.tasks
+    rows: list[JSONValue] = [
+        {"state": task.state, "text": task.text, "line": task.line} for task in tasks[:_MAX_LISTED]
+    ]
+    return {"total": len(tasks), "open": sum(not task.state.strip() for task in tasks), "results": rows}
+
+
+def _link_counts(context: Context, path: NotePath) -> dict[str, JSONValue]:
+    graph = context.index.graph
+    lookup = graph.remembering()
+    outgoing = [edge for edge in graph.outgoing(path, lookup) if edge.kind != "external" and edge.target]
+    sources = sorted({edge.source for edge in graph.incoming(path, lookup) if edge.source != path})
+    visible_sources: list[JSONValue] = [source for source in sources if context.sees(source)]
+    return {
+        "links_out": {"total": len(outgoing), "results": _outgoing_rows(context, outgoing[:_MAX_LISTED])},
+        "links_in": {"total": len(visible_sources), "results": visible_sources[:_MAX_LISTED]},
+    }
+
+
+def _outgoing_rows(context: Context, edges: Sequence[Edge]) -> list[JSONValue]:
+    return [
+        cast(
+            "JSONValue",
+            {
+                "target": edge.target,
+                "line": edge.line,
+                "leads_to": edge.path if edge.path is not None and context.sees(edge.path) else None,
+            },
+        )
+        for edge in edges
+    ]
+
+
+def vault_status(context: Context) -> Annotated[Answer, VaultStatus]:
+    """Say what the index of the vault holds, what it lacks, and why."""
+    status = context.index.status(context.restrict(Filter()))
+    skipped: list[JSONValue] = [
+        {"path": row.path, "code": row.code, "problem": row.message, "line": row.line} for row in status.skipped
+    ]
+    return {
+        "success": True,
+        "vault": context.vault,
+        "notes": status.notes,
+        "files": status.files,
+        "chunks": status.chunks,
+        "embedded": status.embedded,
+        "pending": status.pending,
+        "problems": status.problems,
+        "skipped": skipped,
+        "model": status.model,
+        "size_bytes": status.size_bytes,
+        "index_incomplete": not status.complete,
+        "built": status.built,
+    }
+
+
+def fingerprint_notes(context: Context) -> str:
+    """Give a hash of the names and hashes of all notes that the client sees, as the index knows them.
+
+    What a search didn't find, it won't find as long as this stays the same. Who takes something in at the same moment
+    is waited for: an index that lacks a note would say that nothing has changed.
+
+    Raises:
+        ConflictError: Another process has been writing the index for a minute.
+    """
+    freshness = context.freshen(meaning=False)
+    if freshness.stale or freshness.incomplete or freshness.unchecked:
+        context.index.catch_up()
+    visible = context.view.visible
+    notes = [
+        [path, note_hash]
+        for path, target, note_hash in context.index.store.hashes()
+        if visible(path) and visible(target)
+    ]
+    return f"sha256:{hashlib.sha256(json.dumps(notes).encode()).hexdigest()}"

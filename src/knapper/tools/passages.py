@@ -10,20 +10,20 @@ from knapper.index.filters import Filter
 from knapper.index.fulltext import MatchPlace
 from knapper.index.search import Hit, OpenNote, SearchMode, SearchRequest, SearchResult
 from knapper.jsontypes import JSONValue
-from knapper.tools import foreign, notes, reading, search
+from knapper.tools import answers, notes, reading, search
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
-from knapper.tools.shapes.found import NoteHits
+from knapper.tools.shapes.read import NoteHits
 from knapper.vault import parser
 from knapper.vault.parser import Note
 from knapper.vault.paths import NotePath
 
-_RANKED: Final = 50
+_MIN_RANKED: Final = 50
 """Notes, at least, that are put in order by where the words stand."""
-_PLACES: Final[tuple[MatchPlace, ...]] = ("title", "heading", "content")
-_SNIPPET: Final = 400
+_MATCH_PLACES: Final[tuple[MatchPlace, ...]] = ("title", "heading", "content")
+_SNIPPET_LENGTH: Final = 400
 _WORD: Final = re.compile(r"\w+")
-_WORDS: Final = 40
+_MAX_WORDS: Final = 40
 """Words of a task that are looked for, and of the current note where no vectors tell what it is about."""
 
 
@@ -41,16 +41,16 @@ def search_keyword(context: Context, query: str, limit: int = 10) -> Annotated[A
     Raises:
         BadInput: An argument is out of its range, or the query is empty.
     """
-    search.check(query, limit, name="limit")
+    search.check_query(query, limit, name="limit")
     freshness = context.freshen(meaning=False)
-    found = _search(context, query, "keyword", max(limit, _RANKED))
-    places = context.index.catalog.places(query, [database.file_of(hit.row.id) for hit in found.hits])
-    ranked = sorted(found.hits, key=lambda hit: _PLACES.index(places[database.file_of(hit.row.id)]))[:limit]
-    others = foreign.found(context, (hit.row.note for hit in ranked))
+    ranking = _search_notes(context, query, "keyword", max(limit, _MIN_RANKED))
+    places = context.index.catalog.places(query, [database.file_of(hit.row.id) for hit in ranking.hits])
+    ranked = sorted(ranking.hits, key=lambda hit: _MATCH_PLACES.index(places[database.file_of(hit.row.id)]))[:limit]
+    foreign_paths = answers.mark_foreign_paths(context, (hit.row.note for hit in ranked))
     results: list[JSONValue] = [
-        {**_shape(hit, others), "match": places[database.file_of(hit.row.id)]} for hit in ranked
+        {**_hit_answer(hit, foreign_paths), "match": places[database.file_of(hit.row.id)]} for hit in ranked
     ]
-    return {**_answer(results), **search.missing(freshness, found.remarks)}
+    return {**_results_answer(results), **search.freshness_fields(freshness, ranking.remarks)}
 
 
 def search_semantic(context: Context, query: str, limit: int = 10) -> Annotated[Answer, NoteHits]:
@@ -67,12 +67,12 @@ def search_semantic(context: Context, query: str, limit: int = 10) -> Annotated[
     Raises:
         BadInput: An argument is out of its range, or the query is empty.
     """
-    search.check(query, limit, name="limit")
+    search.check_query(query, limit, name="limit")
     freshness = context.freshen()
-    found = _search(context, query, "semantic", limit)
-    others = foreign.found(context, (hit.row.note for hit in found.hits))
-    results: list[JSONValue] = [_shape(hit, others) for hit in found.hits]
-    return {**_answer(results), **search.missing(freshness, found.remarks)}
+    ranking = _search_notes(context, query, "semantic", limit)
+    foreign_paths = answers.mark_foreign_paths(context, (hit.row.note for hit in ranking.hits))
+    results: list[JSONValue] = [_hit_answer(hit, foreign_paths) for hit in ranking.hits]
+    return {**_results_answer(results), **search.freshness_fields(freshness, ranking.remarks)}
 
 
 def search_task_relevant(
@@ -96,64 +96,65 @@ def search_task_relevant(
     """
     if not task.strip():
         raise BadInput("the task is empty", hint="say what is to be done")
-    search.check(task, limit, name="limit")
+    search.check_query(task, limit, name="limit")
     freshness = context.freshen()
-    source = reading.head(context, current_note) if current_note else None
-    question = SearchRequest(text=_plain(task), limit=limit, where=context.restrict(Filter()))
-    found = context.index.related(question, _beside(context, source) if source else None)
+    source = reading.read_note_head(context, current_note) if current_note else None
+    question = SearchRequest(text=_plain_words(task), limit=limit, where=context.restrict(Filter()))
+    related = context.index.related(question, _current_note(context, source) if source else None)
     if source:
-        _ = foreign.heard(context, source)
-    others = foreign.found(context, (one.hit.row.note for one in found.related))
+        _ = answers.mark_if_foreign(context, source)
+    foreign_paths = answers.mark_foreign_paths(context, (item.hit.row.note for item in related.related))
     results: list[JSONValue] = [
-        {**_shape(one.hit, others), "score": round(one.score, 4), "why": [*one.why]} for one in found.related
+        {**_hit_answer(item.hit, foreign_paths), "score": round(item.score, 4), "why": [*item.why]}
+        for item in related.related
     ]
-    return {**_answer(results), **search.missing(freshness, found.remarks)}
+    return {**_results_answer(results), **search.freshness_fields(freshness, related.remarks)}
 
 
-def _search(context: Context, query: str, mode: SearchMode, limit: int) -> SearchResult:
+def _search_notes(context: Context, query: str, mode: SearchMode, limit: int) -> SearchResult:
     where = context.restrict(Filter())
     return context.index.search(SearchRequest(text=query, mode=mode, limit=limit, per_note=1, where=where))
 
 
-def _beside(context: Context, note: Note) -> OpenNote:
+def _current_note(context: Context, note: Note) -> OpenNote:
     name = note.path.removesuffix(".md").replace("/", " ")
     return OpenNote(
         path=note.path,
-        linked=lambda: _linked(context, note.path),
-        words=lambda: _plain(f"{name} {parser.decode_text(note.raw)[:2_000]}"),
+        linked=lambda: _linked_paths(context, note.path),
+        words=lambda: _plain_words(f"{name} {parser.decode_text(note.raw)[:2_000]}"),
     )
 
 
-def _shape(hit: Hit, others: Collection[str]) -> dict[str, JSONValue]:
+def _hit_answer(hit: Hit, others: Collection[str]) -> dict[str, JSONValue]:
     row = hit.row
-    shown: dict[str, JSONValue] = {
+    result: dict[str, JSONValue] = {
         "path": row.note,
         "title": row.title,
-        "content": notes.beginning(row.text, _SNIPPET),
+        "content": notes.preview(row.text, _SNIPPET_LENGTH),
         "heading": row.heading,
         "start_line": row.start_line,
         "end_line": row.end_line,
         "score": round(hit.score, 4),
         "hash": row.hash,
     }
-    return shown | ({"foreign": True} if row.note in others else {})
+    return result | ({"foreign": True} if row.note in others else {})
 
 
-def _answer(results: list[JSONValue]) -> dict[str, JSONValue]:
+def _results_answer(results: list[JSONValue]) -> dict[str, JSONValue]:
     answer: dict[str, JSONValue] = {"success": True}
     if not results:
         answer["message"] = "No matching notes found"
     return {**answer, "results": results}
 
 
-def _plain(text: str) -> str:
+def _plain_words(text: str) -> str:
     """Take a text for words only: what looks like an operator in a sentence isn't meant as one."""
-    words = _WORD.findall(text)[:_WORDS]
+    words = _WORD.findall(text)[:_MAX_WORDS]
     return " ".join(words) or text
 
 
-def _linked(context: Context, path: NotePath) -> set[NotePath]:
+def _linked_paths(context: Context, path: NotePath) -> set[NotePath]:
     graph = context.index.graph
-    look = graph.remembering()
-    out = {edge.path for edge in graph.outgoing(path, look) if edge.path is not None}
-    return out | {edge.source for edge in graph.incoming(path, look)}
+    lookup = graph.remembering()
+    targets = {edge.path for edge in graph.outgoing(path, lookup) if edge.path is not None}
+    return targets | {edge.source for edge in graph.incoming(path, lookup)}

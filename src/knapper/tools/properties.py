@@ -8,34 +8,33 @@ from knapper.changes.requests import EditProperty
 from knapper.changes.text import splices, yaml_values
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers, foreign
-from knapper.tools import tags as tagging
+from knapper.tools import answers, notes
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
-from knapper.tools.shapes.written import Written
+from knapper.tools.shapes.write import WriteResult
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
 
-Operation = Literal["set", "remove", "append", "rename"]
-OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
+PropertyOperation = Literal["set", "remove", "append", "rename"]
+PROPERTY_OPERATIONS: Final[tuple[PropertyOperation, ...]] = get_args(PropertyOperation)
 
 
-class Change(TypedDict, total=False):
+class PropertyChange(TypedDict, total=False):
     """Say what becomes of a property."""
 
     value: JSONValue
-    operation: Operation
+    operation: PropertyOperation
 
 
-class ChangeOfOne(Change, total=False):
+class NotePropertyChange(PropertyChange, total=False):
     """Say what becomes of a property of one note."""
 
     expected_hash: str
 
 
 def update_frontmatter(
-    context: Context, path: str, field: str, **change: Unpack[ChangeOfOne]
-) -> Annotated[Answer, Written]:
+    context: Context, path: str, field: str, **change: Unpack[NotePropertyChange]
+) -> Annotated[Answer, WriteResult]:
     """Set, remove, append to or rename one property of a note.
 
     Args:
@@ -54,12 +53,14 @@ def update_frontmatter(
         ConflictError: The note isn't what was read any more, and the place changed.
         RefusedError: The path is out of the vault, or the client may not write there.
     """
-    return answers.one(context, replace(_request(path, field, change), base=change.get("expected_hash", "")))
+    return answers.submit_one(
+        context, replace(_edit_request(path, field, change), base=change.get("expected_hash", ""))
+    )
 
 
 def batch_update_frontmatter(
-    context: Context, paths: Sequence[str], field: str, **change: Unpack[Change]
-) -> Annotated[Answer, Written]:
+    context: Context, paths: Sequence[str], field: str, **change: Unpack[PropertyChange]
+) -> Annotated[Answer, WriteResult]:
     """Change one property of several notes; those where that fails are listed, and the others go on together.
 
     More than 5 notes are always a proposal.
@@ -79,7 +80,7 @@ def batch_update_frontmatter(
     Raises:
         KnapError: It fails for every one of them.
     """
-    return answers.several(context, [_request(path, field, change) for path in dict.fromkeys(paths)])
+    return answers.submit_several(context, [_edit_request(path, field, change) for path in dict.fromkeys(paths)])
 
 
 def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
@@ -90,34 +91,34 @@ def read_properties(context: Context, path: str) -> dict[str, JSONValue]:
         BadInput: Its YAML is invalid.
     """
     note = context.view.read(path)
-    _ = foreign.heard(context, note)
+    _ = answers.mark_if_foreign(context, note)
     block = note.outline.frontmatter
     if block is not None and not block.valid:
-        problem = next((one for one in note.outline.problems if one.code == "invalid_yaml"), None)
-        said = f": {problem.message}" if problem else ""
+        problem = next((candidate for candidate in note.outline.problems if candidate.code == "invalid_yaml"), None)
+        detail = f": {problem.message}" if problem else ""
         raise BadInput(
-            f"the properties of {note.path} can't be read{said}", hint="mend its frontmatter", code="invalid_yaml"
+            f"the properties of {note.path} can't be read{detail}", hint="mend its frontmatter", code="invalid_yaml"
         )
     return {"success": True, "path": note.path, "hash": note.hash, "properties": dict(block.values) if block else {}}
 
 
-def choose(context: Context, *, folders: Sequence[str] = (), tags: Sequence[str] = ()) -> list[NotePath]:
+def select_notes(context: Context, *, folders: Sequence[str] = (), tags: Sequence[str] = ()) -> list[NotePath]:
     """Give the notes below any of the folders that have all of the tags, by path; for `batch_update_frontmatter`.
 
     What is chosen so is a target by query: the caller lets it wait as a proposal.
     """
-    below = ["" if folder == "." else paths.name_key(folder).removeprefix("./").strip("/") for folder in folders]
-    found = {
+    folder_keys = ["" if folder == "." else paths.name_key(folder).removeprefix("./").strip("/") for folder in folders]
+    selected = {
         file.path
         for file in context.view.files()
-        if file.kind == "note" and (not below or any(_is_below(file.path, folder) for folder in below))
+        if file.kind == "note" and (not folder_keys or any(_is_below(file.path, folder) for folder in folder_keys))
     }
     for tag in tags:
-        found &= set(tagging.notes_with(context, tag))
-    return sorted(found)
+        selected &= set(notes.notes_with_tag(context, tag))
+    return sorted(selected)
 
 
-def value_of(name: str, text: str) -> JSONValue:
+def parse_value(name: str, text: str) -> JSONValue:
     """Read the value that a typed text means for a property of a new note.
 
     Raises:
@@ -130,10 +131,10 @@ def _is_below(path: NotePath, folder: str) -> bool:
     return not folder or paths.name_key(path).startswith(f"{folder}/")
 
 
-def _request(path: str, field: str, change: Change) -> EditProperty:
-    word = change.get("operation", "set")
-    if word not in OPERATIONS:
-        raise BadInput(f"there is no operation '{word}'", hint=f"operations: {', '.join(OPERATIONS)}")
-    if "value" not in change and word != "remove":
-        raise BadInput(f"the operation '{word}' needs a value", hint="give one; an empty text will do")
-    return EditProperty(path=path, word=word, name=field, value=change.get("value", ""))
+def _edit_request(path: str, field: str, change: PropertyChange) -> EditProperty:
+    operation = change.get("operation", "set")
+    if operation not in PROPERTY_OPERATIONS:
+        raise BadInput(f"there is no operation '{operation}'", hint=f"operations: {', '.join(PROPERTY_OPERATIONS)}")
+    if "value" not in change and operation != "remove":
+        raise BadInput(f"the operation '{operation}' needs a value", hint="give one; an empty text will do")
+    return EditProperty(path=path, word=operation, name=field, value=change.get("value", ""))

@@ -1,7 +1,7 @@
-"""List, show, accept and reject what waits for a person's word."""
+"""List, show, accept, reject and edit proposals, also as blocks inside notes."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Final, get_args
 
@@ -10,24 +10,27 @@ from knapper.changes.disk.journal import Journal
 from knapper.changes.proposals import store
 from knapper.changes.proposals.model import Proposal, ProposalStatus, ProposedFile, ProposedHunk, Stale, Summary
 from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.text import blocks
+from knapper.changes.text.blocks import BlockChoice
 from knapper.changes.writer import SubmitOptions
-from knapper.errors import BadInput, KnapError
+from knapper.errors import BadInput, KnapError, NotFound
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers, foreign
+from knapper.tools import answers
 from knapper.tools.context import Context
-from knapper.tools.shapes import Answer, proposed
-from knapper.tools.shapes.written import Written
+from knapper.tools.shapes import Answer, write
+from knapper.tools.shapes.write import WriteResult
+from knapper.vault import pending
 
-STATUSES: Final[tuple[ProposalStatus, ...]] = get_args(ProposalStatus)
-_TURNS: Final[Mapping[ProposalStatus, ProposalStatus]] = {"open": "stale", "stale": "open"}
+PROPOSAL_STATUSES: Final[tuple[ProposalStatus, ...]] = get_args(ProposalStatus)
+_STATUS_TURNS: Final[Mapping[ProposalStatus, ProposalStatus]] = {"open": "stale", "stale": "open"}
 """What a proposal of each status may have turned into since it was looked at."""
-_QUICK_FILES: Final = 50
+_MAX_REFIT_FILES: Final = 50
 """A proposal about more is listed as it was when it was last shown."""
 
 
 def list_proposals(
     context: Context, status: str = "", path: str = "", limit: int = store.LIMIT, offset: int = 0
-) -> Annotated[Answer, proposed.Proposals]:
+) -> Annotated[Answer, write.ProposalList]:
     """List changes that wait for a person's word, and what became of earlier ones; the newest first.
 
     Args:
@@ -43,29 +46,39 @@ def list_proposals(
         and ``undone_by`` where what was accepted was taken back.
     """
     answers.check_page(limit, offset)
-    chosen: ProposalStatus | None = next((known for known in STATUSES if status == known), None)
-    if status and chosen is None:
-        raise BadInput(f"there is no status '{status}'", hint=f"one of: {', '.join(STATUSES)}")
-    wanted = ProposalFilter(status=chosen, path=path, visible=context.view.visible)
+    wanted_status: ProposalStatus | None = next((known for known in PROPOSAL_STATUSES if status == known), None)
+    if status and wanted_status is None:
+        raise BadInput(f"there is no status '{status}'", hint=f"one of: {', '.join(PROPOSAL_STATUSES)}")
+    query = ProposalFilter(status=wanted_status, path=path, visible=context.view.visible)
     find = context.writer.proposals.find
-    found = find(wanted, limit=limit, offset=offset)
-    turning = find(replace(wanted, status=_TURNS[chosen]), limit=limit).proposals if chosen in _TURNS else ()
-    if _looked(context, (*found.proposals, *turning)):
-        found = find(wanted, limit=limit, offset=offset)
-    taken_back = undo.find_undone(_journal(context), [change for one in found.proposals for change in one.changes])
-    return answers.stretch([_summary(one, taken_back) for one in found.proposals], found.total, limit, offset)
+    listing = find(query, limit=limit, offset=offset)
+    may_have_turned = (
+        find(replace(query, status=_STATUS_TURNS[wanted_status]), limit=limit).proposals
+        if wanted_status in _STATUS_TURNS
+        else ()
+    )
+    if _refit_listed(context, (*listing.proposals, *may_have_turned)):
+        listing = find(query, limit=limit, offset=offset)
+    undone_by = undo.find_undone(
+        _journal(context), [change for summary in listing.proposals for change in summary.changes]
+    )
+    return answers.page_of(
+        [_summary_row(summary, undone_by) for summary in listing.proposals], listing.total, limit, offset
+    )
 
 
-def _looked(context: Context, listed: Sequence[Summary]) -> bool:
+def _refit_listed(context: Context, listed: Sequence[Summary]) -> bool:
     """Fit those that wait to the files as they are now; tells whether there were any."""
-    waiting = [one for one in listed if one.status in {"open", "stale"} and one.files <= _QUICK_FILES]
-    for one in waiting:
+    open_or_stale = [
+        summary for summary in listed if summary.status in {"open", "stale"} and summary.files <= _MAX_REFIT_FILES
+    ]
+    for summary in open_or_stale:
         with contextlib.suppress(KnapError):  # decided meanwhile, or a block was edited by hand: showing it says so
-            _ = context.reviewer.refit(one.id)
-    return bool(waiting)
+            _ = context.reviewer.refit(summary.id)
+    return bool(open_or_stale)
 
 
-def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, proposed.Proposal]:
+def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, write.ProposalAnswer]:
     """Show a proposal, fitted to the files as they are now: its files, hunks and word-level differences.
 
     Args:
@@ -79,14 +92,14 @@ def show_proposal(context: Context, proposal_id: str) -> Annotated[Answer, propo
     Raises:
         NotFound: There is none, or it is about files that the client doesn't see.
     """
-    fitted = context.reviewer.refit(proposal_id)
-    foreign.shown(context, (file.path for file in fitted.files if file.before is not None))
-    return shape(context, fitted)
+    refitted = context.reviewer.refit(proposal_id)
+    answers.mark_shown_paths(context, (file.path for file in refitted.files if file.before is not None))
+    return proposal_answer(context, refitted)
 
 
 def accept_proposal(
     context: Context, proposal_id: str, digest: str, files: Sequence[str] = (), hunks: Sequence[str] = ()
-) -> Annotated[Answer, Written]:
+) -> Annotated[Answer, WriteResult]:
     """Apply a proposal, or the named files or hunks of it, exactly as it was shown.
 
     Args:
@@ -101,14 +114,14 @@ def accept_proposal(
         ConflictError: It isn't what was shown any more, is closed, or a place in a file changed.
         RefusedError: The client may not accept it; a person can.
     """
-    asked = context.asked or SubmitOptions()
-    do = context.reviewer.plan if asked.dry_run else context.reviewer.accept
-    return do(proposal_id, digest, files=files, hunks=hunks, run=asked.run).as_dict()
+    options = context.asked or SubmitOptions()
+    decide = context.reviewer.plan if options.dry_run else context.reviewer.accept
+    return decide(proposal_id, digest, files=files, hunks=hunks, run=options.run).as_dict()
 
 
 def reject_proposal(
     context: Context, proposal_id: str, reason: str = "", files: Sequence[str] = (), hunks: Sequence[str] = ()
-) -> Annotated[Answer, proposed.Rejected]:
+) -> Annotated[Answer, write.RejectionResult]:
     """Say no to a proposal, or to the named files or hunks of it; it stays visible, with the reason.
 
     Args:
@@ -125,20 +138,20 @@ def reject_proposal(
     """
     if context.asked is not None and context.asked.dry_run:
         parts = context.reviewer.plan_rejection(proposal_id, files=files, hunks=hunks)
-        return {"success": True, "id": proposal_id, "status": "planned", "reason": reason, **_named(parts)}
-    found = context.reviewer.reject(proposal_id, reason, files=files, hunks=hunks)
-    return {"success": True, "id": found.id, "status": found.status, "reason": reason}
+        return {"success": True, "id": proposal_id, "status": "planned", "reason": reason, **_rejected_parts(parts)}
+    proposal = context.reviewer.reject(proposal_id, reason, files=files, hunks=hunks)
+    return {"success": True, "id": proposal.id, "status": proposal.status, "reason": reason}
 
 
-def _named(parts: Sequence[ProposedFile]) -> Answer:
+def _rejected_parts(parts: Sequence[ProposedFile]) -> Answer:
     paths: list[JSONValue] = [file.path for file in parts]
-    names: list[JSONValue] = [one.id for file in parts for one in file.hunks]
-    return {"files": paths, "hunks": names}
+    hunk_ids: list[JSONValue] = [hunk.id for file in parts for hunk in file.hunks]
+    return {"files": paths, "hunks": hunk_ids}
 
 
 def edit_proposal(
     context: Context, proposal_id: str, digest: str, hunk: str, new_text: str
-) -> Annotated[Answer, proposed.Edited]:
+) -> Annotated[Answer, write.EditedProposal]:
     """Put another text in the place of a hunk's new lines, before it is accepted; its digest changes with that.
 
     Where the hunk is shown as a block in its note, the block is drawn anew with the text.
@@ -162,20 +175,20 @@ def edit_proposal(
     run = context.asked.run if context.asked else ""
     edited = context.reviewer.edit(proposal_id, digest, hunk, new_text, run=run)
     notices: list[JSONValue] = [*edited.proposal.notices, *edited.notices]
-    return shape(context, edited.proposal) | _some({"change_id": edited.change_id, "notes": notices})
+    return proposal_answer(context, edited.proposal) | _drop_empty({"change_id": edited.change_id, "notes": notices})
 
 
-def shape(context: Context, proposal: Proposal) -> dict[str, JSONValue]:
+def proposal_answer(context: Context, proposal: Proposal) -> dict[str, JSONValue]:
     """Give a proposal as every surface shows it."""
-    together = {file.number: group[0].number for group in proposal.groups() for file in group}
-    files: list[JSONValue] = [_file(file, together[file.number]) for file in proposal.files]
+    group_of = {file.number: group[0].number for group in proposal.groups() for file in group}
+    files: list[JSONValue] = [_file_row(file, group_of[file.number]) for file in proposal.files]
     rewritten: list[JSONValue] = [
-        {"path": one.path, "line": one.line, "old": one.old, "new": one.new} for one in proposal.rewritten
+        {"path": link.path, "line": link.line, "old": link.old, "new": link.new} for link in proposal.rewritten
     ]
     folders: list[JSONValue] = [{"path": source, "target": target} for source, target in proposal.folders]
     notices: list[JSONValue] = [*proposal.notices]
     changes: list[JSONValue] = [*proposal.changes]
-    shown: dict[str, JSONValue] = {
+    answer: dict[str, JSONValue] = {
         "success": True,
         "id": proposal.id,
         "status": proposal.status,
@@ -185,7 +198,7 @@ def shape(context: Context, proposal: Proposal) -> dict[str, JSONValue]:
         "expires": proposal.expires.isoformat(timespec="seconds"),
         "files": files,
     }
-    more: dict[str, JSONValue] = {
+    optional: dict[str, JSONValue] = {
         "reason": proposal.reason,
         "why": proposal.why,
         "run": proposal.run,
@@ -197,23 +210,29 @@ def shape(context: Context, proposal: Proposal) -> dict[str, JSONValue]:
         "change_ids": changes,
         "notes": notices,
     }
-    return shown | _some({**more, **_undone(proposal.changes, undo.find_undone(_journal(context), proposal.changes))})
+    return answer | _drop_empty(
+        {**optional, **_undone_fields(proposal.changes, undo.find_undone(_journal(context), proposal.changes))}
+    )
 
 
 def _journal(context: Context) -> Journal:
     return context.writer.state.journal
 
 
-def _undone(changes: Sequence[str], taken_back: Mapping[str, str]) -> dict[str, JSONValue]:
+def _undone_fields(changes: Sequence[str], taken_back: Mapping[str, str]) -> dict[str, JSONValue]:
     """Say what became of changes that accepting made: an undo leaves a proposal accepted, for it was."""
-    gone = [change for change in changes if change in taken_back]
-    by: list[JSONValue] = [*dict.fromkeys(taken_back[change] for change in gone if taken_back[change])]
-    return {"undone": "all" if len(gone) == len(changes) else "part", "undone_by": by} if gone else {}
+    undone_changes = [change for change in changes if change in taken_back]
+    undone_by: list[JSONValue] = [*dict.fromkeys(taken_back[change] for change in undone_changes if taken_back[change])]
+    return (
+        {"undone": "all" if len(undone_changes) == len(changes) else "part", "undone_by": undone_by}
+        if undone_changes
+        else {}
+    )
 
 
-def _summary(one: Summary, taken_back: Mapping[str, str]) -> JSONValue:
+def _summary_row(one: Summary, taken_back: Mapping[str, str]) -> JSONValue:
     items: dict[str, JSONValue] = {name: count for name, count in one.items.items() if count}
-    shown: dict[str, JSONValue] = {
+    row: dict[str, JSONValue] = {
         "id": one.id,
         "status": one.status,
         "client": one.client,
@@ -223,13 +242,13 @@ def _summary(one: Summary, taken_back: Mapping[str, str]) -> JSONValue:
         "files": one.files,
         "items": items,
     }
-    more: dict[str, JSONValue] = {"reason": one.reason, "why": one.why, "run": one.run, "tainted": one.tainted}
-    return shown | _some({**more, **_undone(one.changes, taken_back)})
+    optional: dict[str, JSONValue] = {"reason": one.reason, "why": one.why, "run": one.run, "tainted": one.tainted}
+    return row | _drop_empty({**optional, **_undone_fields(one.changes, taken_back)})
 
 
-def _file(file: ProposedFile, group: int) -> JSONValue:
-    hunks: list[JSONValue] = [_hunk(one) for one in file.hunks]
-    shown: dict[str, JSONValue] = {
+def _file_row(file: ProposedFile, group: int) -> JSONValue:
+    hunks: list[JSONValue] = [_hunk_row(hunk) for hunk in file.hunks]
+    row: dict[str, JSONValue] = {
         "number": file.number,
         "group": group,
         "path": file.path,
@@ -239,13 +258,13 @@ def _file(file: ProposedFile, group: int) -> JSONValue:
         "hunks": hunks,
         "diff": file.unified,
     }
-    more: dict[str, JSONValue] = {"target": file.target, "base_hash": file.base, "reason": file.reason}
-    return shown | _some({**more, "stale": _stale(file.stale)})
+    optional: dict[str, JSONValue] = {"target": file.target, "base_hash": file.base, "reason": file.reason}
+    return row | _drop_empty({**optional, "stale": _stale_fields(file.stale)})
 
 
-def _hunk(one: ProposedHunk) -> JSONValue:
+def _hunk_row(one: ProposedHunk) -> JSONValue:
     words: list[JSONValue] = [[mark.side, mark.text] for mark in one.hunk.words]
-    shown: dict[str, JSONValue] = {
+    row: dict[str, JSONValue] = {
         "id": one.id,
         "state": one.state,
         "line": one.hunk.old_start_line,
@@ -253,15 +272,95 @@ def _hunk(one: ProposedHunk) -> JSONValue:
         "new": one.hunk.new.decode(errors="replace"),
         "words": words,
     }
-    return shown | _some({"edited": one.edited, "reason": one.reason, "stale": _stale(one.stale)})
+    return row | _drop_empty({"edited": one.edited, "reason": one.reason, "stale": _stale_fields(one.stale)})
 
 
-def _stale(stale: Stale | None) -> JSONValue:
+def _stale_fields(stale: Stale | None) -> JSONValue:
     if stale is None:
         return None
-    shown: dict[str, JSONValue] = {"code": stale.code, "message": stale.message}
-    return shown | _some({"line": stale.line, "current_text": stale.current_text})
+    reason: dict[str, JSONValue] = {"code": stale.code, "message": stale.message}
+    return reason | _drop_empty({"line": stale.line, "current_text": stale.current_text})
 
 
-def _some(parts: dict[str, JSONValue]) -> dict[str, JSONValue]:
+def _drop_empty(parts: dict[str, JSONValue]) -> dict[str, JSONValue]:
     return {name: value for name, value in parts.items() if value}
+
+
+def list_blocks(context: Context, path: str) -> dict[str, JSONValue]:
+    """List the edits that wait in a note as blocks, each with both its sides.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Of a note that is there.
+
+    Returns:
+        ``results`` with id, type, line, before and after; ``problem`` where one can't be resolved.
+
+    Raises:
+        NotFound: There is no such note.
+    """
+    note = context.view.read(path)
+    _ = answers.mark_if_foreign(context, note)
+    pending_blocks = pending.find_pending(note.raw, note.outline)
+    rows: list[JSONValue] = [_block_row(block) for block in pending_blocks]
+    return {"success": True, "path": note.path, "hash": note.hash, "results": rows, "total": len(rows)}
+
+
+def show_proposal_in_notes(context: Context, proposal_id: str) -> Annotated[Answer, WriteResult]:
+    """Show what waits of a proposal as blocks in its notes; the notes' own text stays as it is.
+
+    What can't be shown in a note, such as a change of its properties, waits outside of it; ``notes`` tells.
+
+    Raises:
+        NotFound: There is no such proposal.
+        RefusedError: The client isn't a person.
+        BadInput: No part can be shown in a note.
+        ConflictError: A block was edited by hand, or the note isn't what the proposal fits.
+    """
+    return context.reviewer.in_notes.draw(proposal_id, dry_run=_is_dry_run(context)).as_dict()
+
+
+def resolve_blocks(
+    context: Context, path: str, *, accept: Collection[str] = (), reject: Collection[str] = ()
+) -> Annotated[Answer, WriteResult]:
+    """Put the new or the old text of waiting edits in the place of their blocks in a note.
+
+    Args:
+        context: The vault, as the client sees it.
+        path: Of a note that is there.
+        accept: Ids of blocks; ``all`` stands for every one.
+        reject: Likewise.
+
+    Raises:
+        NotFound: There is no such note or block.
+        BadInput: None is named, or one is to be both accepted and rejected.
+        ConflictError: A block was edited by hand or half deleted; nothing is guessed.
+        RefusedError: The client isn't a person.
+    """
+    if not (accept or reject) or ("all" in {*accept, *reject} and len(accept) + len(reject) > 1):
+        raise BadInput("it isn't clear which blocks are meant", hint="name ids to accept or reject, or 'all' once")
+    if overlap := set(accept) & set(reject):
+        raise BadInput(f"{', '.join(sorted(overlap))} can't be both accepted and rejected", hint="name each once")
+    choices: dict[str, BlockChoice] = dict.fromkeys(accept, "accept")
+    choices |= dict.fromkeys(reject, "reject")
+    if "all" in choices:
+        if not list_blocks(context, path)["total"]:
+            raise NotFound(f"no edit waits in '{path}'", hint="`knap edits` lists proposals", code="block_not_found")
+        return context.reviewer.in_notes.resolve(path, choices["all"], dry_run=_is_dry_run(context)).as_dict()
+    return context.reviewer.in_notes.resolve(path, choices, dry_run=_is_dry_run(context)).as_dict()
+
+
+def _is_dry_run(context: Context) -> bool:
+    return context.asked is not None and context.asked.dry_run
+
+
+def _block_row(block: pending.PendingBlock) -> JSONValue:
+    row: dict[str, JSONValue] = {
+        "id": block.id,
+        "type": block.kind,
+        "line": block.line,
+        "before": block.before,
+        "after": block.after,
+    }
+    problem = blocks.block_problem(block)
+    return {**row, "problem": problem} if problem else row

@@ -1,6 +1,8 @@
-"""Read notes, in stretches that fit whoever reads."""
+"""Read notes in parts, with numbered lines and expanded embeds."""
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Unpack
 
@@ -8,28 +10,122 @@ from typing_extensions import TypedDict
 
 from knapper.changes.text import blocks, positions
 from knapper.changes.text.splices import Snapshot
-from knapper.errors import BadInput, NotFound
+from knapper.errors import BadInput, KnapError, NotFound
+from knapper.index.graph import NameLookup
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers, embeds, foreign
+from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.tools.shapes import Answer
-from knapper.tools.shapes.reading import Reading
-from knapper.vault import parser, pending, source, walk
+from knapper.tools.shapes.read import NoteText
+from knapper.vault import links, parser, pending, source, walk
+from knapper.vault.outline import Link, Outline
 from knapper.vault.parser import Note
+from knapper.vault.paths import NotePath
 
-LENGTH: Final = 4_000
-WHOLE: Final = 100_000
-MOST: Final = 1_000_000
+_MAX_EMBEDS: Final = 50
+"""Embeds that are expanded."""
+_EMBED_LENGTH: Final = 4_000
+"""Characters of one that are shown."""
+
+
+def expand_embeds(context: Context, note: Note, first: int, last: int) -> list[JSONValue]:
+    """Give what the embeds in some lines of a note show, or why they show nothing; in order of place.
+
+    Args:
+        context: The vault, as the client sees it.
+        note: The note.
+        first: Line, from 1.
+        last: Included.
+    """
+    embeds = [link for link in note.outline.links if link.kind == "embed" and first <= link.line <= last]
+    lookup = context.index.graph.remembering()
+    return [_expand_embed(context, note, link, lookup) for link in embeds[:_MAX_EMBEDS]]
+
+
+def _expand_embed(context: Context, note: Note, link: Link, lookup: NameLookup) -> JSONValue:
+    row: dict[str, JSONValue] = {
+        "embed": parser.decode_text(_utf8_bytes(note)[link.start : link.stop]),
+        "line": link.line,
+    }
+    path = links.resolve(link.target, note.path, lookup).path
+    if path is None or not context.sees(path):
+        return {**row, "error": "nothing is there", "code": "not_found"}
+    row["path"] = path
+    if walk.kind_of(path) != "note":
+        return {**row, "error": "it isn't a note", "code": "not_a_note"}
+    try:
+        return row | _embed_content(context, path, link)
+    except KnapError as error:  # it vanished a moment ago, or can't be read
+        return {**row, "error": error.message, "code": error.code}
+
+
+def _embed_content(context: Context, path: NotePath, link: Link) -> dict[str, JSONValue]:
+    embedded = context.view.read(path)
+    span = _embed_span(embedded.outline, link, len(_utf8_bytes(embedded)))
+    if span is None:
+        target_kind, code = ("block", "block_not_found") if link.block else ("heading", "heading_not_found")
+        return {"error": f"it has no such {target_kind}", "code": code}
+    start, stop = span
+    text = parser.decode_text(_utf8_bytes(embedded)[start:stop])
+    content = text[:_EMBED_LENGTH]
+    line = _line_at(embedded.outline.line_starts, start)
+    ends_line = content.endswith(("\r", "\n"))
+    breaks = content.count("\n") + content.replace("\r\n", "").count("\r")
+    fields: dict[str, JSONValue] = {
+        "start_line": line,
+        "end_line": line + breaks - (1 if ends_line else 0),
+        "content": content,
+        "truncated": len(content) < len(text),
+    }
+    return fields | ({"foreign": True} if answers.mark_if_foreign(context, embedded) else {})
+
+
+def _embed_span(outline: Outline, link: Link, size: int) -> tuple[int, int] | None:
+    """Give the bytes that an embed shows; properties are shown by none."""
+    if link.block:
+        wanted_id = links.fold_target(link.block)
+        named_block = next((block for block in outline.block_ids if links.fold_target(block.name) == wanted_id), None)
+        return (named_block.start, named_block.stop) if named_block else None
+    if not link.headings:
+        return outline.body_start, size
+    candidates = (
+        section for section in outline.sections if section.level and _heading_path_fits(link.headings, section.path)
+    )
+    match = next(candidates, None)
+    return (match.start, match.stop) if match else None
+
+
+def _heading_path_fits(wanted: Sequence[str], path: Sequence[str]) -> bool:
+    """Tell whether a section lies where a link's headings lead: the last is its own, the others stand around it."""
+    if not path or not links.heading_matches(wanted[-1], path[-1]):
+        return False
+    outer_titles = iter(path[:-1])
+    return all(
+        any(links.heading_matches(wanted_title, title) for title in outer_titles) for wanted_title in wanted[:-1]
+    )
+
+
+def _utf8_bytes(note: Note) -> bytes:
+    return source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
+
+
+def _line_at(starts: Sequence[int], at: int) -> int:
+    return max(bisect_right(starts, at), 1)
+
+
+DEFAULT_LENGTH: Final = 4_000
+NOTE_LENGTH: Final = 100_000
+MAX_LENGTH: Final = 1_000_000
 """Characters that one call gives at most."""
-_ENDING: Final = re.compile(r"\r\n|\r|\n")
-_SLICE: Final = re.compile(
+_LINE_BREAK: Final = re.compile(r"\r\n|\r|\n")
+_SECTION_SLICE: Final = re.compile(
     r"(?P<heading>.*\S)\s*\[\s*(?P<start>(?:-?\d{1,9})?)\s*:\s*(?P<stop>(?:-?\d{1,9})?)\s*\]\s*", re.DOTALL
 )
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _TextSlice:
     """Hold a stretch of a note's text."""
 
     text: str
@@ -41,7 +137,7 @@ class _Part:
     """Where it begins, in the note."""
 
 
-class More(TypedDict, total=False):
+class ReadParameters(TypedDict, total=False):
     """Hold what of a note is read, and how it is shown."""
 
     heading: str
@@ -50,8 +146,8 @@ class More(TypedDict, total=False):
 
 
 def read_file(
-    context: Context, path: str, offset: int = 0, length: int = LENGTH, **more: Unpack[More]
-) -> Annotated[Answer, Reading]:
+    context: Context, path: str, offset: int = 0, length: int = DEFAULT_LENGTH, **more: Unpack[ReadParameters]
+) -> Annotated[Answer, NoteText]:
     """Read a note, or one of its sections.
 
     Args:
@@ -75,24 +171,24 @@ def read_file(
         RefusedError: The path leads out of the vault.
     """
     answers.check_offset(offset)
-    if not 1 <= length <= MOST:
-        raise BadInput(f"length is {length}", hint=f"give 1 to {MOST}")
+    if not 1 <= length <= MAX_LENGTH:
+        raise BadInput(f"length is {length}", hint=f"give 1 to {MAX_LENGTH}")
     heading = more.get("heading", "")
     if more.get("expand_embeds", False):
         _ = context.freshen(meaning=False)
-    note = read(context, path)
-    is_foreign = foreign.heard(context, note)  # even the error about a heading tells headings
-    whole, line = _section(note, heading) if heading else (parser.decode_text(note.raw), 1)
-    line += _breaks(whole, offset)
-    part = _Part(text=whole[offset : offset + length], offset=offset, total=len(whole), line=line)
-    answer = _answer(note, part, line_numbers=more.get("line_numbers", False), is_foreign=is_foreign)
+    note = read_note(context, path)
+    is_foreign = answers.mark_if_foreign(context, note)  # even the error about a heading tells headings
+    full_text, line = _section_text(note, heading) if heading else (parser.decode_text(note.raw), 1)
+    line += _count_breaks(full_text, offset)
+    text_slice = _TextSlice(text=full_text[offset : offset + length], offset=offset, total=len(full_text), line=line)
+    answer = _slice_answer(note, text_slice, line_numbers=more.get("line_numbers", False), is_foreign=is_foreign)
     if more.get("expand_embeds", False):
-        last = line + len(_ENDING.findall(part.text))
-        answer["embeds"] = embeds.expand(context, note, line, last)
+        last_line = line + len(_LINE_BREAK.findall(text_slice.text))
+        answer["embeds"] = expand_embeds(context, note, line, last_line)
     return answer
 
 
-def fetch_note(context: Context, path: str, offset: int = 0, length: int = WHOLE) -> Annotated[Answer, Reading]:
+def fetch_note(context: Context, path: str, offset: int = 0, length: int = NOTE_LENGTH) -> Annotated[Answer, NoteText]:
     """Read a whole note; one that is very long comes in stretches.
 
     Args:
@@ -113,7 +209,7 @@ def fetch_note(context: Context, path: str, offset: int = 0, length: int = WHOLE
 
 def read_lines(
     context: Context, path: str, first: int, last: int, *, line_numbers: bool = False
-) -> Annotated[Answer, Reading]:
+) -> Annotated[Answer, NoteText]:
     """Read whole lines of a note.
 
     Args:
@@ -131,80 +227,80 @@ def read_lines(
     """
     if first < 1 or last < first:
         raise BadInput(f"{first}-{last} names no lines", hint="lines count from 1, and the first comes before the last")
-    note = read(context, path)
-    is_foreign = foreign.heard(context, note)
-    whole = parser.decode_text(note.raw)
-    rows = _LINE.findall(whole)
+    note = read_note(context, path)
+    is_foreign = answers.mark_if_foreign(context, note)
+    full_text = parser.decode_text(note.raw)
+    rows = _LINE.findall(full_text)
     if first > max(len(rows), 1):
         hint = f"it has {len(rows)} lines"
         raise BadInput(f"{note.path} has no line {first}", hint=hint, code="no_such_line")
     text = "".join(rows[first - 1 : last])
-    at = sum(map(len, rows[: first - 1]))
-    part = _Part(text=text, offset=at, total=len(whole), line=first)
-    return _answer(note, part, line_numbers=line_numbers, is_foreign=is_foreign)
+    offset = sum(map(len, rows[: first - 1]))
+    text_slice = _TextSlice(text=text, offset=offset, total=len(full_text), line=first)
+    return _slice_answer(note, text_slice, line_numbers=line_numbers, is_foreign=is_foreign)
 
 
-def read(context: Context, path: str) -> Note:
+def read_note(context: Context, path: str) -> Note:
     """Read a note or another text file as a whole.
 
     Raises:
         KnapError: As for `read_file`.
     """
-    return _checked(context.view.read(path))
+    return _check_is_text(context.view.read(path))
 
 
-def head(context: Context, path: str) -> Note:
+def read_note_head(context: Context, path: str) -> Note:
     """Read a file of whose outline only the properties matter.
 
     Raises:
         KnapError: As for `read_file`.
     """
-    return _checked(context.view.read_head(path))
+    return _check_is_text(context.view.read_head(path))
 
 
-def _checked(note: Note) -> Note:
+def _check_is_text(note: Note) -> Note:
     if walk.kind_of(note.path) == "attachment" and b"\0" in note.raw:
         hint = "notes, canvases, bases and other text files can be read"
         raise BadInput(f"{note.path} isn't text", hint=hint, code="not_text")
     return note
 
 
-def _section(note: Note, heading: str) -> tuple[str, int]:
+def _section_text(note: Note, heading: str) -> tuple[str, int]:
     data = source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
     snapshot = Snapshot(raw=data, outline=note.outline)
-    sliced = _SLICE.fullmatch(heading)
+    sliced = _SECTION_SLICE.fullmatch(heading)
     try:
-        found = positions.find_section(snapshot, heading)
+        section = positions.find_section(snapshot, heading)
     except NotFound:
         if sliced is None:
             raise
-        found = positions.find_section(snapshot, sliced["heading"])
+        section = positions.find_section(snapshot, sliced["heading"])
     else:
         sliced = None  # a heading may end so
-    text = parser.decode_text(data[found.start : found.stop])
+    text = parser.decode_text(data[section.start : section.stop])
     if sliced is None:
-        return text, found.line
-    start, stop, _ = slice(_number(sliced["start"]), _number(sliced["stop"])).indices(len(text))
-    return text[start:stop], found.line + _breaks(text, start)
+        return text, section.line
+    start, stop, _ = slice(_optional_int(sliced["start"]), _optional_int(sliced["stop"])).indices(len(text))
+    return text[start:stop], section.line + _count_breaks(text, start)
 
 
-def _breaks(text: str, at: int) -> int:
+def _count_breaks(text: str, at: int) -> int:
     """Count the line endings before a place; one that the place cuts in two isn't over yet."""
-    return len(_ENDING.findall(text, 0, at)) - (text[max(at - 1, 0) : at + 1] == "\r\n")
+    return len(_LINE_BREAK.findall(text, 0, at)) - (text[max(at - 1, 0) : at + 1] == "\r\n")
 
 
-def _number(digits: str) -> int | None:
+def _optional_int(digits: str) -> int | None:
     return int(digits) if digits else None
 
 
-def _answer(note: Note, part: _Part, *, line_numbers: bool, is_foreign: bool) -> dict[str, JSONValue]:
+def _slice_answer(note: Note, part: _TextSlice, *, line_numbers: bool, is_foreign: bool) -> dict[str, JSONValue]:
     stop = part.offset + len(part.text)
-    breaks = len(_ENDING.findall(part.text))
+    breaks = len(_LINE_BREAK.findall(part.text))
     ends_line = part.text.endswith(("\r", "\n"))
-    shown: dict[str, JSONValue] = {
+    answer: dict[str, JSONValue] = {
         "success": True,
         "path": note.path,
-        "content": numbered(part.text, part.line) if line_numbers else part.text,
+        "content": number_lines(part.text, part.line) if line_numbers else part.text,
         "hash": note.hash,
         "truncated": stop < part.total,
         "offset": part.offset,
@@ -213,24 +309,24 @@ def _answer(note: Note, part: _Part, *, line_numbers: bool, is_foreign: bool) ->
         "end_line": part.line + breaks - (1 if ends_line else 0),
     }
     if stop < part.total:
-        shown["next_offset"] = stop
+        answer["next_offset"] = stop
     if is_foreign:
-        shown["foreign"] = True
-    more: dict[str, JSONValue] = {"pending": waiting(note), "problems": problems(note)}
-    return shown | {name: rows for name, rows in more.items() if rows}
+        answer["foreign"] = True
+    optional: dict[str, JSONValue] = {"pending": pending_rows(note), "problems": problem_rows(note)}
+    return answer | {name: rows for name, rows in optional.items() if rows}
 
 
-def numbered(text: str, first: int) -> str:
+def number_lines(text: str, first: int) -> str:
     """Begin each line with its number and a colon: ``12: text``."""
     return "".join(f"{number}: {row}" for number, row in enumerate(_LINE.findall(text), first))
 
 
-def problems(note: Note) -> list[JSONValue]:
+def problem_rows(note: Note) -> list[JSONValue]:
     """Tell what in a note can't be read as it was meant."""
     return [{"code": one.code, "message": one.message, "line": one.line} for one in note.outline.problems]
 
 
-def waiting(note: Note) -> list[JSONValue]:
+def pending_rows(note: Note) -> list[JSONValue]:
     """Tell of the edits that wait in a note for a person's word."""
     return [
         {"id": block.id, "type": block.kind, "line": block.line, "is_whole": not blocks.block_problem(block)}

@@ -1,24 +1,26 @@
-"""Search the vault's notes."""
+"""Search notes by words and meaning, and list them by property, date or folder."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Unpack
+from typing import Annotated, Final, Literal, Unpack
 
 from knapper.errors import BadInput, NotFound, RefusedError
+from knapper.index.catalog import ListingQuery
+from knapper.index.filters import Filter, PropertyOp, PropertyTest
 from knapper.index.search import Hit, SearchMode, SearchRequest
 from knapper.index.status import Freshness
 from knapper.jsontypes import JSONValue
-from knapper.tools import absent, checks, filters, foreign
+from knapper.tools import answers, arguments
+from knapper.tools.arguments import SearchFilters
 from knapper.tools.context import Context
-from knapper.tools.filters import Where
 from knapper.tools.shapes import Answer
-from knapper.tools.shapes.found import Passages
+from knapper.tools.shapes.read import PassageHits, PathPage
 
 MAX_RESULTS = 200
-MAX_QUERY = 100_000
-MODES: tuple[SearchMode, ...] = ("hybrid", "semantic", "keyword")
+MAX_QUERY_LENGTH = 100_000
+SEARCH_MODES: tuple[SearchMode, ...] = ("hybrid", "semantic", "keyword")
 
 
-class More(Where, total=False):
+class SearchParameters(SearchFilters, total=False):
     """Hold what else a search may be told."""
 
     per_note: int
@@ -27,8 +29,8 @@ class More(Where, total=False):
 
 
 def search_vault(
-    context: Context, query: str, n_results: int = 5, mode: SearchMode = "hybrid", **more: Unpack[More]
-) -> Annotated[Answer, Passages]:
+    context: Context, query: str, n_results: int = 5, mode: SearchMode = "hybrid", **more: Unpack[SearchParameters]
+) -> Annotated[Answer, PassageHits]:
     """Search the notes by words and by meaning; gives the best passages.
 
     Args:
@@ -57,40 +59,41 @@ def search_vault(
         BadInput: An argument is out of its range, or the query holds no word.
     """
     per_note = more.get("per_note", 2)
-    check(query, n_results, mode, per_note)
-    where = filters.read(more, include_log=more.get("include_log", False))
+    check_query(query, n_results, mode, per_note)
+    where = arguments.build_filter(more, include_log=more.get("include_log", False))
     freshness = context.freshen(meaning=mode != "keyword")
-    found = context.index.search(
+    ranking = context.index.search(
         SearchRequest(text=query, mode=mode, limit=n_results, per_note=per_note, where=context.restrict(where))
     )
-    others = foreign.found(context, (hit.row.note for hit in found.hits))
+    foreign_paths = answers.mark_foreign_paths(context, (hit.row.note for hit in ranking.hits))
     answer: dict[str, JSONValue] = {"success": True}
-    remarks = [*found.remarks]
-    if not found.hits:
+    remarks = [*ranking.remarks]
+    if not ranking.hits:
         answer["message"] = "No matching documents found"
-        remarks += [*_lost(context, where.folders), *absent.names(context, where)]
+        remarks += [*_missing_folders(context, where.folders), *arguments.missing_names(context, where)]
     results: list[JSONValue] = [
-        shape(hit, explain=more.get("explain", False)) | ({"foreign": True} if hit.row.note in others else {})
-        for hit in found.hits
+        hit_answer(hit, explain=more.get("explain", False))
+        | ({"foreign": True} if hit.row.note in foreign_paths else {})
+        for hit in ranking.hits
     ]
-    return {**answer, "results": results, **missing(freshness, remarks)}
+    return {**answer, "results": results, **freshness_fields(freshness, remarks)}
 
 
-def _lost(context: Context, folders: Sequence[str]) -> Iterator[str]:
+def _missing_folders(context: Context, folders: Sequence[str]) -> Iterator[str]:
     """Say which folders aren't there: a mistyped one holds nothing."""
-    for each in folders:
+    for raw_folder in folders:
         try:
-            _ = checks.folder(context, each)
+            _ = arguments.resolve_folder(context, raw_folder)
         except NotFound as error:
             yield f"{error.message}; {error.hint}"
         except (BadInput, RefusedError) as error:
             yield error.message
 
 
-def shape(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
+def hit_answer(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
     """Give a hit as every surface shows it."""
     row = hit.row
-    shown: dict[str, JSONValue] = {
+    result: dict[str, JSONValue] = {
         "source": row.note,
         "content": row.text,
         "heading": row.heading,
@@ -100,33 +103,33 @@ def shape(hit: Hit, *, explain: bool) -> dict[str, JSONValue]:
         "hash": row.hash,
     }
     if explain:
-        shown["explain"] = {name: round(value, 4) for name, value in hit.parts.items()}
-    return shown
+        result["explain"] = {name: round(value, 4) for name, value in hit.parts.items()}
+    return result
 
 
-def missing(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSONValue]:
+def freshness_fields(freshness: Freshness, remarks: Sequence[str] = ()) -> dict[str, JSONValue]:
     """Say what the answer may miss."""
     notes: list[JSONValue] = [*remarks]
     if freshness.incomplete:
-        step = "it is being filled right now; ask again later" if freshness.filling else "run `knap index`"
-        notes.append(f"the index isn't complete yet: {step}")
+        remedy = "it is being filled right now; ask again later" if freshness.filling else "run `knap index`"
+        notes.append(f"the index isn't complete yet: {remedy}")
     elif freshness.stale:
-        step = "run `knap index`, or keep `knap watch` running"
-        step = "they are being taken in right now; ask again later" if freshness.filling else step
-        notes.append(f"{freshness.stale} changed files aren't in the index yet: {step}")
+        remedy = "run `knap index`, or keep `knap watch` running"
+        remedy = "they are being taken in right now; ask again later" if freshness.filling else remedy
+        notes.append(f"{freshness.stale} changed files aren't in the index yet: {remedy}")
     elif freshness.unchecked:
         notes.append("the vault is too large to be checked for changes at each search: keep `knap watch` running")
     if freshness.pending:
         notes.append(f"{freshness.pending} passages can be found by words only until they are embedded")
-    shown: dict[str, JSONValue] = {
+    fields: dict[str, JSONValue] = {
         "index_stale": bool(freshness.stale) or freshness.unchecked,
         "index_incomplete": freshness.incomplete,
         "pending": freshness.pending,
     }
-    return {**shown, "notes": notes} if notes else shown
+    return {**fields, "notes": notes} if notes else fields
 
 
-def check(query: str, limit: int, mode: str = "hybrid", per_note: int = 1, *, name: str = "n_results") -> None:
+def check_query(query: str, limit: int, mode: str = "hybrid", per_note: int = 1, *, name: str = "n_results") -> None:
     """Refuse a search that can't be one.
 
     Args:
@@ -141,11 +144,125 @@ def check(query: str, limit: int, mode: str = "hybrid", per_note: int = 1, *, na
     """
     if not query.strip():
         raise BadInput("the query is empty", hint="give at least one word")
-    if len(query) > MAX_QUERY:
-        raise BadInput(f"the query is {len(query)} characters long", hint=f"give at most {MAX_QUERY}")
+    if len(query) > MAX_QUERY_LENGTH:
+        raise BadInput(f"the query is {len(query)} characters long", hint=f"give at most {MAX_QUERY_LENGTH}")
     if not 1 <= limit <= MAX_RESULTS:
         raise BadInput(f"{name} is {limit}", hint=f"give 1 to {MAX_RESULTS}")
     if per_note < 1:
         raise BadInput(f"per_note is {per_note}", hint="give 1 or more")
-    if mode not in MODES:
-        raise BadInput(f"there is no mode '{mode}'", hint=f"modes: {', '.join(MODES)}")
+    if mode not in SEARCH_MODES:
+        raise BadInput(f"there is no mode '{mode}'", hint=f"modes: {', '.join(SEARCH_MODES)}")
+
+
+_MATCH_OPERATORS: Final[dict[str, PropertyOp]] = {"contains": "contains", "equals": "is"}
+_DATE_TYPES: Final = ("modified", "created")
+NOTE_KINDS: Final = ("note",)
+
+
+def list_files_by_frontmatter(
+    context: Context,
+    field: str,
+    value: str,
+    match_type: Literal["contains", "equals"] = "contains",
+    limit: int = 100,
+    offset: int = 0,
+) -> Annotated[Answer, PathPage]:
+    """List the notes whose property has a value.
+
+    Args:
+        context: The vault, as the client sees it.
+        field: The property's name, such as ``status`` or ``tags``.
+        value: What it holds; case doesn't matter.
+        match_type: ``contains``: an element of a list, or a part of a text. ``equals``: the whole value.
+        limit: How many at most.
+        offset: How many are left out at the beginning.
+
+    Returns:
+        ``results``: their paths, sorted.
+    """
+    if match_type not in _MATCH_OPERATORS:
+        raise BadInput(f"there is no match_type '{match_type}'", hint="give contains or equals")
+    test = PropertyTest(
+        name=arguments.check_name("field", field),
+        op=_MATCH_OPERATORS[match_type],
+        value=arguments.check_text("value", value),
+    )
+    return _list_paths(context, Filter(properties=(test,), kinds=NOTE_KINDS), limit, offset)
+
+
+def search_by_date_range(
+    context: Context,
+    start_date: str,
+    end_date: str,
+    date_type: Literal["modified", "created"] = "modified",
+    limit: int = 100,
+    offset: int = 0,
+) -> Annotated[Answer, PathPage]:
+    """List the notes saved or made between two days, both included.
+
+    Args:
+        context: The vault, as the client sees it.
+        start_date: The first day, such as ``2026-01-31``.
+        end_date: The last day, such as ``2026-02-28``.
+        date_type: ``modified``: when the file was saved. ``created``: the property Date or created, else when the file
+            was made.
+        limit: How many at most.
+        offset: How many are left out at the beginning.
+
+    Returns:
+        ``results``: their paths, sorted.
+    """
+    first = arguments.parse_day("start_date", start_date, needed=True)
+    last = arguments.parse_day("end_date", end_date, needed=True)
+    if date_type not in _DATE_TYPES:
+        raise BadInput(f"there is no date_type '{date_type}'", hint="give modified or created")
+    if last < first:
+        raise BadInput(f"end_date {last} lies before start_date {first}", hint="exchange them", code="invalid_date")
+    if date_type == "created":
+        where = Filter(created_from=first, created_to=last, kinds=NOTE_KINDS)
+    else:
+        where = Filter(modified_from=first, modified_to=last, kinds=NOTE_KINDS)
+    return _list_paths(context, where, limit, offset)
+
+
+def search_by_folder(
+    context: Context,
+    folder: str,
+    recursive: bool = False,  # noqa: FBT001, FBT002 - arguments of tools come by name
+    limit: int = 100,
+    offset: int = 0,
+) -> Annotated[Answer, PathPage]:
+    """List the notes of a folder.
+
+    Args:
+        context: The vault, as the client sees it.
+        folder: Relative to the vault; empty for the vault's own.
+        recursive: Those in its subfolders, too.
+        limit: How many at most.
+        offset: How many are left out at the beginning.
+
+    Returns:
+        ``results``: their paths, sorted.
+
+    Raises:
+        NotFound: There is no such folder.
+        BadInput: The text can be no path, or the stretch can't be one.
+    """
+    answers.check_page(limit, offset)
+    freshness = context.freshen(meaning=False)
+    inside = arguments.resolve_folder(context, folder)
+    where = (
+        Filter(folders=(inside,), kinds=NOTE_KINDS) if recursive else Filter(directly_in=(inside,), kinds=NOTE_KINDS)
+    )
+    return {**_path_page(context, where, limit, offset), **freshness_fields(freshness)}
+
+
+def _list_paths(context: Context, where: Filter, limit: int, offset: int) -> dict[str, JSONValue]:
+    answers.check_page(limit, offset)
+    freshness = context.freshen(meaning=False)
+    return {**_path_page(context, where, limit, offset), **freshness_fields(freshness)}
+
+
+def _path_page(context: Context, where: Filter, limit: int, offset: int) -> dict[str, JSONValue]:
+    listing = context.index.catalog.find(ListingQuery(where=context.restrict(where), limit=limit, offset=offset))
+    return answers.page_of([entry.path for entry in listing.entries], listing.total, limit, offset)

@@ -18,14 +18,16 @@ from knapper.agents.pipeline.requests import Request
 from knapper.agents.pipeline.runs import PausedRun, Runs, open_runs
 from knapper.agents.presets import AgentToggles, Preset, open_presets
 from knapper.agents.scopes import ContextScopeConfig, EditRules
-from knapper.agents.sessions import store
+from knapper.agents.sessions import records as store
+from knapper.agents.sessions import store as sessions_store
 from knapper.agents.sessions.records import Exchange
 from knapper.agents.sessions.store import Store, open_store
 from knapper.agents.task import prior
 from knapper.agents.task.records import ChatMessage, EditFailure, EditResults
 from knapper.agents.task.replies import EditInstruction
-from knapper.agents.usage import Limits, Meter, Spent, open_meter
+from knapper.agents.usage import Limits, Meter, open_meter
 from knapper.changes.disk.storage import open_shared_database
+from knapper.codemode.model import ModelSpend
 from knapper.errors import BadInput, NotFound, StorageError
 from tests.agents import runs, scripts
 from tests.agents.scripted import NOW, Call
@@ -321,7 +323,7 @@ class Full(Store):
 class Torn(Meter):
     """Have no place to write down what is used."""
 
-    def record(self, run: str, model: str, spent: Spent) -> None:
+    def record(self, run: str, model: str, spent: ModelSpend) -> None:
         del run, model, spent
         raise FULL
 
@@ -342,7 +344,7 @@ def test_what_cannot_be_kept_is_told_and_an_answered_question_does_not_wait_agai
     for made in (open_meter(own, Limits(), lambda: NOW), open_store(own, lambda: NOW)):
         made.shut()
     torn = Torn(open_shared_database(own / usage.FILE, "", usage.VERSION), Limits(), lambda: NOW)
-    full = Full(open_shared_database(own / store.FILE, "", store.VERSION), lambda: NOW)
+    full = Full(open_shared_database(own / sessions_store.FILE, "", store.VERSION), lambda: NOW)
     question = Call("ask_user", {"question": "Which?"})
     cast = Cast({"scout": [[question], [scripts.select("Garden.md")]], "task": [scripts.task("Green.")]})
     made = answering(own, cast, meter=torn, store=full)

@@ -18,7 +18,7 @@ from knapper.config import Embeddings, Settings, Vault
 from knapper.errors import StorageError
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
-from knapper.tools.profiles import Choice
+from knapper.tools.context import ToolSelection
 from tests.index import worlds
 
 NAMES: Final = ("My Notes", "Büro", "Work", "a.b: c/d%20")
@@ -49,7 +49,7 @@ def settings(base: Path, names: Sequence[str] = ("v",)) -> Settings:
     )
 
 
-def ask(found: Settings, do: Do, *, choice: Choice = "full", client: str = "mcp") -> Any:  # noqa: ANN401 - as *do*
+def ask(found: Settings, do: Do, *, choice: ToolSelection = "full", client: str = "mcp") -> Any:  # noqa: ANN401 - as *do*
     async def run() -> Any:  # noqa: ANN401 - the same
         with Hub(found) as hub:
             async with Client(build(Desk(hub=hub, identify=lambda: Caller(client, "session")), choice)) as asking:

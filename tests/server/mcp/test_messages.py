@@ -19,7 +19,7 @@ from knapper.app import Hub, tables
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
 from knapper.server.mcp.progress import Cancelled, Reporter
-from knapper.tools.profiles import Choice
+from knapper.tools.context import ToolSelection
 from tests.server.mcp.test_marks import settings as several
 from tests.tools import opened
 
@@ -38,7 +38,7 @@ def vault(tmp_path: Path) -> opened.Opener:
 
 
 def ask(
-    vault: opened.Opener, do: Callable[[Any], Awaitable[Result]], *, choice: Choice = "full", client: str = "mcp"
+    vault: opened.Opener, do: Callable[[Any], Awaitable[Result]], *, choice: ToolSelection = "full", client: str = "mcp"
 ) -> Result:
     async def run() -> Result:
         with Hub(vault.settings()) as hub:

@@ -256,7 +256,7 @@ def test_without_a_model_the_owner_is_told_what_to_set_and_runs_can_be_looked_at
 def test_without_a_sandbox_scripts_are_refused_and_search_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine_code, "STAMP", "nothing.stamp")
+    monkeypatch.setattr(machine_code, "STAMP_FILE", "nothing.stamp")
     with running.asking(tmp_path, Brain()) as (client, _):
         refused = client.post("/runs", json={"task": "T", "code_mode": True})
         options = client.get("/runs/options").json()

@@ -10,7 +10,7 @@ from knapper.agents.scopes import ContextScopeConfig
 from knapper.errors import KnapError
 from knapper.index.catalog import ListingQuery
 from knapper.index.filters import Filter
-from knapper.tools import foreign
+from knapper.tools import answers
 from knapper.tools.context import Context
 from knapper.vault import paths, pending, walk
 from knapper.vault.parser import Note
@@ -75,7 +75,7 @@ class Read:
 def hear(context: Context, path: NotePath) -> tuple[Note, bool]:
     """Read a note for a model, and tell whether others wrote it; whoever reads it only proposes from then on, if so."""
     note = context.view.read(path)
-    return note, foreign.heard(context, note)
+    return note, answers.mark_if_foreign(context, note)
 
 
 def look(context: Context, path: NotePath) -> tuple[Note, bool]:
@@ -83,7 +83,7 @@ def look(context: Context, path: NotePath) -> tuple[Note, bool]:
     note = context.view.read_head(path)
     if pending.may_have_pending(note.raw, note.outline):
         note = context.view.read(path)
-    return note, foreign.is_others(context, note)
+    return note, answers.is_foreign_note(context, note)
 
 
 Reader = Callable[[Context, NotePath], tuple[Note, bool]]

@@ -6,13 +6,13 @@ from pydantic_ai.usage import RunUsage
 
 from knapper.agents import usage
 from knapper.agents.pipeline.records import Phase
-from knapper.agents.usage import Spent
+from knapper.codemode.model import ModelSpend
 
 
 class Accounts:
     """Hold what each phase of a run uses, from now on and before it paused."""
 
-    def __init__(self, before: Mapping[Phase, Spent]) -> None:
+    def __init__(self, before: Mapping[Phase, ModelSpend]) -> None:
         """Begin with what was used before."""
         self._before = before
         self._used: list[tuple[Phase, RunUsage]] = []
@@ -28,16 +28,16 @@ class Accounts:
         self._used.append((phase, counted))
         return counted
 
-    def total(self) -> dict[Phase, Spent]:
+    def total(self) -> dict[Phase, ModelSpend]:
         """Tell what each phase used, that before a pause included."""
         return self._added(self._before)
 
-    def now(self) -> dict[Phase, Spent]:
+    def now(self) -> dict[Phase, ModelSpend]:
         """Tell what each phase used since the run began or went on."""
         return self._added({})
 
-    def _added(self, before: Mapping[Phase, Spent]) -> dict[Phase, Spent]:
+    def _added(self, before: Mapping[Phase, ModelSpend]) -> dict[Phase, ModelSpend]:
         total = dict(before)
         for phase, used in self._used:
-            total[phase] = total.get(phase, Spent()) + usage.of(used)
+            total[phase] = total.get(phase, ModelSpend()) + usage.of(used)
         return total

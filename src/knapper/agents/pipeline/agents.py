@@ -16,8 +16,8 @@ from knapper.agents.scopes import EditRules
 from knapper.agents.scout.records import ScoutSettings
 from knapper.agents.scout.scout import Scout
 from knapper.agents.task.task import TaskAgentConfig
-from knapper.agents.usage import Spent
-from knapper.tools.rows import Row
+from knapper.codemode.model import ModelSpend
+from knapper.tools.registry import ToolSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Agents:
     model: Model
     name: str
     """The model's, as the person wrote it."""
-    rows: Sequence[Row]
+    rows: Sequence[ToolSpec]
     prompts: Prompts
     scout: ScoutSettings
     web: ResearchSettings
@@ -44,7 +44,7 @@ class Agents:
         looking = self.scout_model
         return [self.model] if looking is None or looking is self.model else [self.model, looking]
 
-    def after(self, spent: Spent) -> Self:
+    def after(self, spent: ModelSpend) -> Self:
         """Give what works on the rest of a run, within what the owner's limits leave by then.
 
         Raises:

@@ -19,6 +19,7 @@ from knapper.agents.pipeline.runs import PausedRun, Runs
 from knapper.agents.sessions import locks
 from knapper.agents.sessions.records import Exchange
 from knapper.agents.sessions.store import Store
+from knapper.agents.task import records
 from knapper.agents.usage import Meter
 from knapper.errors import BadInput, ConflictError, NotFound, StorageError
 from knapper.jsontypes import JSONValue
@@ -108,7 +109,7 @@ class Answering:
                 return replace(request, session_id="")
         return request
 
-    def _history(self, request: Request, context: Context) -> list[histories.ChatMessage]:
+    def _history(self, request: Request, context: Context) -> list[records.ChatMessage]:
         if not request.session_id:
             return []
         turns = self.store.turns(request.session_id)

@@ -13,7 +13,7 @@ from knapper.agents.pipeline.records import Phase
 from knapper.agents.research.records import WebResult
 from knapper.agents.scout import exploration
 from knapper.agents.scout.exploration import Exploration
-from knapper.agents.usage import Spent
+from knapper.codemode.model import ModelSpend
 from knapper.jsontypes import JSONValue
 
 
@@ -27,7 +27,7 @@ class Frozen:
     rounds: int = 0
     steps: list[Step] = field(default_factory=list[Step])
     web: WebResult | None = None
-    spent: dict[Phase, Spent] = field(default_factory=dict[Phase, Spent])
+    spent: dict[Phase, ModelSpend] = field(default_factory=dict[Phase, ModelSpend])
 
 
 _STEPS = TypeAdapter(list[Step])
@@ -68,9 +68,9 @@ def read(said: Mapping[str, JSONValue]) -> Frozen:
     )
 
 
-def _spent(row: Mapping[str, JSONValue]) -> Spent:
+def _spent(row: Mapping[str, JSONValue]) -> ModelSpend:
     cost = row["cost_usd"]
-    return Spent(
+    return ModelSpend(
         requests=int(str(row["requests"])),
         input_tokens=int(str(row["input_tokens"])),
         output_tokens=int(str(row["output_tokens"])),

@@ -12,7 +12,7 @@ from knapper.agents.research.records import WebResult
 from knapper.agents.scout.records import Question
 from knapper.agents.task.records import PipelineContext
 from knapper.agents.task.task import TaskAgentResult
-from knapper.agents.usage import Spent
+from knapper.codemode.model import ModelSpend
 from knapper.errors import KnapError
 from knapper.jsontypes import JSONValue
 
@@ -30,7 +30,7 @@ class Ended:
     question: Question | None = None
     notices: Sequence[str] = ()
     error: KnapError | None = None
-    spent: Mapping[Phase, Spent] = field(default_factory=dict[Phase, Spent])
+    spent: Mapping[Phase, ModelSpend] = field(default_factory=dict[Phase, ModelSpend])
 
 
 def of(run: Ended, request: Request, model: str) -> Outcome:
@@ -43,7 +43,7 @@ def of(run: Ended, request: Request, model: str) -> Outcome:
     """
     found, done, gathered, question = run.pipeline, run.done, run.gathered, _question(run)
     notices: list[JSONValue] = [*run.notices]
-    total = sum(run.spent.values(), Spent())
+    total = sum(run.spent.values(), ModelSpend())
     told = Outcome(
         run_id=request.run_id,
         state=run.state,

@@ -27,7 +27,7 @@ from knapper.agents.scout.records import ScoutResult
 from knapper.agents.scout.scout import Errand, Trip
 from knapper.agents.task.records import ChatMessage, PipelineContext, TokenAccounting
 from knapper.agents.task.task import TaskAgent, TaskAgentInput, TaskAgentResult
-from knapper.agents.usage import Spent
+from knapper.codemode.model import ModelSpend
 from knapper.errors import KnapError
 from knapper.tools.context import Context
 
@@ -108,12 +108,12 @@ class Run:
         )
 
     @property
-    def spent(self) -> dict[Phase, Spent]:
+    def spent(self) -> dict[Phase, ModelSpend]:
         """Tell what each phase used, that before a pause included."""
         return self._accounts.total()
 
     @property
-    def spent_now(self) -> dict[Phase, Spent]:
+    def spent_now(self) -> dict[Phase, ModelSpend]:
         """Tell what each phase used since the run began or went on."""
         return self._accounts.now()
 
@@ -144,7 +144,7 @@ class Run:
         )
 
     def _rest(self) -> Agents:
-        return self._agents.after(sum(self.spent_now.values(), Spent()))
+        return self._agents.after(sum(self.spent_now.values(), ModelSpend()))
 
     @property
     def _is_asked(self) -> bool:

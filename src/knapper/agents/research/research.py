@@ -12,15 +12,7 @@ from knapper.agents import rounds, toolbox, untrusted
 from knapper.agents.events import Event
 from knapper.agents.research.definitions import DEFINITIONS
 from knapper.agents.research.desk import Desk
-from knapper.agents.research.records import (
-    EVALUATE,
-    FINALIZE,
-    SEARCH,
-    SELECT,
-    Ended,
-    ResearchSettings,
-    WebResult,
-)
+from knapper.agents.research.records import EVALUATE, FINALIZE, SEARCH, SELECT, Ended, ResearchSettings, WebResult
 from knapper.agents.rounds import Progress, Work
 from knapper.agents.toolbox import Tool
 from knapper.tools.context import Context

@@ -14,7 +14,8 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 from knapper.agents import cuts, failures, usage
 from knapper.agents.run import budget as budgets
 from knapper.agents.run.budget import Budget, Stage
-from knapper.agents.usage import Meter, Spent
+from knapper.agents.usage import Meter
+from knapper.codemode.model import ModelSpend
 from knapper.errors import BadInput
 
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -38,7 +39,7 @@ class Text:
 class Account:
     """Add up what one node costs."""
 
-    spent: Spent = field(default_factory=Spent)
+    spent: ModelSpend = field(default_factory=ModelSpend)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from knapper.agents.run.records import Limits
-from knapper.agents.usage import Meter, Spent
+from knapper.agents.usage import Meter
+from knapper.codemode.model import ModelSpend
 from knapper.errors import RefusedError
 
 Stage = Literal["work", "answer"]
@@ -25,7 +26,12 @@ class OutOfBudget(RefusedError):
 class Budget:
     """Count what a run uses; for one event loop."""
 
-    def __init__(self, limits: Limits, spent: Spent = Spent(), clock: Callable[[], float] = time.monotonic) -> None:  # noqa: B008 - it is frozen
+    def __init__(
+        self,
+        limits: Limits,
+        spent: ModelSpend = ModelSpend(),  # noqa: B008 - it is frozen
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Begin.
 
         Args:
@@ -89,7 +95,7 @@ class Budget:
                 hint="let the run cost more, or take another model",
             )
 
-    def add(self, spent: Spent) -> None:
+    def add(self, spent: ModelSpend) -> None:
         """Count what a request used, once."""
         self.spent += spent
 

@@ -14,8 +14,8 @@ from knapper.agents.run.nodes import ANSWERED, Node, Source
 from knapper.agents.run.planning import Judgement, Plan
 from knapper.agents.run.records import Order
 from knapper.agents.run.strategies import Strategy
-from knapper.codemode import writing
-from knapper.tools import foreign
+from knapper.codemode import authoring
+from knapper.tools import answers
 from knapper.tools.context import Context
 
 VERSION: Final = 2
@@ -50,7 +50,7 @@ class Cache:
         self._order = order
         self.context = context
         texts = [engine.words.load(name) for name in ("judge", "plan", "answer", "join")]
-        texts += writing.texts() if order.code_mode else []
+        texts += authoring.prompt_texts() if order.code_mode else []
         self._common = [
             VERSION,
             engine.name,
@@ -116,7 +116,7 @@ class Cache:
         for source in sources:
             by_vault.setdefault(source.vault, []).append(source.path)
         for vault, paths in by_vault.items():
-            foreign.shown(freshness.of_vault(self.context, vault), paths)
+            answers.mark_shown_paths(freshness.of_vault(self.context, vault), paths)
 
     def _plan_key(self, task: str, ways: Iterable[str]) -> str:
         return _digest(["plan", self._common, task, list(ways)])

@@ -17,7 +17,7 @@ from knapper.agents.run.store import Store
 from knapper.agents.run.strategies import Strategies
 from knapper.agents.run.wording import Wording
 from knapper.agents.usage import Meter
-from knapper.codemode.tasks import Regenerations
+from knapper.codemode.tasks import RegenerationBudget
 from knapper.tools.context import Context
 
 AskPerson = Callable[[Checkpoint], Awaitable[str]]
@@ -35,7 +35,7 @@ class Need:
     asker: Asker
     account: Account
     """What it costs is added here."""
-    regenerations: Regenerations
+    regenerations: RegenerationBudget
     """What the run has left of scripts that may be written anew."""
     attended: bool = False
     """Somebody is there to be asked."""

@@ -13,13 +13,12 @@ from knapper.agents import untrusted
 from knapper.agents.run.engine import Need
 from knapper.agents.run.events import Checkpoint
 from knapper.agents.run.nodes import GO_ON, SKIP, Found, Source
-from knapper.codemode.asking import Ask, Prompt, Reply
-from knapper.codemode.checkpoints import Answer, Checkpoints, Choice
-from knapper.codemode.retrieval import NOBODY, Retriever
-from knapper.codemode.tasks import Mark, Options, Retrieval, Task
+from knapper.codemode.checkpoints import CheckpointAnswer, CheckpointChoice, CheckpointStore
+from knapper.codemode.model import AskModel, Prompt, Reply
+from knapper.codemode.retrieval import NOBODY_TO_ASK, Retriever
+from knapper.codemode.tasks import ImpactMark, Retrieval, RetrievalOptions, RetrievalTask
 from knapper.errors import ConflictError, KnapError, RefusedError
-from knapper.tools.cancelling import Cancelling
-from knapper.tools.context import Context
+from knapper.tools.context import CancelSignal, Context
 from knapper.vault import access
 
 SCRIPT_TOKENS: Final = 4_000
@@ -30,7 +29,7 @@ _SEPARATORS: Final = re.compile(r"[,\n]")
 class Finding:
     """Find what a node needs."""
 
-    checkpoints: Checkpoints | None = None
+    checkpoints: CheckpointStore | None = None
     """Where questions to a person are kept; None where nobody ever answers."""
     timeout_s: float | None = None
     """Of one script; None for what the owner allows."""
@@ -43,7 +42,7 @@ class Finding:
             KnapError: The vault can't be searched, or the state can't be kept.
         """
         loop = asyncio.get_running_loop()
-        over = Cancelling()
+        over = CancelSignal()
         held = replace(need, context=replace(need.context, on_cancel=over.on))
 
         def ask(prompt: Prompt) -> Reply:
@@ -56,12 +55,12 @@ class Finding:
         finally:  # also where the run is cancelled: a script ends at once
             over.tell()
 
-    def _find(self, need: Need, ask: Ask) -> Found:
+    def _find(self, need: Need, ask: AskModel) -> Found:
         kept = self._kept(need)
         if need.word and kept is not None and need.checkpoint:
             with contextlib.suppress(ConflictError):  # somebody was quicker, and their word counts
                 _ = kept.answer(need.checkpoint, answer_of(need.context, need.word), access.default_grants("cli"))
-        options = Options(
+        options = RetrievalOptions(
             code_mode=need.order.code_mode,
             profile=need.order.profile,
             timeout_s=self.timeout_s,
@@ -82,7 +81,7 @@ class Finding:
             raise RefusedError("the person left it out", code="skipped")
         return _told(found, need.context.vault)
 
-    def _kept(self, need: Need) -> Checkpoints | None:
+    def _kept(self, need: Need) -> CheckpointStore | None:
         """Give the questions, where somebody answers them or has done so."""
         if self.checkpoints is None or need.attended:
             return self.checkpoints
@@ -90,7 +89,7 @@ class Finding:
         return self.checkpoints if asked and asked.answer else None
 
 
-async def polled(checkpoints: Checkpoints, point: Checkpoint, *, look_s: float = 1.0, most_s: float = 0) -> str:
+async def polled(checkpoints: CheckpointStore, point: Checkpoint, *, look_s: float = 1.0, most_s: float = 0) -> str:
     """Wait until a question is answered on whatever surface, and give what was said there.
 
     Args:
@@ -110,9 +109,9 @@ async def polled(checkpoints: Checkpoints, point: Checkpoint, *, look_s: float =
     return _word(said)
 
 
-def _word(answer: Answer) -> str:
+def _word(answer: CheckpointAnswer) -> str:
     """Say an answer in words, as it would have been typed."""
-    words: dict[Choice, str] = {"continue": GO_ON, "stop": SKIP}
+    words: dict[CheckpointChoice, str] = {"continue": GO_ON, "stop": SKIP}
     return words.get(answer.choice) or answer.text.strip() or ", ".join(answer.notes)
 
 
@@ -126,28 +125,28 @@ async def _reply(need: Need, prompt: Prompt) -> Reply:
     return Reply(text=said.text, usage=need.account.spent - before)  # for the trace; the run's account has it already
 
 
-def _task(need: Need) -> Task:
+def _task(need: Need) -> RetrievalTask:
     node = need.node
-    marks: Sequence[Mark] = () if node.impact == "none" else (node.impact,)
+    marks: Sequence[ImpactMark] = () if node.impact == "none" else (node.impact,)
     share = 1.0 if node.high else 0.0
-    return Task(text=node.task, node=node.id, depth=node.depth, marks=tuple(marks), needed_share=share)
+    return RetrievalTask(text=node.task, node=node.id, depth=node.depth, marks=tuple(marks), needed_share=share)
 
 
-def answer_of(context: Context, word: str) -> Answer:
+def answer_of(context: Context, word: str) -> CheckpointAnswer:
     """Read what a person said: the words of the question, notes by their paths, or a text of their own.
 
     Args:
         context: The vault in which notes are looked for.
         word: As they said it.
     """
-    choices: dict[str, Choice] = {GO_ON: "continue", SKIP: "stop"}
+    choices: dict[str, CheckpointChoice] = {GO_ON: "continue", SKIP: "stop"}
     if word in choices:
-        return Answer(choice=choices[word])
+        return CheckpointAnswer(choice=choices[word])
     named = [one.strip().removeprefix("[[").removesuffix("]]") for one in _SEPARATORS.split(word)]
     paths = [_path(context, one) for one in named if one]
     if paths and all(paths):
-        return Answer(choice="use", notes=tuple(paths))
-    return Answer(choice="use", text=word)
+        return CheckpointAnswer(choice="use", notes=tuple(paths))
+    return CheckpointAnswer(choice="use", text=word)
 
 
 def _path(context: Context, named: str) -> str:
@@ -164,7 +163,7 @@ def _told(found: Retrieval, own: str) -> Found:
     ]
     reads = [Source(vault=_other(one.vault, own), path=one.path, hash=one.hash) for one in found.reads]
     tiers = {"script": "", "direct": "direct"}
-    asks = found.state == "waiting" or NOBODY in found.notes
+    asks = found.state == "waiting" or NOBODY_TO_ASK in found.notes
     attempts = tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in found.attempts)
     parts = found.parts.parts()
     return Found(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from knapper.agents.run.nodes import ALL, Node, Source
 from knapper.errors import KnapError
-from knapper.tools import fingerprints
+from knapper.tools import notes
 from knapper.tools.context import Context
 
 
@@ -56,7 +56,7 @@ class _Hashes:
     def _look(self, vault: str, path: str) -> str:
         try:
             context = of_vault(self._context, vault)
-            return fingerprints.of_notes(context) if path == ALL else context.view.read(path).hash
+            return notes.fingerprint_notes(context) if path == ALL else context.view.read(path).hash
         except KnapError:
             return ""
 

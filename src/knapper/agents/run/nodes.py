@@ -5,7 +5,7 @@ from typing import Final, Literal, cast
 
 from pydantic import JsonValue
 
-from knapper.agents.usage import Spent
+from knapper.codemode.model import ModelSpend
 from knapper.jsontypes import JSONValue
 
 NodeState = Literal["pending", "running", "done", "partial", "failed", "blocked", "cut"]
@@ -167,7 +167,7 @@ class Node:
     """Identifies what it was answered from, the notes apart."""
     cached: bool = False
     asking: Asking | None = None
-    spent: Spent = field(default_factory=Spent)
+    spent: ModelSpend = field(default_factory=ModelSpend)
     """By itself, without what is below it."""
     notes: tuple[str, ...] = ()
 

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools.sandboxes import Profile
+from knapper.tools.context import ScriptProfile
 
 RunState = Literal["pending", "running", "complete", "partial", "failed", "cancelled", "interrupted"]
 """*interrupted* is a run whose process ended before it did."""
@@ -78,7 +78,7 @@ class Order:
     """``auto`` lets the model choose one."""
     code_mode: bool = True
     """Scripts retrieve; otherwise search does."""
-    profile: Profile = "strict"
+    profile: ScriptProfile = "strict"
     """What else the scripts may read."""
     fresh: bool = False
     """Take nothing from the cache."""

@@ -13,7 +13,7 @@ from knapper.agents.run.events import Checkpoint
 from knapper.agents.run.nodes import GO_ON, SKIP, Asking, Found, Node, Source
 from knapper.agents.run.records import Order
 from knapper.agents.run.tree import Tree
-from knapper.codemode.tasks import Regenerations, Thresholds
+from knapper.codemode.tasks import RegenerationBudget, Thresholds
 from knapper.errors import RefusedError
 
 OPTIONS: Final = (GO_ON, SKIP)
@@ -41,7 +41,7 @@ class Retrieving:
         self._cache = cache
         self._context = cache.context
         self._known: tuple[int, Source] | None = None
-        self._regenerations = Regenerations(Thresholds().regens_per_run, used)
+        self._regenerations = RegenerationBudget(Thresholds().regens_per_run, used)
 
     async def find(self, tree: Tree, node: Node) -> None:
         """Find what a node needs; what a run that was cut short has found already counts, if the notes are the same.

@@ -8,13 +8,13 @@ from knapper.agents.events import Usage
 from knapper.agents.run.events import RunDone
 from knapper.agents.run.nodes import ANSWERED, ROOT, Node
 from knapper.agents.run.records import Run
-from knapper.agents.usage import Spent
+from knapper.codemode.model import ModelSpend
 from knapper.jsontypes import JSONValue
 
 
-def spent(nodes: Iterable[Node]) -> Spent:
+def spent(nodes: Iterable[Node]) -> ModelSpend:
     """Add up what nodes cost: each counts itself alone, so nothing counts twice."""
-    return sum((node.spent for node in nodes), Spent())
+    return sum((node.spent for node in nodes), ModelSpend())
 
 
 def used(nodes: Iterable[Node]) -> Usage:

@@ -9,7 +9,7 @@ from knapper.agents.run.events import NodeChanged, RunEvent, TellRun
 from knapper.agents.run.nodes import ENDED, ROOT, Node, NodeState
 from knapper.agents.run.records import Run
 from knapper.agents.run.store import Store
-from knapper.agents.usage import Spent
+from knapper.codemode.model import ModelSpend
 
 
 class Tree:
@@ -35,7 +35,7 @@ class Tree:
         return self._nodes[ROOT]
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> ModelSpend:
         """Add up what the nodes cost: each counts itself alone, so nothing counts twice."""
         return sums.spent(self._nodes.values())
 

@@ -6,8 +6,8 @@ from knapper.agents.run import sums
 from knapper.agents.run.events import Checkpoint, NodeChanged, RunEvent, RunStarted
 from knapper.agents.run.nodes import GO_ON, SKIP, Node
 from knapper.agents.run.records import Run
-from knapper.agents.usage import Spent
 from knapper.codemode.checkpoints import Checkpoint as Kept
+from knapper.codemode.model import ModelSpend
 from knapper.jsontypes import JSONValue
 
 
@@ -19,7 +19,7 @@ class Watch:
         self._has_begun = False
         self._nodes: dict[str, dict[str, JSONValue]] = {}
         self._asked: set[str] = set()
-        self._spent = Spent()
+        self._spent = ModelSpend()
 
     def look(self, run: Run, nodes: Sequence[Node], waiting: Iterable[Kept] = ()) -> list[RunEvent]:
         """Give what has happened since the last look; where the run doesn't go on, `RunDone` comes last.

@@ -21,9 +21,9 @@ from knapper.agents.scout.records import Ended, ScoutResult, ScoutSettings
 from knapper.agents.synthetic import DEFINITIONS
 from knapper.agents.toolbox import Tool
 from knapper.errors import KnapError
-from knapper.tools import tags
+from knapper.tools import notes
 from knapper.tools.context import Context
-from knapper.tools.rows import Row
+from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 from knapper.vault import parser
 
@@ -58,7 +58,7 @@ class Scout:
     model: Model
     prompt: str
     """The system prompt's beginning."""
-    rows: Mapping[str, Row]
+    rows: Mapping[str, ToolSpec]
     """The table's rows, by name."""
     settings: ScoutSettings
     limits: UsageLimits
@@ -135,7 +135,7 @@ class Trip:
         limits = f"You have {settings.rounds} rounds of tool calls, and may choose at most {settings.notes} notes."
         parts = [self._scout.prompt.strip(), f"## Limits\n\n{limits}"]
         if settings.show_tags:
-            found = tags.list_tags(self._context, limit=_TAGS)
+            found = notes.list_tags(self._context, limit=_TAGS)
             parts.append(f"## All tags\n\n{untrusted.escape(found['results'])}")
         return "\n\n".join(parts)
 

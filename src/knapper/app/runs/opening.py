@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from knapper.agents.run.store import Store
     from knapper.agents.usage import Meter
     from knapper.app.hub import Hub
-    from knapper.codemode.checkpoints import Checkpoints
+    from knapper.codemode.checkpoints import CheckpointStore
     from knapper.config import Settings
     from knapper.tools.context import Context
 
@@ -45,7 +45,7 @@ class TaskRuns(Closing):
     runs: Runs
     store: Store
     meter: Meter
-    checkpoints: Checkpoints
+    checkpoints: CheckpointStore
     scripts: Scripts = field(repr=False)
     hub: Hub = field(repr=False)
     vault: str

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from knapper.config import Settings
-    from knapper.tools.sandboxes import Profile
+    from knapper.tools.context import ScriptProfile
     from knapper.vault.access import Grants
 
 
@@ -39,7 +39,7 @@ class Wanted:
     task: str
     strategy: str = ""
     code_mode: bool | None = None
-    profile: Profile = "strict"
+    profile: ScriptProfile = "strict"
     fresh: bool = False
     model: str = ""
     also: tuple[str, ...] = ()
@@ -107,11 +107,11 @@ def limits(settings: Settings, said: Mapping[str, float], grants: Grants, before
     return _lowest(asked, most)
 
 
-def profiles(settings: Settings) -> tuple[Profile, ...]:
+def profiles(settings: Settings) -> tuple[ScriptProfile, ...]:
     """List what scripts of runs may read here: the vaults; with the owner's folders; with the owner's hosts as well."""
     own = settings.scripts
-    local: tuple[Profile, ...] = ("local",) if own.fs_read else ()
-    extended: tuple[Profile, ...] = ("extended",) if own.net_allow else ()
+    local: tuple[ScriptProfile, ...] = ("local",) if own.fs_read else ()
+    extended: tuple[ScriptProfile, ...] = ("extended",) if own.net_allow else ()
     return ("strict", *local, *extended)
 
 

@@ -165,7 +165,7 @@ class RunRoom:
             raise BadInput(f"the run {run.id} has no answer yet", hint="let it go on first", code="run_unanswered")
         asked = SubmitOptions(run=run.id, propose=True, reason=f"run {run.id}")
         context = self.tasks.hub.context(client=self.client, vault=self.tasks.vault, asked=asked)
-        return answers.several(context, export.requests(run, found.nodes, to))
+        return answers.submit_several(context, export.requests(run, found.nodes, to))
 
     def options(self) -> dict[str, JSONValue]:
         """Tell what a run may be: strategies, ranges, and whether a model and the sandbox are there."""

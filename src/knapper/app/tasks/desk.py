@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from knapper.config import Client
     from knapper.tools.context import Context
 
+
 MOST_PRESETS: Final = 500
 TASK: Final = Ending(
     kind=Outcome, make=lambda state, run_id: Outcome(run_id=run_id, state=state, answer="", pipeline={})

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from knapper.agents import presets
 from knapper.agents.pipeline import runs
+from knapper.agents.pipeline.agents import Agents
 from knapper.agents.pipeline.answering import Answering
 from knapper.agents.pipeline.orchestrator import OrchestratorSettings
-from knapper.agents.pipeline.pipeline import Agents
 from knapper.agents.pipeline.requests import Request
 from knapper.agents.research.records import ResearchSettings
 from knapper.agents.scout.names import UPDATE_SELECTION

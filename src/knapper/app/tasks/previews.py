@@ -8,7 +8,7 @@ from knapper.agents import untrusted
 from knapper.agents.contexts import gather
 from knapper.agents.pipeline import gathering
 from knapper.agents.scout.records import ScoutResult
-from knapper.tools import foreign
+from knapper.tools import answers
 from knapper.vault import parser
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def preview(context: Context, reader: Context, request: Request, *, texts: bool 
     for row, one in zip(rows, built.notes, strict=True):
         row["foreign"] = one.foreign
         if texts:
-            _ = foreign.heard(reader, one.note)
+            _ = answers.mark_if_foreign(reader, one.note)
             row["text"] = _text(built, parser.decode_text(one.note.raw), is_cut=one.note.path == built.cut)
     return {**shown, "cut": built.cut, "limit": request.token_limit, "explored": explored is not None}
 

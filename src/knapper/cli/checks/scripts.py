@@ -3,14 +3,14 @@
 from knapper.app.scripting import FOLDER
 from knapper.cli.checks import places
 from knapper.cli.finding import Finding
-from knapper.codemode.sandbox.pool import Sandbox
+from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Settings
 from knapper.errors import KnapError
 
 
 def sandbox(settings: Settings) -> Finding:
     """Tell whether the sandbox is prepared, starts, and which parts of its second wall stand."""
-    with Sandbox(settings.state_dir / FOLDER, workers=1) as made:
+    with WorkerPool(settings.state_dir / FOLDER, workers=1) as made:
         try:
             if not made.code.is_ready():
                 hint = "the first script does that, in about ten seconds"

@@ -13,7 +13,7 @@ from knapper.cli.options import Options
 from knapper.cli.render import outcomes, waiting
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
-from knapper.tools import answers, pending, proposals
+from knapper.tools import answers, proposals
 from knapper.tools.context import Context
 
 
@@ -59,7 +59,7 @@ def command(ctx: click.Context) -> ExitCode | None:
     """List, show, accept and reject what waits for your word."""
     if ctx.invoked_subcommand:
         return None
-    return _list(ctx.ensure_object(Options), "", answers.MOST, every=False)
+    return _list(ctx.ensure_object(Options), "", answers.MAX_RESULTS, every=False)
 
 
 @command.command(
@@ -73,7 +73,7 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @click.option("--all", "every", is_flag=True, help="Those that were decided or expired, too.")
 @click.option("--path", default="", metavar="PATH", help="Only about this note or folder.")
-@options.number(20, answers.MOST)
+@options.number(20, answers.MAX_RESULTS)
 @options.reading
 @options.shared
 @click.pass_obj
@@ -202,7 +202,7 @@ def draw(said: Options, proposal: str, *, dry_run: bool) -> ExitCode:
     Each place becomes a block with the tag #ai_edit.
     """
     with _vault(said, dry_run=dry_run) as context:
-        answer = pending.draw_proposal(context, proposal)
+        answer = proposals.show_proposal_in_notes(context, proposal)
     return writing.tell(said, answer)
 
 
@@ -227,8 +227,8 @@ def blocks(
     """List the edits that wait inside a note, or resolve them."""
     with _vault(said, dry_run=dry_run) as context:
         if accepted or rejected:
-            return writing.tell(said, pending.resolve_blocks(context, path, accept=accepted, reject=rejected))
-        answer = pending.list_blocks(context, path)
+            return writing.tell(said, proposals.resolve_blocks(context, path, accept=accepted, reject=rejected))
+        answer = proposals.list_blocks(context, path)
     return output.listing(said, answer, waiting.blocks(answer), nothing="no edit waits in this note")
 
 
@@ -245,9 +245,9 @@ def _list(said: Options, path: str, number: int, *, every: bool) -> ExitCode:
 def _waiting(context: Context, path: str, number: int) -> dict[str, JSONValue]:
     """List what is open, then what is stale; what fits again is among the open ones."""
     wide = [proposals.list_proposals(context, status, path, number) for status in ("open", "stale")]
-    found: list[JSONValue] = [row for answer in wide for row in answers.listed(answer)]
+    found: list[JSONValue] = [row for answer in wide for row in answers.results_of(answer)]
     total = sum(int(str(answer["total"])) for answer in wide)
-    return answers.stretch(found[:number], total, number, 0)
+    return answers.page_of(found[:number], total, number, 0)
 
 
 def _newest(context: Context) -> str:

@@ -31,7 +31,9 @@ _DEPTH = 10
     ),
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--mode", type=click.Choice(search.MODES), default="hybrid", show_default=True, help="What to rank by.")
+@click.option(
+    "--mode", type=click.Choice(search.SEARCH_MODES), default="hybrid", show_default=True, help="What to rank by."
+)
 @options.shared
 @click.pass_obj
 def command(said: Options, folder: Path, mode: SearchMode) -> ExitCode:

@@ -33,7 +33,7 @@ class Said(filtering.Said):
     ),
 )
 @click.argument("query", nargs=-1, type=options.TEXT)
-@options.number(50, answers.MOST)
+@options.number(50, answers.MAX_RESULTS)
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the first N.")
 @click.option("--folder", type=options.TEXT, default="", metavar="FOLDER", help="Only below this folder.")
 @filtering.notes

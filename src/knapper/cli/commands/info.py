@@ -6,7 +6,7 @@ from knapper.cli import options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import found
-from knapper.tools import info
+from knapper.tools import notes
 
 
 @click.command(
@@ -26,5 +26,5 @@ def command(said: Options, path: str) -> ExitCode:
     Outline, properties, tags, tasks, links and dates.
     """
     with session.vault(said) as context:
-        answer = info.note_info(context, path)
+        answer = notes.note_info(context, path)
     return output.listing(said, answer, found.about(answer), nothing="")

@@ -32,7 +32,7 @@ def command() -> None:
     epilog=options.examples(("knap links in Garden", "by name"), ("knap links in Plans/Week", "with its folder")),
 )
 @click.argument("note")
-@options.number(_NUMBER, answers.MOST)
+@options.number(_NUMBER, answers.MAX_RESULTS)
 @options.reading
 @options.shared
 @click.pass_obj
@@ -51,7 +51,7 @@ def incoming(said: Options, note: str, number: int) -> ExitCode:
     epilog=options.examples(("knap links out Garden.md", "each with the file that it leads to")),
 )
 @click.argument("path")
-@options.number(_NUMBER, answers.MOST)
+@options.number(_NUMBER, answers.MAX_RESULTS)
 @options.reading
 @options.shared
 @click.pass_obj
@@ -68,7 +68,7 @@ def outgoing(said: Options, path: str, number: int) -> ExitCode:
     epilog=options.examples(("knap links broken", "in all notes"), ("knap links broken Projects", "below a folder")),
 )
 @click.argument("path", default="")
-@options.number(_NUMBER, answers.MOST)
+@options.number(_NUMBER, answers.MAX_RESULTS)
 @options.reading
 @options.shared
 @click.pass_obj
@@ -87,7 +87,7 @@ def broken(said: Options, path: str, number: int) -> ExitCode:
     context_settings=options.CONTEXT,
     epilog=options.examples(("knap links orphans", "linked by none, and linking to none")),
 )
-@options.number(_NUMBER, answers.MOST)
+@options.number(_NUMBER, answers.MAX_RESULTS)
 @options.reading
 @options.shared
 @click.pass_obj

@@ -31,7 +31,7 @@ class Said(TypedDict):
     ),
 )
 @click.argument("path", default="")
-@options.number(20, answers.MOST)
+@options.number(20, answers.MAX_RESULTS)
 @click.option("--client", default="", metavar="NAME", help="Only what this client changed.")
 @click.option("--run", default="", metavar="ID", help="Only what this run changed.")
 @click.option("--proposal", default="", metavar="ID", help="Only what accepting this proposal changed.")

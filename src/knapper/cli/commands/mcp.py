@@ -13,7 +13,7 @@ from knapper.cli.options import Options
 from knapper.config import Settings, environment
 from knapper.config.table import CONFIG_ENV, STATE_ENV
 from knapper.errors import BadInput
-from knapper.tools.profiles import CHOICES, Choice
+from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
 
 _CONFIG_HOME: Final = "XDG_CONFIG_HOME"
 _DATA_HOME: Final = "XDG_DATA_HOME"
@@ -22,7 +22,7 @@ _DATA_HOME: Final = "XDG_DATA_HOME"
 class Said(TypedDict):
     """Hold the command's own options."""
 
-    profile: Choice
+    profile: ToolSelection
     client: str
     watch: bool
 
@@ -30,7 +30,7 @@ class Said(TypedDict):
 class Install(TypedDict):
     """Hold the options of ``install``."""
 
-    profile: Choice
+    profile: ToolSelection
     name: str
     file: str
     dry_run: bool
@@ -39,7 +39,11 @@ class Install(TypedDict):
 def _profile(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command say which tools are listed."""
     option = click.option(
-        "--profile", type=click.Choice(CHOICES), default="full", show_default=True, help="Which tools are listed."
+        "--profile",
+        type=click.Choice(TOOL_SELECTIONS),
+        default="full",
+        show_default=True,
+        help="Which tools are listed.",
     )
     return option(command)
 
@@ -134,7 +138,7 @@ def _check_client(name: str, chosen: Settings) -> None:
         )
 
 
-def _command(said: Options, chosen: Settings, profile: Choice) -> list[str]:
+def _command(said: Options, chosen: Settings, profile: ToolSelection) -> list[str]:
     """Give the command line that starts the server for these options, from any folder."""
     line = [sys.executable, "-P", "-m", "knapper.cli", "mcp"]  # -P: never import what lies where the client works
     if said.vault:

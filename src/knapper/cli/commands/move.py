@@ -8,7 +8,7 @@ from knapper.cli import options, writing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.errors import BadInput
-from knapper.tools import moves
+from knapper.tools import files
 
 
 @click.command(
@@ -36,15 +36,15 @@ def command(said: Options, sources: tuple[str, ...], destination: str, **own: Un
         hint = "name what moves, then where to: `knap move Note.md Folder/`"
         raise BadInput(f"where '{destination}' should go isn't said", hint=hint, code="usage")
     with writing.vault(said, own) as context:
-        is_respelled = len(sources) == 1 and moves.is_respelled(context, sources[0], destination)
-        into = not is_respelled and moves.is_folder(context, destination)
+        is_respelled = len(sources) == 1 and files.is_same_path(context, sources[0], destination)
+        into = not is_respelled and files.is_folder_target(context, destination)
         if len(sources) > 1 and not into:
             hint = f"end it with a slash to have it made: '{destination}/'"
             raise BadInput(f"'{destination}' is no folder, and several files go there", hint=hint, code="usage")
         writing.catch_up(said, context)
         target = f"{destination.rstrip('/')}/" if into else destination
         if len(sources) == 1:
-            answer = moves.move_file(context, sources[0], target)
+            answer = files.move_file(context, sources[0], target)
         else:
-            answer = moves.batch_move_files(context, [{"source": one, "destination": target} for one in sources])
+            answer = files.batch_move_files(context, [{"source": one, "destination": target} for one in sources])
     return writing.tell(said, answer)

@@ -52,5 +52,5 @@ def _properties(given: tuple[str, ...]) -> dict[str, JSONValue]:
         name, sign, value = one.partition("=")
         if not sign or not name.strip():
             raise BadInput(f"'{one}' is no property", hint="write it like status=open", code="usage")
-        found[name.strip()] = properties.value_of(name.strip(), value)
+        found[name.strip()] = properties.parse_value(name.strip(), value)
     return found

@@ -15,9 +15,9 @@ from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools import properties
 from knapper.tools.context import Context
-from knapper.tools.properties import Operation
+from knapper.tools.properties import PropertyOperation
 
-_ARGUMENTS: Final[dict[Operation, tuple[str, ...]]] = {
+_ARGUMENTS: Final[dict[PropertyOperation, tuple[str, ...]]] = {
     "set": ("NAME", "VALUE"),
     "remove": ("NAME",),
     "append": ("NAME", "VALUE"),
@@ -39,7 +39,7 @@ class _Wanted:
     """Hold what the arguments say."""
 
     paths: tuple[str, ...]
-    word: Operation | None
+    word: PropertyOperation | None
     """None to show."""
     name: str = ""
     value: str | None = None
@@ -79,7 +79,7 @@ def command(said: Options, words: tuple[str, ...], **own: Unpack[Said]) -> ExitC
         if wanted.word is None:
             _refuse_mistyped(context, wanted.paths if chosen else wanted.paths[1:])
         if chosen:
-            found = properties.choose(context, folders=own["folder"], tags=own["tag"])
+            found = properties.select_notes(context, folders=own["folder"], tags=own["tag"])
             wanted = replace(wanted, paths=(*wanted.paths, *found))
         if not wanted.paths:
             return output.answer(said, {"success": True, "results": []}, "")
@@ -106,7 +106,7 @@ def _parse(words: tuple[str, ...]) -> _Wanted:
     """Tell paths from the word that says what to do, and its arguments."""
     at = next((n for n, word in enumerate(words) if word in {_SHOW, *_ARGUMENTS}), len(words))
     paths, rest = words[:at], words[at + 1 :]
-    word: Operation | None = next((known for known in _ARGUMENTS if words[at : at + 1] == (known,)), None)
+    word: PropertyOperation | None = next((known for known in _ARGUMENTS if words[at : at + 1] == (known,)), None)
     needed = _ARGUMENTS[word] if word else ()
     if len(rest) != len(needed):
         hint = "quote what holds spaces; `knap props --help` shows how it is used"
@@ -128,7 +128,7 @@ def _show(said: Options, context: Context, paths: tuple[str, ...]) -> ExitCode:
 
 
 def _change(context: Context, wanted: _Wanted, own: Said, *, chosen: str) -> dict[str, JSONValue]:
-    said: properties.Change = {"operation": wanted.word or "set"}
+    said: properties.PropertyChange = {"operation": wanted.word or "set"}
     if wanted.value is not None:
         said["value"] = wanted.value
     if len(wanted.paths) == 1 and not chosen:

@@ -78,7 +78,7 @@ def _read(context: Context, path: str, own: Said) -> dict[str, JSONValue]:
     if own["lines"]:
         first, last = _span(own["lines"])
         return reading.read_lines(context, path, first, last, line_numbers=own["numbers"])
-    return reading.read_file(context, path, 0, reading.MOST, heading=own["section"], line_numbers=own["numbers"])
+    return reading.read_file(context, path, 0, reading.MAX_LENGTH, heading=own["section"], line_numbers=own["numbers"])
 
 
 def _span(text: str) -> tuple[int, int]:

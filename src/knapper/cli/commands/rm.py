@@ -8,7 +8,7 @@ from knapper.cli import options, writing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.errors import BadInput
-from knapper.tools import files, moves
+from knapper.tools import files
 
 
 class Said(writing.Said):
@@ -49,5 +49,5 @@ def command(said: Options, paths: tuple[str, ...], **own: Unpack[Said]) -> ExitC
         elif len(paths) == 1:
             answer = files.delete_file(context, paths[0], own["expected"])
         else:
-            answer = moves.delete_files(context, paths)
+            answer = files.delete_files(context, paths)
     return writing.tell(said, answer)

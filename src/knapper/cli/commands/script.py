@@ -8,13 +8,13 @@ from knapper.cli import options, output, settings, texts
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import scripted
-from knapper.tools.sandboxes import Outcome, Profile
+from knapper.tools.context import ScriptProfile, ScriptResult
 
 
 class Said(TypedDict):
     """Hold the command's own options."""
 
-    profile: Profile
+    profile: ScriptProfile
     fs_read: tuple[str, ...]
     net_allow: tuple[str, ...]
     timeout: float | None
@@ -55,7 +55,7 @@ def command(said: Options, file: str, **own: Unpack[Said]) -> ExitCode:
     """
     from knapper.app import open_hub  # noqa: PLC0415 - `knap script --help` needn't pay for it
     from knapper.app.scripting import Scripts  # noqa: PLC0415 - the same
-    from knapper.codemode import scripts  # noqa: PLC0415 - the same
+    from knapper.codemode import tool  # noqa: PLC0415 - the same
 
     code = texts.unmarked(texts.of_file(said, file))
     found = settings.read(said)
@@ -70,17 +70,17 @@ def command(said: Options, file: str, **own: Unpack[Said]) -> ExitCode:
             )
             if not allowed.sandbox().code.is_ready():
                 output.note(said, "preparing the sandbox; this is done once and takes some seconds")
-            outcome = scripts.run(context, code, own["profile"], own["timeout"])
+            outcome = tool.execute_script(context, code, own["profile"], own["timeout"])
         finally:
             allowed.close()
     return _told(said, outcome, context.vault)
 
 
-def _told(said: Options, outcome: Outcome, vault: str) -> ExitCode:
+def _told(said: Options, outcome: ScriptResult, vault: str) -> ExitCode:
     if said.as_json:
-        from knapper.codemode import scripts  # noqa: PLC0415 - imported already
+        from knapper.codemode import tool  # noqa: PLC0415 - imported already
 
-        output.write_json(scripts.answer(outcome))
+        output.write_json(tool.result_answer(outcome))
     else:
         scripted.show(said, outcome, vault)
     return scripted.code(outcome)

@@ -36,7 +36,9 @@ class Said(filtering.Said):
 )
 @click.argument("query", nargs=-1, required=True, type=options.TEXT)
 @options.number(5, search.MAX_RESULTS)
-@click.option("--mode", type=click.Choice(search.MODES), default="hybrid", show_default=True, help="What to rank by.")
+@click.option(
+    "--mode", type=click.Choice(search.SEARCH_MODES), default="hybrid", show_default=True, help="What to rank by."
+)
 @click.option(
     "--folder",
     type=options.TEXT,

@@ -10,10 +10,10 @@ from knapper.cli.arguments import TextCommand
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.errors import BadInput
-from knapper.tools import sections
-from knapper.tools.sections import How
+from knapper.tools import files
+from knapper.tools.files import SectionOperation
 
-_HELP: Final[dict[How, str]] = {
+_HELP: Final[dict[SectionOperation, str]] = {
     "append": "Put TEXT at the section's end.",
     "prepend": "Put TEXT right below the heading.",
     "replace": "Replace the section, heading included.",
@@ -66,27 +66,27 @@ def command(said: Options, path: str, heading: str, text: str, **own: Unpack[Sai
     with writing.vault(said, own) as context:
         if how == "rename":
             writing.catch_up(said, context)
-            answer = sections.rename_anchor(context, path, heading, content.strip(), own["expected"])
+            answer = files.rename_anchor(context, path, heading, content.strip(), own["expected"])
         else:
             request = EditSection(path=path, heading=heading, content=content, how=how, base=own["expected"])
-            answer = sections.edit_section(context, request)
+            answer = files.edit_section(context, request)
     return writing.tell(said, answer)
 
 
-def _how(own: Said) -> How | Literal["rename"]:
+def _how(own: Said) -> SectionOperation | Literal["rename"]:
     """Tell which of the ways was asked for.
 
     Raises:
         BadInput: Several were.
     """
-    given: dict[How | Literal["rename"], bool] = {
+    given: dict[SectionOperation | Literal["rename"], bool] = {
         "append": own["append"],
         "prepend": own["prepend"],
         "replace": own["replace"],
         "replace_body": own["replace_body"],
         "rename": own["rename"],
     }
-    asked: list[How | Literal["rename"]] = [how for how in given if given[how]]
+    asked: list[SectionOperation | Literal["rename"]] = [how for how in given if given[how]]
     if len(asked) > 1:
         names = " and ".join("--body" if how == "replace_body" else f"--{how}" for how in asked)
         raise BadInput(f"{names} contradict each other", hint="give one of them", code="usage")

@@ -6,7 +6,7 @@ from knapper.cli import options, output, session
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import standing
-from knapper.tools import status
+from knapper.tools import notes
 
 
 @click.command(
@@ -22,7 +22,7 @@ from knapper.tools import status
 def command(said: Options) -> ExitCode:
     """Tell how the vault's index stands."""
     with session.vault(said) as context:
-        answer = status.vault_status(context)
+        answer = notes.vault_status(context)
         busy = context.index.is_being_filled
         places = {"vault": f"{context.vault} ({context.view.root})", "index": str(context.index.folder)}
     return output.result(said, answer, standing.of_vault(answer, places, busy=busy))

@@ -8,7 +8,7 @@ from knapper.cli import options, output, session, writing
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import listings
-from knapper.tools import answers, tags
+from knapper.tools import answers, notes
 
 
 @click.group(
@@ -27,7 +27,7 @@ def command(ctx: click.Context) -> ExitCode | None:
     """List and rename tags."""
     if ctx.invoked_subcommand:
         return None
-    return _list(ctx.ensure_object(Options), "", answers.MOST)
+    return _list(ctx.ensure_object(Options), "", answers.MAX_RESULTS)
 
 
 @command.command(
@@ -38,7 +38,7 @@ def command(ctx: click.Context) -> ExitCode | None:
     ),
 )
 @click.argument("prefix", default="")
-@options.number(answers.MOST, answers.MOST)
+@options.number(answers.MAX_RESULTS, answers.MAX_RESULTS)
 @options.reading
 @options.shared
 @click.pass_obj
@@ -72,11 +72,11 @@ def rename(said: Options, old: str, new: str, paths: tuple[str, ...], **own: Unp
     """
     with writing.vault(said, own) as context:
         writing.catch_up(said, context)
-        answer = tags.rename_tag(context, old, new, paths)
+        answer = notes.rename_tag(context, old, new, paths)
     return writing.tell(said, answer)
 
 
 def _list(said: Options, prefix: str, number: int) -> ExitCode:
     with session.vault(said) as context:
-        answer = tags.list_tags(context, prefix, number)
+        answer = notes.list_tags(context, prefix, number)
     return output.listing(said, answer, listings.tags(answer), nothing="no tags")

@@ -9,13 +9,13 @@ import click
 from knapper.cli import options, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
-from knapper.tools.profiles import CHOICES, Choice
+from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
 
 
 class Said(TypedDict):
     """Hold the command's own options."""
 
-    profile: Choice
+    profile: ToolSelection
 
 
 @click.command(
@@ -28,7 +28,7 @@ class Said(TypedDict):
     ),
 )
 @click.argument("name", required=False, default="")
-@click.option("--profile", type=click.Choice(CHOICES), default="full", show_default=True, help="Which tools.")
+@click.option("--profile", type=click.Choice(TOOL_SELECTIONS), default="full", show_default=True, help="Which tools.")
 @options.shared
 @click.pass_obj
 def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
@@ -37,7 +37,7 @@ def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
     With a name, tell what that one takes and gives.
     """
     from knapper.app import tables  # noqa: PLC0415 - `knap tools --help` needn't pay for it
-    from knapper.tools import schema  # noqa: PLC0415 - the same
+    from knapper.tools import registry  # noqa: PLC0415 - the same
 
     table = tables.whole()
     rows = [table.find(name)] if name else list(table.chosen(own["profile"]))
@@ -47,9 +47,9 @@ def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
             "title": row.title,
             "effect": row.effect,
             "profile": row.profile,
-            "description": schema.description(row),
+            "description": registry.describe(row),
             "parameters": table.parameters(row),
-            "returns": schema.returns(row),
+            "returns": registry.answer_schema(row),
         }
         for row in rows
     ]
@@ -59,7 +59,7 @@ def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
         output.write(said, _described(found[0]))
     else:
         width = max(len(row.name) for row in rows)
-        output.write(said, "\n".join(f"{row.name:<{width}}  {schema.summary(row)}" for row in rows))
+        output.write(said, "\n".join(f"{row.name:<{width}}  {registry.summarize(row)}" for row in rows))
     return ExitCode.OK
 
 

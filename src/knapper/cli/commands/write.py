@@ -70,5 +70,5 @@ def _agreed(said: Options, note: Note, content: str) -> bool:
             hint="give --hash, as `knap read --json` tells it, or run this at a terminal",
             code="hash_needed",
         )
-    click.echo(diffs.unified(files.difference(note, content)), err=True)
+    click.echo(diffs.unified(files.diff_rewrite(note, content)), err=True)
     return asking.confirm(f"Replace {output.plain(note.path)}?")

@@ -10,16 +10,16 @@ import click
 from knapper.cli import output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
-from knapper.tools.sandboxes import Kind, Outcome
+from knapper.tools.context import ScriptExit, ScriptResult
 
-_CODES: Final[Mapping[Kind, ExitCode]] = {
+_CODES: Final[Mapping[ScriptExit, ExitCode]] = {
     "ok": ExitCode.OK,
     "syntax": ExitCode.USAGE,
     "refused": ExitCode.REFUSED,
 }
 
 
-def show(options: Options, outcome: Outcome, vault: str) -> None:
+def show(options: Options, outcome: ScriptResult, vault: str) -> None:
     """Print the result, and on the error stream what was printed, what went wrong, and what waits.
 
     Args:
@@ -40,6 +40,6 @@ def show(options: Options, outcome: Outcome, vault: str) -> None:
     output.note(options, f"{told}, {outcome.peak_mb:.0f} MB" if outcome.peak_mb else told)
 
 
-def code(outcome: Outcome) -> ExitCode:
+def code(outcome: ScriptResult) -> ExitCode:
     """Give the exit code that tells it."""
     return _CODES.get(outcome.kind, ExitCode.NOTHING)

@@ -7,9 +7,9 @@ from typing import Final, Literal
 Letter = Literal["J", "A", "R", "C", "O", "D", "T"]
 """To a worker: a job, an answer. From it: ready, a call, output, done, a trap."""
 _LETTERS: Final[tuple[Letter, ...]] = ("J", "A", "R", "C", "O", "D", "T")
-_HEAD: Final = struct.Struct("<cI")
-_JOB: Final = struct.Struct("<dQII")
-_PIECE: Final = 1 << 16
+_HEADER: Final = struct.Struct("<cI")
+_JOB_HEADER: Final = struct.Struct("<dQII")
+_READ_CHUNK: Final = 1 << 16
 
 
 class BrokenFrame(Exception):
@@ -18,7 +18,7 @@ class BrokenFrame(Exception):
 
 def pack(letter: Letter, content: bytes) -> bytes:
     """Make a frame."""
-    return _HEAD.pack(letter.encode(), len(content)) + content
+    return _HEADER.pack(letter.encode(), len(content)) + content
 
 
 def read(receive: Callable[[int], bytes], most: int) -> tuple[Letter, bytes] | None:
@@ -34,14 +34,14 @@ def read(receive: Callable[[int], bytes], most: int) -> tuple[Letter, bytes] | N
     Raises:
         BrokenFrame: It is none, or too large.
     """
-    head = _exactly(receive, _HEAD.size)
+    head = _read_exactly(receive, _HEADER.size)
     if head is None:
         return None
     length = int.from_bytes(head[1:], "little")
     letter: Letter | None = next((one for one in _LETTERS if one.encode() == head[:1]), None)
     if letter is None or length > most:
         raise BrokenFrame
-    content = _exactly(receive, length)
+    content = _read_exactly(receive, length)
     return None if content is None else (letter, content)
 
 
@@ -54,21 +54,21 @@ def pack_job(timeout_s: float, memory_bytes: int, sizes: tuple[int, int], job: b
         sizes: Bytes of output, and of one call.
         job: What the guest is told, as JSON.
     """
-    return _JOB.pack(timeout_s, memory_bytes, *sizes) + job
+    return _JOB_HEADER.pack(timeout_s, memory_bytes, *sizes) + job
 
 
 def unpack_job(content: bytes) -> tuple[float, int, int, int, str]:
     """Read the content of a job's frame: as `pack_job` took it."""
-    timeout_s, memory_bytes, output, call = _JOB.unpack_from(content)
-    return timeout_s, memory_bytes, output, call, content[_JOB.size :].decode()
+    timeout_s, memory_bytes, output, call = _JOB_HEADER.unpack_from(content)
+    return timeout_s, memory_bytes, output, call, content[_JOB_HEADER.size :].decode()
 
 
-def _exactly(receive: Callable[[int], bytes], length: int) -> bytes | None:
+def _read_exactly(receive: Callable[[int], bytes], length: int) -> bytes | None:
     """Read so many bytes, a piece at a time, so that a length alone allocates nothing."""
     parts: list[bytes] = []
     missing = length
     while missing:
-        part = receive(min(missing, _PIECE))
+        part = receive(min(missing, _READ_CHUNK))
         if not part:
             return None
         parts.append(part)

@@ -1,32 +1,107 @@
-"""Keep the interpreter's machine code: compiled once on this machine, in a folder that only its user can write to.
-
-Loading machine code is running it, so a folder or file that others could have written to is refused, not repaired.
-"""
+"""Compile the interpreter to machine code once, keep it private to the user, and start worker processes."""
 
 import contextlib
+import ctypes
 import hashlib
+import importlib.util
 import os
 import platform
 import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, cast
 
 from filelock import FileLock, Timeout
 
-from knapper.codemode.sandbox import launching
+from knapper.codemode.sandbox.walls import job_object, seatbelt
 from knapper.errors import KnapError, SetupError, StorageError
 
-COMPONENT: Final = Path(__file__).parents[2] / "data" / "scripts" / "interpreter.wasm"
-STAMP: Final = "interpreter.stamp"
-_PRIVATE: Final = 0o700
-_OTHERS: Final = 0o077
-_WAIT_S: Final = 300
-_COMPILE_S: Final = 600
+WorkerEntry = Literal["main", "compile_code"]
+_WORKER_PROGRAM: Final = (
+    "import sys; sys.path[len(sys.path):] = sys.argv[1:3]; "
+    "from knapper.codemode.sandbox import worker; worker.{entry}()"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformInfo:
+    """Say what is known of this system."""
+
+    system: str = sys.platform
+    executable: str = sys.executable
+    prefixes: tuple[str, ...] = (sys.prefix, sys.base_prefix)
+    system_root: str = ""
+    """Of Windows, where Python doesn't start without it."""
+
+
+def python_command(entry: WorkerEntry, arguments: Sequence[str], facts: PlatformInfo | None = None) -> list[str]:
+    """Give the command that runs one of the worker's functions: no site, no variables, no folder of the caller's."""
+    info = facts or PlatformInfo()
+    return [
+        *(info.executable, "-I", "-S", "-X", "utf8", "-c", _WORKER_PROGRAM.format(entry=entry)),
+        *(str(folder) for folder in import_folders()),
+        *arguments,
+    ]
+
+
+def worker_command(machine_code: Path, memory_mb: int, facts: PlatformInfo, *, walls: bool) -> list[str]:
+    """Give the command that runs a worker, within what the system offers for that."""
+    arguments = python_command("main", ["walls" if walls else "bare", str(machine_code), str(memory_mb)], facts)
+    if walls and facts.system == "darwin":
+        readable = (*facts.prefixes, *map(str, import_folders()), str(machine_code.parent))
+        return [*seatbelt.prefix(readable), *arguments]
+    return arguments
+
+
+def worker_environment(facts: PlatformInfo | None = None) -> Mapping[str, str]:
+    """Give the whole environment of a worker: nothing, where the system lets it start so."""
+    info = facts or PlatformInfo()
+    return {"SYSTEMROOT": info.system_root or r"C:\Windows"} if info.system == "win32" else {}
+
+
+def start_worker(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+    """Start a worker in an empty folder, with three pipes' ends and no other descriptor."""
+    return subprocess.Popen(  # noqa: S603 - a command of this package's own
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=worker_environment(),
+        cwd=folder,
+        close_fds=True,
+        start_new_session=True,
+    )
+
+
+def import_folders() -> tuple[Path, Path]:
+    """Name the folders that a worker imports from: this package's, and wasmtime's."""
+    spec = importlib.util.find_spec("wasmtime")
+    wasmtime_folder = Path(spec.origin).parents[1] if spec and spec.origin else Path()
+    return Path(__file__).parents[3], wasmtime_folder
+
+
+def confine_process(process: subprocess.Popen[bytes], memory_mb: int, facts: PlatformInfo) -> Mapping[str, str]:
+    """Do what the system lets a parent do to hold a worker; tells what stands."""
+    if facts.system == "darwin":
+        return {"seatbelt": "on"}
+    if facts.system != "win32":
+        return {}
+    kernel = cast("job_object.Kernel32", ctypes.WinDLL("kernel32", use_last_error=True))
+    handle = int(process._handle)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType]  # noqa: SLF001 - there is no other way to it
+    return {"job object": job_object.assign_process(kernel, handle, memory_mb)}
+
+
+COMPONENT_FILE: Final = Path(__file__).parents[2] / "data" / "scripts" / "interpreter.wasm"
+STAMP_FILE: Final = "interpreter.stamp"
+_PRIVATE_MODE: Final = 0o700
+_OTHERS_MODE: Final = 0o077
+_LOCK_TIMEOUT_S: Final = 300
+_COMPILE_TIMEOUT_S: Final = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +110,7 @@ class MachineCode:
 
     folder: Path
     """Made for this alone."""
-    component: Path = COMPONENT
+    component: Path = COMPONENT_FILE
 
     @property
     def file(self) -> Path:
@@ -55,8 +130,8 @@ class MachineCode:
         """
         if not os.path.lexists(self.file):
             return False
-        check(self.folder, is_folder=True)
-        check(self.file, is_folder=False)
+        check_private(self.folder, is_folder=True)
+        check_private(self.file, is_folder=False)
         return True
 
     def provide(self) -> Path:
@@ -68,9 +143,9 @@ class MachineCode:
         """
         if self.is_ready():
             return self.file
-        make_private(self.folder)
+        make_private_folder(self.folder)
         try:
-            with FileLock(self.folder / "compile.lock", timeout=_WAIT_S, mode=0o600):
+            with FileLock(self.folder / "compile.lock", timeout=_LOCK_TIMEOUT_S, mode=0o600):
                 if not self.is_ready():
                     self._compile()
         except Timeout:
@@ -99,15 +174,15 @@ class MachineCode:
         names = [str(self.component), str(part), str(self.file)]
         try:
             with subprocess.Popen(  # noqa: S603 - a command of this package's own
-                launching.python("compile_code", names),
-                env=launching.environment(),
+                python_command("compile_code", names),
+                env=worker_environment(),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             ) as process:
-                code = _wait(process)
+                code = _wait_for_compile(process)
         finally:
             part.unlink(missing_ok=True)
         if code or not self.is_ready():
@@ -122,24 +197,24 @@ class MachineCode:
 
     def _component_hash(self) -> str:
         try:
-            return (self.component.parent / STAMP).read_text(encoding="utf-8")
+            return (self.component.parent / STAMP_FILE).read_text(encoding="utf-8")
         except OSError:
             hint = "install Knapper from its wheel, or run scripts/setup in its sources"
             raise SetupError("this installation has no interpreter of scripts", hint=hint, code="no_sandbox") from None
 
 
-def check(path: Path, *, is_folder: bool) -> None:
+def check_private(path: Path, *, is_folder: bool) -> None:
     """Refuse what others own or could have written to; on Windows the user's own folder sees to that.
 
     Raises:
         StorageError: It isn't the user's alone.
     """
-    found = path.lstat()
-    right_kind = stat.S_ISDIR(found.st_mode) if is_folder else stat.S_ISREG(found.st_mode)
+    status = path.lstat()
+    right_kind = stat.S_ISDIR(status.st_mode) if is_folder else stat.S_ISREG(status.st_mode)
     if sys.platform == "win32":
         is_private = right_kind
     else:
-        is_private = right_kind and found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
+        is_private = right_kind and status.st_uid == os.geteuid() and not status.st_mode & _OTHERS_MODE
     if not is_private:
         kind = "folder" if is_folder else "file"
         raise StorageError(
@@ -149,7 +224,7 @@ def check(path: Path, *, is_folder: bool) -> None:
         )
 
 
-def make_private(folder: Path) -> None:
+def make_private_folder(folder: Path) -> None:
     """Make a folder for this user alone.
 
     Raises:
@@ -157,12 +232,12 @@ def make_private(folder: Path) -> None:
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=_PRIVATE, exist_ok=True)
+        folder.mkdir(mode=_PRIVATE_MODE, exist_ok=True)
     except OSError as error:
         raise StorageError(
             f"the folder {folder} can't be made: {error.strerror}", hint="check its permissions"
         ) from None
-    check(folder, is_folder=True)
+    check_private(folder, is_folder=True)
 
 
 def _engine_version() -> str:
@@ -177,9 +252,9 @@ def _options_hash() -> str:
     return hashlib.sha256((Path(__file__).parent / "engine.py").read_bytes()).hexdigest()
 
 
-def _wait(process: subprocess.Popen[bytes]) -> int:
+def _wait_for_compile(process: subprocess.Popen[bytes]) -> int:
     try:
-        return process.wait(_COMPILE_S)
+        return process.wait(_COMPILE_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()

@@ -1,38 +1,350 @@
-"""Keep warm workers, and run scripts in them."""
+"""Keep warm worker processes and run scripts in them; nothing that a worker says is trusted."""
 
+import contextlib
+import json
+import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import IO, Final, Literal, Self, cast
 
-from knapper.codemode.sandbox import launching, machine_code, strict
-from knapper.codemode.sandbox.conversations import Conversation, Talk
+from knapper.codemode.sandbox import frames, machine_code, strict
+from knapper.codemode.sandbox.frames import BrokenFrame, Letter
 from knapper.codemode.sandbox.machine_code import MachineCode
-from knapper.codemode.sandbox.strict import NotStrict
-from knapper.errors import SetupError
+from knapper.codemode.sandbox.strict import UntrustedJSONError
+from knapper.errors import KnapError, SetupError
 from knapper.jsontypes import JSONValue
-from knapper.tools.cancelling import OnCancel, never
-from knapper.tools.sandboxes import Given, Host, Kind, Limits, Outcome
+from knapper.tools.context import (
+    HostFunction,
+    OnCancel,
+    ScriptExit,
+    ScriptInputs,
+    ScriptLimits,
+    ScriptResult,
+    never_cancelled,
+)
 
-MOST_WORKERS: Final = 8
-_KINDS: Final[Mapping[str, Kind]] = {
-    kind: kind for kind in cast("tuple[Kind, ...]", ("ok", "syntax", "error", "refused", "result", "memory"))
+_CLEAR_PEAK_RSS: Final = "5"
+_KB_PER_MB: Final = 1_024
+
+
+def reset_peak_memory(process: int) -> None:
+    """Let the peak begin anew.
+
+    Source: proc_pid_clear_refs(5).
+    """
+    try:
+        _ = Path(f"/proc/{process}/clear_refs").write_text(_CLEAR_PEAK_RSS, encoding="ascii")
+    except OSError:
+        return
+
+
+def peak_memory_mb(process: int) -> float:
+    """Tell how much memory a process had at most; 0 where that isn't told."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0.0
+    for line in status.splitlines():
+        if line.startswith("VmHWM:"):
+            return round(int(line.split()[1]) / _KB_PER_MB, 1)
+    return 0.0
+
+
+class Watchdog:
+    """Watch one process, from a thread of its own that is started once.
+
+    Starting a thread waits until it runs, which takes longer than a short script where the machine is busy.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        """Begin to watch; nothing happens before there is a limit."""
+        self._process = process
+        self._changed = threading.Condition()
+        self._until: float | None = None
+        self._has_bitten = False
+        self._turn = 0
+        self._is_over = False
+        self._sleeps_until: float | None = None
+        threading.Thread(target=self._watch, name=f"watchdog {process.pid}", daemon=True).start()
+
+    @property
+    def has_bitten(self) -> bool:
+        """Tell whether the process was killed since it was last given time."""
+        return self._has_bitten
+
+    @contextmanager
+    def limit(self, seconds: float) -> Generator[Callable[[], None]]:
+        """Give the process so much time; it is killed if the block takes longer.
+
+        The block is given what kills it at once, and does nothing any more after the block.
+        """
+        with self._changed:
+            self._has_bitten = False
+            self._turn += 1
+            generation = self._turn
+            self._until = time.monotonic() + seconds
+            if self._sleeps_until is None or self._sleeps_until > self._until:
+                self._changed.notify()
+        try:
+            yield lambda: self._bite(generation)
+        finally:
+            with self._changed:
+                self._until = None  # it wakes at the old time, and finds nothing to do
+
+    def _bite(self, turn: int) -> None:
+        with self._changed:
+            if self._turn == turn and self._until is not None:
+                self._until = None
+                self._has_bitten = True
+                self._process.kill()
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
+
+    def _watch(self) -> None:
+        with self._changed:
+            while not self._is_over:
+                now = time.monotonic()
+                if self._until is not None and now >= self._until:
+                    self._until = None
+                    self._has_bitten = True
+                    self._process.kill()
+                self._sleeps_until = self._until
+                _ = self._changed.wait(None if self._until is None else self._until - now)
+
+
+KILL_GRACE_S: Final = 0.5
+"""How long after its time a worker may stop by itself; then it is killed."""
+_START_TIMEOUT_S: Final = 60
+_MAX_READY_BYTES: Final = 4_000
+_RESULT_OVERHEAD: Final = 1_000
+"""Bytes around a result."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ScriptOutput:
+    """Collect what comes of one script."""
+
+    ending: Literal["done", "calls", "timeout", "unwanted", "memory", "crash"] = "crash"
+    content: bytes = b""
+    """What the guest says became of it, where it is done."""
+    output: list[bytes] = field(default_factory=list[bytes])
+    output_left: int = 0
+    calls: int = 0
+    is_unwanted: bool = False
+    """Nobody waits for it any more."""
+
+
+class WorkerConnection:
+    """Hold one worker process."""
+
+    def __init__(self, process: subprocess.Popen[bytes], walls: Mapping[str, str] | None = None) -> None:
+        """Take over a process that was started; it gets ready by itself.
+
+        Args:
+            process: With pipes for input and output.
+            walls: Which parts of the second wall stand already; None for none.
+        """
+        self._process = process
+        self._watchdog = Watchdog(process)
+        self.walls: Mapping[str, str] = walls or {}
+        self.is_usable = True
+
+    @property
+    def pid(self) -> int:
+        """Give the process's number."""
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        """Tell whether the process is still there."""
+        return self.is_usable and self._process.poll() is None
+
+    def wait_until_ready(self) -> None:
+        """Wait for the worker's first word.
+
+        Raises:
+            SetupError: It doesn't start.
+        """
+        with self._watchdog.limit(_START_TIMEOUT_S):
+            report = self._ready()
+        if report is None:
+            self.close()
+            raise SetupError("the sandbox doesn't start", hint="`knap doctor` checks what it needs", code="no_sandbox")
+        self.walls = {**self.walls, **report}
+
+    def run(
+        self,
+        script: str,
+        host: HostFunction,
+        limits: ScriptLimits,
+        given: ScriptInputs,
+        on_cancel: OnCancel = never_cancelled,
+    ) -> ScriptOutput:
+        """Run one script; the process is killed where nobody waits for the outcome any more."""
+        output = ScriptOutput(output_left=limits.stdout_bytes)
+        deadline = time.monotonic() + limits.timeout_s
+        reset_peak_memory(self._process.pid)
+        self.is_usable = False  # until it has come to a good end
+        with self._watchdog.limit(limits.timeout_s + KILL_GRACE_S) as kill:
+
+            def end() -> None:
+                output.is_unwanted = True
+                kill()
+
+            unsubscribe = on_cancel(end)
+            try:
+                self._send("J", _encode_job(script, limits, given))
+                self._listen(output, host, limits, deadline)
+            except BrokenPipeError:
+                output.ending = "crash"
+            finally:
+                unsubscribe()
+        if output.ending != "done" and output.is_unwanted:
+            output.ending = "unwanted"
+        elif output.ending != "done" and (self._watchdog.has_bitten or time.monotonic() > deadline):
+            output.ending = "timeout"
+        if output.ending == "crash" and self.peak_mb() > 0.85 * limits.memory_mb:
+            output.ending = "memory"
+        self.is_usable = output.ending == "done"
+        return output
+
+    def peak_mb(self) -> float:
+        """Tell how much memory the process had at most since its script began; 0 where the system doesn't tell."""
+        return peak_memory_mb(self._process.pid)
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self.is_usable = False
+        self._watchdog.close()
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                _open_pipe(pipe).close()
+        _ = self._process.wait()
+
+    def _listen(self, talk: ScriptOutput, host: HostFunction, limits: ScriptLimits, until: float) -> None:
+        max_bytes = max(limits.request_bytes, limits.result_bytes + _RESULT_OVERHEAD, limits.stdout_bytes)
+        while (frame := self._frame(max_bytes)) is not None:
+            letter, content = frame
+            if letter == "C":
+                talk.calls += 1
+                if talk.calls > limits.calls * 2:
+                    talk.ending = "calls"
+                if talk.ending == "calls" or time.monotonic() > until:
+                    return
+                self._send("A", answer_call(content, talk, host, limits))
+            elif letter == "O":
+                if talk.output_left < 0:
+                    return
+                talk.output.append(content[: talk.output_left])
+                talk.output_left -= len(content)
+            else:
+                talk.content = content
+                trap = content.decode("ascii", "replace") if letter == "T" else "done"
+                talk.ending = "timeout" if trap == "timeout" else "done" if letter == "D" else "crash"
+                return
+
+    def _frame(self, most: int) -> tuple[Letter, bytes] | None:
+        try:
+            return frames.read(_open_pipe(self._process.stdout).read, most)
+        except BrokenFrame:
+            return None
+
+    def _send(self, letter: Letter, content: bytes) -> None:
+        pipe = _open_pipe(self._process.stdin)
+        _ = pipe.write(frames.pack(letter, content))
+        pipe.flush()
+
+    def _ready(self) -> Mapping[str, str] | None:
+        frame = self._frame(_MAX_READY_BYTES)
+        if frame is None or frame[0] != "R":
+            return None
+        try:
+            report = strict.read(frame[1])
+        except UntrustedJSONError:
+            return None
+        return {name: str(value) for name, value in report.items()} if isinstance(report, dict) else None
+
+
+def _open_pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    """Give a pipe, which is always there: the process was started so."""
+    if pipe is None:
+        raise BrokenPipeError
+    return pipe
+
+
+def answer_call(content: bytes, talk: ScriptOutput, host: HostFunction, limits: ScriptLimits) -> bytes:
+    """Carry out one call; what is wrong with it is an answer too."""
+    if len(content) > limits.request_bytes:
+        return _encode_error("too_large", "the arguments are too large for one call")
+    if talk.calls > limits.calls:
+        return _encode_error("too_many", f"a script may call {limits.calls:,} times", "read several notes in one call")
+    try:
+        reply = _encode_result(host(*strict.read_call(content)))
+    except UntrustedJSONError as error:
+        reply = _encode_error("bad_input", f"the call can't be read: {error}")
+    except KnapError as error:
+        reply = _encode_error(error.code, error.message, error.hint)
+    except NotJSONError:
+        reply = _encode_error("not_json", "the answer can't be told as JSON")
+    if len(reply) > limits.reply_bytes:
+        return _encode_error("too_large", "the answer is too large for one call", "ask for fewer or smaller notes")
+    return reply
+
+
+class NotJSONError(Exception):
+    """Say that an answer holds what JSON doesn't, such as an infinite number."""
+
+
+def _encode_result(result: JSONValue) -> bytes:
+    try:
+        return json.dumps({"result": result}, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+    except (TypeError, ValueError, RecursionError):
+        raise NotJSONError from None
+
+
+def _encode_error(code: str, message: str, hint: str = "") -> bytes:
+    message_fields = {"error": {"code": code, "message": message, "hint": hint}}
+    return json.dumps(message_fields, ensure_ascii=False).encode(errors="replace")
+
+
+def _encode_job(script: str, limits: ScriptLimits, given: ScriptInputs) -> bytes:
+    job: dict[str, JSONValue] = {
+        "script": script,
+        "now": given.now,
+        "offset": given.offset_s,
+        "methods": list(given.methods),
+        "result_bytes": limits.result_bytes,
+    }
+    sizes = (limits.stdout_bytes, limits.request_bytes)
+    return frames.pack_job(limits.timeout_s, limits.memory_mb << 20, sizes, json.dumps(job).encode())
+
+
+MAX_WORKERS: Final = 8
+_GUEST_EXITS: Final[Mapping[str, ScriptExit]] = {
+    kind: kind for kind in cast("tuple[ScriptExit, ...]", ("ok", "syntax", "error", "refused", "result", "memory"))
 }
 """What a guest may say of itself."""
-_ERROR_MOST: Final = 4_000
-_NOTHING: Final = Given()
+_MAX_ERROR: Final = 4_000
+_NO_INPUTS: Final = ScriptInputs()
 
 
-class Sandbox:
+class WorkerPool:
     """Run scripts, each in a fresh instance of the interpreter, in one of a few worker processes.
 
     ``Sandbox(folder).run("__result__ = 1 + 1", host)`` gives an outcome with the result 2.
     """
 
     def __init__(
-        self, folder: Path, limits: Limits | None = None, *, workers: int = MOST_WORKERS, walls: bool = True
+        self, folder: Path, limits: ScriptLimits | None = None, *, workers: int = MAX_WORKERS, walls: bool = True
     ) -> None:
         """Make a sandbox; nothing is started before the first script, or `warm`.
 
@@ -42,23 +354,23 @@ class Sandbox:
             workers: Scripts that run at the same time at most; more of them wait.
             walls: Whether the second wall is raised; only tests of the first one leave it out.
         """
-        self.limits = limits or Limits()
+        self.limits = limits or ScriptLimits()
         self.code = MachineCode(folder=folder)
         self._walls = walls
         self._turns = threading.BoundedSemaphore(workers)
-        self._idle: list[Conversation] = []
+        self._idle: list[WorkerConnection] = []
         self._lock = threading.Lock()
         self._is_closed = False
 
     def run(
         self,
         script: str,
-        host: Host,
+        host: HostFunction,
         *,
-        limits: Limits | None = None,
-        given: Given | None = None,
-        on_cancel: OnCancel = never,
-    ) -> Outcome:
+        limits: ScriptLimits | None = None,
+        given: ScriptInputs | None = None,
+        on_cancel: OnCancel = never_cancelled,
+    ) -> ScriptResult:
         """Run one script.
 
         Args:
@@ -72,19 +384,19 @@ class Sandbox:
             SetupError: Scripts can't be run here.
             StorageError: The machine code can't be kept, or others could have written to it.
         """
-        held = (limits or self.limits).within(self.limits)
+        effective = (limits or self.limits).within(self.limits)
         size = len(script.encode(errors="replace"))
-        if size > held.script_bytes:
-            return Outcome(
-                kind="syntax", error=f"the script has {size:,} bytes, and {held.script_bytes:,} are the most"
+        if size > effective.script_bytes:
+            return ScriptResult(
+                kind="syntax", error=f"the script has {size:,} bytes, and {effective.script_bytes:,} are the most"
             )
         with self._turns:
             worker = self._take()
             try:
                 start = time.monotonic()
-                talk = worker.run(script, host, held, given or _NOTHING, on_cancel)
+                output = worker.run(script, host, effective, given or _NO_INPUTS, on_cancel)
                 wall_s = time.monotonic() - start
-                return outcome_of(talk, held, wall_s, worker.peak_mb())
+                return result_from_output(output, effective, wall_s, worker.peak_mb())
             finally:
                 self._give_back(worker)
 
@@ -94,10 +406,10 @@ class Sandbox:
         Returns:
             Which parts of the second wall stand, or why not.
         """
-        taken = [self._take() for _ in range(workers)]
-        for worker in taken:
+        connections = [self._take() for _ in range(workers)]
+        for worker in connections:
             self._give_back(worker)
-        return taken[0].walls if taken else {}
+        return connections[0].walls if connections else {}
 
     def close(self) -> None:
         """End all workers."""
@@ -118,12 +430,12 @@ class Sandbox:
         self.close()
 
     @property
-    def idle(self) -> tuple[Conversation, ...]:
+    def idle(self) -> tuple[WorkerConnection, ...]:
         """Give the workers that wait for scripts."""
         with self._lock:
             return tuple(self._idle)
 
-    def _take(self) -> Conversation:
+    def _take(self) -> WorkerConnection:
         with self._lock:
             if self._is_closed:
                 raise SetupError("the sandbox is closed")
@@ -132,27 +444,27 @@ class Sandbox:
                 if worker.is_alive():
                     return worker
                 worker.close()
-        was_there = self.code.is_ready()
+        was_compiled = self.code.is_ready()
         try:
             return self._start()
         except SetupError:
-            if not was_there:
+            if not was_compiled:
                 raise
         self.code.file.unlink(missing_ok=True)  # made on another processor, or cut off by a full disk
         return self._start()
 
-    def _start(self) -> Conversation:
+    def _start(self) -> WorkerConnection:
         file = self.code.provide()
         empty = file.parent / "empty"
-        machine_code.make_private(empty)
-        facts = launching.Facts()
-        command = launching.command(file, self.limits.memory_mb, facts, walls=self._walls)
-        process = launching.start(command, empty)
-        worker = Conversation(process, launching.hold(process, self.limits.memory_mb, facts))
+        machine_code.make_private_folder(empty)
+        facts = machine_code.PlatformInfo()
+        command = machine_code.worker_command(file, self.limits.memory_mb, facts, walls=self._walls)
+        process = machine_code.start_worker(command, empty)
+        worker = WorkerConnection(process, machine_code.confine_process(process, self.limits.memory_mb, facts))
         worker.wait_until_ready()
         return worker
 
-    def _give_back(self, worker: Conversation) -> None:
+    def _give_back(self, worker: WorkerConnection) -> None:
         with self._lock:
             if worker.is_usable and not self._is_closed:
                 self._idle.append(worker)
@@ -160,14 +472,14 @@ class Sandbox:
         worker.close()
 
 
-def outcome_of(talk: Talk, limits: Limits, wall_s: float, peak_mb: float) -> Outcome:
+def result_from_output(talk: ScriptOutput, limits: ScriptLimits, wall_s: float, peak_mb: float) -> ScriptResult:
     """Tell what became of a script, by what was heard from its worker."""
-    kind, result, error = _told(talk, limits)
-    cut = "\n[more was printed]" if talk.output_left < 0 else ""
-    return Outcome(
+    kind, result, error = _exit_of(talk, limits)
+    suffix = "\n[more was printed]" if talk.output_left < 0 else ""
+    return ScriptResult(
         kind=kind,
         result=result,
-        stdout=b"".join(talk.output).decode(errors="replace") + cut,
+        stdout=b"".join(talk.output).decode(errors="replace") + suffix,
         error=error,
         wall_s=round(wall_s, 4),
         peak_mb=peak_mb,
@@ -175,7 +487,7 @@ def outcome_of(talk: Talk, limits: Limits, wall_s: float, peak_mb: float) -> Out
     )
 
 
-def _told(talk: Talk, limits: Limits) -> tuple[Kind, JSONValue, str]:
+def _exit_of(talk: ScriptOutput, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:
     match talk.ending:
         case "timeout":
             return "timeout", None, f"the script took longer than {limits.timeout_s:g} s, with all that it asked for"
@@ -188,23 +500,23 @@ def _told(talk: Talk, limits: Limits) -> tuple[Kind, JSONValue, str]:
         case "crash":
             return "crash", None, "the script broke its interpreter: too deep a recursion, or a call that isn't there"
         case "done":
-            return _said(talk.content, limits)
+            return _parse_guest_result(talk.content, limits)
 
 
-def _said(content: bytes, limits: Limits) -> tuple[Kind, JSONValue, str]:
+def _parse_guest_result(content: bytes, limits: ScriptLimits) -> tuple[ScriptExit, JSONValue, str]:
     """Read what the guest says of itself, which is checked like all that comes from there."""
     try:
-        said = strict.read(content)
-    except NotStrict as error:
+        report = strict.read(content)
+    except UntrustedJSONError as error:
         return "result", None, f"__result__ can't be taken: {error}"
-    if not isinstance(said, dict):
+    if not isinstance(report, dict):
         return "crash", None, "the script broke its interpreter"
-    kind = _KINDS.get(str(said.get("kind")), "crash")
+    kind = _GUEST_EXITS.get(str(report.get("kind")), "crash")
     if kind == "ok":
         if len(content) > limits.result_bytes + 100:
             return "result", None, f"__result__ has more than {limits.result_bytes:,} bytes of JSON"
-        return "ok", said.get("result"), ""
-    error = str(said.get("error", ""))[:_ERROR_MOST]
+        return "ok", report.get("result"), ""
+    error = str(report.get("error", ""))[:_MAX_ERROR]
     if kind == "memory":
         error = f"the script needed more than {limits.memory_mb} MB"
     return kind, None, error

@@ -6,13 +6,13 @@ from typing import Final, NoReturn, cast
 
 from knapper.jsontypes import JSONValue
 
-MOST_DEPTH: Final = 64
-_DIGITS: Final = 19
+MAX_DEPTH: Final = 64
+_CALL_DIGITS: Final = 19
 """Of whole numbers in calls, so that databases can hold them."""
 _LONG_DIGITS: Final = 1_000
 
 
-class NotStrict(Exception):
+class UntrustedJSONError(Exception):
     """Say why a text isn't JSON as it is taken here; the message tells nothing of the host."""
 
 
@@ -29,17 +29,17 @@ def read(content: bytes, *, digits: int = _LONG_DIGITS) -> JSONValue:
 
     def whole(text: str) -> int:
         if len(text) > digits:
-            raise NotStrict("a number is too large")
+            raise UntrustedJSONError("a number is too large")
         return int(text)
 
     try:
         text = content.decode()
-        value = cast("JSONValue", json.loads(text, parse_int=whole, parse_constant=_no_number))
+        value = cast("JSONValue", json.loads(text, parse_int=whole, parse_constant=_refuse_constant))
     except (ValueError, RecursionError):
-        raise NotStrict("it isn't JSON") from None
+        raise UntrustedJSONError("it isn't JSON") from None
     if "\\u" in text:
-        _check_text(value)
-    if text.count("[") + text.count("{") > MOST_DEPTH:
+        _check_surrogates(value)
+    if text.count("[") + text.count("{") > MAX_DEPTH:
         _check_depth(value)
     return value
 
@@ -50,35 +50,35 @@ def read_call(content: bytes) -> tuple[str, Mapping[str, JSONValue]]:
     Raises:
         NotStrict: It is none.
     """
-    value = read(content, digits=_DIGITS)
+    value = read(content, digits=_CALL_DIGITS)
     if isinstance(value, dict) and value.keys() == {"method", "arguments"}:
         method, arguments = value["method"], value["arguments"]
         if isinstance(method, str) and isinstance(arguments, dict):
             return method, arguments
-    raise NotStrict("it isn't a call")
+    raise UntrustedJSONError("it isn't a call")
 
 
-def _no_number(name: str) -> NoReturn:
-    raise NotStrict(f"{name} isn't a number")
+def _refuse_constant(name: str) -> NoReturn:
+    raise UntrustedJSONError(f"{name} isn't a number")
 
 
-def _check_text(value: JSONValue) -> None:
+def _check_surrogates(value: JSONValue) -> None:
     try:
         _ = json.dumps(value, ensure_ascii=False).encode()
     except (UnicodeEncodeError, RecursionError):
-        raise NotStrict("it holds half a character") from None
+        raise UntrustedJSONError("it holds half a character") from None
 
 
 def _check_depth(value: JSONValue) -> None:
     level = [value]
-    for _ in range(MOST_DEPTH):
-        level = [inner for one in level for inner in _inner(one)]
+    for _ in range(MAX_DEPTH):
+        level = [inner for one in level for inner in _containers_in(one)]
         if not level:
             return
-    raise NotStrict("it is nested too deeply")
+    raise UntrustedJSONError("it is nested too deeply")
 
 
-def _inner(value: JSONValue) -> list[JSONValue]:
+def _containers_in(value: JSONValue) -> list[JSONValue]:
     """Give the lists and dictionaries in one."""
     inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     return [one for one in inner if isinstance(one, list | dict)]

@@ -107,10 +107,10 @@ def main() -> None:
 def compile_code() -> None:
     """Compile a component to machine code, in a process that has nothing else to do."""
     source, part, target = sys.argv[-3:]
-    made = component.Component(engine.make(), Path(source).read_bytes())
+    compiled = component.Component(engine.make(), Path(source).read_bytes())
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        _ = file.write(made.serialize())
+        _ = file.write(compiled.serialize())
         file.flush()
         os.fsync(descriptor)
     _ = Path(part).replace(target)

@@ -25,7 +25,7 @@ from knapper.server.rates import Buckets, Limit
 from knapper.server.stopping import Ending, Stop
 from knapper.server.threads import Threads
 from knapper.server.tracing import Trace
-from knapper.tools.tables import Table
+from knapper.tools.registry import ToolTable
 
 _MEGABYTE: Final = 1_000_000
 _OPEN: Final = frozenset({health.PATH})
@@ -99,7 +99,7 @@ def create(hub: Hub, server: Server, keys: Keys, work: Work, mounts: Sequence[Mo
 class _Api(FastAPI):
     """Describe itself from the tools."""
 
-    def __init__(self, *, table: Table, **more: Any) -> None:  # noqa: ANN401 - FastAPI's own
+    def __init__(self, *, table: ToolTable, **more: Any) -> None:  # noqa: ANN401 - FastAPI's own
         super().__init__(
             title="Knapper",
             version=__version__,
@@ -141,7 +141,7 @@ def _add_routes(app: _Api, serving: Serving) -> None:
     )
 
 
-def _nouns(table: Table) -> Sequence[Face]:
+def _nouns(table: ToolTable) -> Sequence[Face]:
     known = {row.name for row in table.rows}
     return [face for face in _NOUNS if face.tool in known]
 

@@ -6,8 +6,8 @@ from typing import Any, Final, cast
 from knapper.jsontypes import JSONValue
 from knapper.server import statuses
 from knapper.server.http.faces import Face
-from knapper.tools import schema
-from knapper.tools.tables import Table
+from knapper.tools import registry
+from knapper.tools.registry import ToolTable
 
 ERROR: Final = "Error"
 TOKEN: Final = "token"  # noqa: S105 - the name of a scheme in the document
@@ -40,7 +40,7 @@ def failures() -> dict[str, Any]:
     return {str(status): {"description": text, "content": reply} for status, text in statuses.DOCUMENTED.items()}
 
 
-def completed(described: Mapping[str, Any], faces: Sequence[Face], table: Table) -> dict[str, Any]:
+def completed(described: Mapping[str, Any], faces: Sequence[Face], table: ToolTable) -> dict[str, Any]:
     """Add the routes that show tools to a document, and the schemas that they refer to."""
     paths: dict[str, dict[str, Any]] = {path: dict(operations) for path, operations in described["paths"].items()}
     schemas: dict[str, JSONValue] = {ERROR: dict(ERROR_SCHEMA)}
@@ -52,7 +52,7 @@ def completed(described: Mapping[str, Any], faces: Sequence[Face], table: Table)
     return {**described, "paths": paths, "components": components}
 
 
-def operation(face: Face, table: Table) -> tuple[dict[str, Any], dict[str, JSONValue]]:
+def operation(face: Face, table: ToolTable) -> tuple[dict[str, Any], dict[str, JSONValue]]:
     """Describe a route.
 
     Returns:
@@ -61,12 +61,12 @@ def operation(face: Face, table: Table) -> tuple[dict[str, Any], dict[str, JSONV
     row = table.find(face.tool)
     shared: dict[str, JSONValue] = {}
     takes = _shared(table.parameters(row), f"{row.name}.", shared)
-    gives = _shared(schema.returns(row), f"{row.name}.", shared)
+    gives = _shared(registry.answer_schema(row), f"{row.name}.", shared)
     described: dict[str, Any] = {
         "operationId": _id(face),
         "tags": [face.tag],
-        "summary": schema.summary(row),
-        "description": schema.description(row),
+        "summary": registry.summarize(row),
+        "description": registry.describe(row),
         "security": [{TOKEN: []}],
         "parameters": _parameters(face, takes),
         "responses": {

@@ -11,9 +11,8 @@ from knapper.server import auth, leaving, replies
 from knapper.server.http import document, faces
 from knapper.server.http.calling import Serving
 from knapper.server.http.faces import Face
-from knapper.tools import schema
-from knapper.tools.rows import Row
-from knapper.tools.tables import Table
+from knapper.tools import registry
+from knapper.tools.registry import ToolSpec, ToolTable
 
 PATH: Final = "/tools"
 _SHOWN: Final[dict[str, Any]] = {
@@ -56,7 +55,7 @@ LISTED: Final[dict[str, Any]] = {
 }
 
 
-def of_table(table: Table) -> tuple[Face, ...]:
+def of_table(table: ToolTable) -> tuple[Face, ...]:
     """Give a route for each tool."""
     return tuple(Face(method="POST", path=f"{PATH}/{row.name}", tool=row.name, tag="tools") for row in table.rows)
 
@@ -87,14 +86,14 @@ def unknown(serving: Serving) -> Callable[[Request], Awaitable[Response]]:
     return endpoint
 
 
-def _shape(table: Table, row: Row) -> JSONValue:
+def _shape(table: ToolTable, row: ToolSpec) -> JSONValue:
     return {
         "name": row.name,
         "title": row.title,
-        "description": schema.description(row),
+        "description": registry.describe(row),
         "effect": row.effect,
         "profile": row.profile,
         "open_world": row.open_world,
         "parameters": table.parameters(row),
-        "returns": schema.returns(row),
+        "returns": registry.answer_schema(row),
     }

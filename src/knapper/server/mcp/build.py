@@ -10,7 +10,7 @@ from knapper.server.mcp.callers import Desk
 from knapper.server.mcp.prompts import Prompts
 from knapper.server.mcp.resources import Completer, Resources
 from knapper.server.mcp.tools import Tools
-from knapper.tools.profiles import Choice
+from knapper.tools.context import ToolSelection
 
 NAME: Final = "knapper"
 _PAGE: Final = 100
@@ -25,7 +25,7 @@ Search, read and edit a vault of Markdown notes.
 """
 
 
-def build(desk: Desk, choice: Choice = "full", *, kind: Callable[..., FastMCP] = FastMCP) -> FastMCP:
+def build(desk: Desk, choice: ToolSelection = "full", *, kind: Callable[..., FastMCP] = FastMCP) -> FastMCP:
     """Make the server; nothing is opened or indexed yet.
 
     Args:

@@ -12,7 +12,7 @@ from knapper.index import database
 from knapper.server import places
 from knapper.server.threads import Kind, Threads
 from knapper.tools.context import Context
-from knapper.tools.tables import Open
+from knapper.tools.registry import VaultOpener
 
 _THREADS = 8
 
@@ -38,7 +38,7 @@ class Desk:
     """Tells who sent the request that is being answered."""
     threads: Threads = field(default_factory=lambda: Threads(_THREADS))
 
-    async def work(self, do: Callable[[Open], Result], kind: Kind = "read") -> Result:
+    async def work(self, do: Callable[[VaultOpener], Result], kind: Kind = "read") -> Result:
         """Do something with vaults as the client sees them; nothing else waits for it.
 
         A cancelled request is left at once; a write that has begun is brought to its end.
@@ -56,7 +56,7 @@ class Desk:
             places.LOG.warning("%s: %r", error.code, error.message)
             raise shown from error
 
-    async def _done(self, do: Callable[[Open], Result], kind: Kind) -> Result:
+    async def _done(self, do: Callable[[VaultOpener], Result], kind: Kind) -> Result:
         try:
             return await self.threads.run(kind, partial(do, partial(self._open, self.identify())))
         except OSError as error:

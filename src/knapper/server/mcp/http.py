@@ -18,7 +18,7 @@ from knapper.server.http.app import Mount, asgi
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
 from knapper.server.threads import Threads
-from knapper.tools.profiles import Choice
+from knapper.tools.context import ToolSelection
 
 _SESSION = "mcp-session-id"
 _VERSION = "mcp-protocol-version"
@@ -31,7 +31,7 @@ _AGAIN_MS = 1_000
 """How long a client waits before it comes back for the rest of an answer."""
 
 
-def mount(hub: Hub, threads: Threads, choice: Choice = "full") -> Mount:
+def mount(hub: Hub, threads: Threads, choice: ToolSelection = "full") -> Mount:
     """Make what answers at ``/mcp``.
 
     Args:

@@ -19,7 +19,7 @@ from pydantic import AnyUrl, PrivateAttr
 from knapper.errors import CallerError, KnapError
 from knapper.server.mcp.callers import Desk
 from knapper.tools.context import Context
-from knapper.tools.tables import Open
+from knapper.tools.registry import VaultOpener
 
 NOTE: Final = "vault://{vault}/notes/{path*}"
 PROPOSAL: Final = "vault://{vault}/proposals/{proposal_id}"
@@ -50,10 +50,10 @@ class _Status(Resource):
         return made
 
     async def read(self) -> ResourceResult:
-        def work(open_vault: Open) -> str:
-            from knapper.tools import status  # noqa: PLC0415 - the handshake needn't pay for it
+        def work(open_vault: VaultOpener) -> str:
+            from knapper.tools import notes  # noqa: PLC0415 - the handshake needn't pay for it
 
-            return json.dumps(status.vault_status(open_vault(self._vault)), ensure_ascii=False)
+            return json.dumps(notes.vault_status(open_vault(self._vault)), ensure_ascii=False)
 
         return _content(await _work(self._desk, work), "application/json")
 
@@ -91,19 +91,19 @@ class Resources(Provider):
         return self._templates
 
     async def _note(self, vault: str, path: str) -> ResourceResult:
-        def work(open_vault: Open) -> str:
-            from knapper.tools import foreign, reading  # noqa: PLC0415 - the handshake needn't pay for the parser
+        def work(open_vault: VaultOpener) -> str:
+            from knapper.tools import answers, reading  # noqa: PLC0415 - the handshake needn't pay for the parser
             from knapper.vault import parser  # noqa: PLC0415 - the same
 
             context = open_vault(vault)
-            note = reading.read(context, path)
-            _ = foreign.heard(context, note)
+            note = reading.read_note(context, path)
+            _ = answers.mark_if_foreign(context, note)
             return parser.decode_text(note.raw)
 
         return _content(await _work(self._desk, work), _KINDS.get(PurePosixPath(path).suffix.casefold(), "text/plain"))
 
     async def _proposal(self, vault: str, proposal_id: str) -> ResourceResult:
-        def work(open_vault: Open) -> str:
+        def work(open_vault: VaultOpener) -> str:
             from knapper.tools import proposals  # noqa: PLC0415 - the handshake needn't pay for it
 
             shown: Any = proposals.show_proposal(open_vault(vault), proposal_id)
@@ -159,7 +159,7 @@ def _content(text: str, kind: str) -> ResourceResult:
     return ResourceResult(contents=[ResourceContent(text, mime_type=kind, meta=_META)], meta=_META)
 
 
-async def _work(desk: Desk, do: Callable[[Open], str]) -> str:
+async def _work(desk: Desk, do: Callable[[VaultOpener], str]) -> str:
     try:
         return await desk.work(do)
     except KnapError as error:

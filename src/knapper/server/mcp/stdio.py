@@ -23,14 +23,14 @@ from knapper.server import logs, watchers
 from knapper.server.mcp.build import build
 from knapper.server.mcp.callers import Caller, Desk
 from knapper.server.mcp.unreadable import Heard
-from knapper.tools.profiles import Choice
+from knapper.tools.context import ToolSelection
 
 _FINISH_S: Final = 5.0
 """How long calls that run may take to their end when the client has gone."""
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
-def run(hub: Hub, client: str, choice: Choice, *, watch: bool = True) -> None:
+def run(hub: Hub, client: str, choice: ToolSelection, *, watch: bool = True) -> None:
     """Serve until the client closes its end.
 
     Args:
@@ -46,7 +46,7 @@ def run(hub: Hub, client: str, choice: Choice, *, watch: bool = True) -> None:
     asyncio.run(_serve(hub, Caller(client, run=f"{client}-{uuid.uuid4().hex[:12]}"), choice, watch=watch))
 
 
-async def _serve(hub: Hub, caller: Caller, choice: Choice, *, watch: bool) -> None:
+async def _serve(hub: Hub, caller: Caller, choice: ToolSelection, *, watch: bool) -> None:
     desk = Desk(hub=hub, identify=lambda: caller)
     met, left = asyncio.Event(), asyncio.Event()
     server = build(desk, choice, kind=partial(_Server, left))

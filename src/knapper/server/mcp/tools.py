@@ -18,11 +18,9 @@ from knapper.server import kinds
 from knapper.server.mcp import definitions, results
 from knapper.server.mcp.callers import Desk
 from knapper.server.mcp.progress import Reporter
-from knapper.tools import schema
-from knapper.tools.context import Context
-from knapper.tools.profiles import Choice
-from knapper.tools.rows import Row
-from knapper.tools.tables import Open
+from knapper.tools import registry
+from knapper.tools.context import Context, ToolSelection
+from knapper.tools.registry import ToolSpec, VaultOpener
 
 _MISSING: Final = "missing"
 
@@ -30,12 +28,12 @@ _MISSING: Final = "missing"
 class RowTool(Tool):
     """Offer one row of the table."""
 
-    _row: Row = PrivateAttr()
+    _row: ToolSpec = PrivateAttr()
     _desk: Desk = PrivateAttr()
-    _choice: Choice = PrivateAttr()
+    _choice: ToolSelection = PrivateAttr()
 
     @classmethod
-    def of(cls, row: Row, desk: Desk, choice: Choice = "full") -> "RowTool":
+    def of(cls, row: ToolSpec, desk: Desk, choice: ToolSelection = "full") -> "RowTool":
         """Derive the tool from its row.
 
         Args:
@@ -52,9 +50,9 @@ class RowTool(Tool):
         tool = cls(
             name=row.name,
             title=row.title,
-            description=schema.summary(row) if brief else schema.description(row),
+            description=registry.summarize(row) if brief else registry.describe(row),
             parameters=parameters,
-            output_schema=None if brief else dereference_refs(schema.returns(row)),
+            output_schema=None if brief else dereference_refs(registry.answer_schema(row)),
             annotations=annotations(row),
         )
         tool._row, tool._desk, tool._choice = row, desk, choice
@@ -69,7 +67,7 @@ class RowTool(Tool):
         reporter = Reporter()
         name, table = self._row.name, self._desk.hub.table
 
-        def call(open_vault: Open) -> ToolResult:
+        def call(open_vault: VaultOpener) -> ToolResult:
             answer = table.call(name, arguments, lambda vault: self._seen(reporter.listen(open_vault(vault))))
             return results.success(answer)
 
@@ -112,11 +110,11 @@ class Tools(Provider):
     They're derived when they're first asked for: the handshake waits for none.
     """
 
-    def __init__(self, desk: Desk, choice: Choice) -> None:
+    def __init__(self, desk: Desk, choice: ToolSelection) -> None:
         """Take what does the work, and say which tools are listed."""
         super().__init__()
         self._desk = desk
-        self._choice: Choice = choice
+        self._choice: ToolSelection = choice
         self._made: dict[str, RowTool] = {}
 
     async def _list_tools(self) -> Sequence[Tool]:
@@ -132,14 +130,14 @@ class Tools(Provider):
         """Offer no background tasks; the library would list all tools at its start to look for some."""
         return []
 
-    def _tool(self, row: Row) -> RowTool:
+    def _tool(self, row: ToolSpec) -> RowTool:
         made = self._made.get(row.name)
         if made is None:
             made = self._made[row.name] = RowTool.of(row, self._desk, self._choice)
         return made
 
 
-def annotations(row: Row) -> ToolAnnotations:
+def annotations(row: ToolSpec) -> ToolAnnotations:
     """Tell what a call may do, in the protocol's words."""
     return ToolAnnotations(
         title=row.title,

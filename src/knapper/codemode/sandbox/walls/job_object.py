@@ -17,7 +17,7 @@ _EXTENDED: Final = 9
 _UI: Final = 4
 
 
-class Basic(ctypes.Structure):
+class BasicLimits(ctypes.Structure):
     """Be JOBOBJECT_BASIC_LIMIT_INFORMATION."""
 
     _fields_ = (
@@ -33,11 +33,11 @@ class Basic(ctypes.Structure):
     )
 
 
-class Extended(ctypes.Structure):
+class ExtendedLimits(ctypes.Structure):
     """Be JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
 
     _fields_ = (
-        ("basic", Basic),
+        ("basic", BasicLimits),
         ("counters", ctypes.c_uint64 * 6),
         ("process_memory", ctypes.c_size_t),
         ("job_memory", ctypes.c_size_t),
@@ -46,7 +46,7 @@ class Extended(ctypes.Structure):
     )
 
 
-class Kernel(Protocol):
+class Kernel32(Protocol):
     """Be the part of kernel32 that is needed."""
 
     def CreateJobObjectW(self, security: None, name: None) -> int:  # noqa: N802 - its name
@@ -62,7 +62,7 @@ class Kernel(Protocol):
         ...
 
 
-def hold(kernel: Kernel, process: int, memory_mb: int) -> str:
+def assign_process(kernel: Kernel32, process: int, memory_mb: int) -> str:
     """Put a process into a job of its own; the job's handle stays open as long as this program.
 
     Returns:
@@ -71,7 +71,7 @@ def hold(kernel: Kernel, process: int, memory_mb: int) -> str:
     job = kernel.CreateJobObjectW(None, None)
     if not job:
         return "a job object can't be made"
-    limits = Extended(process_memory=memory_mb << 20)
+    limits = ExtendedLimits(process_memory=memory_mb << 20)
     limits.basic.flags = FLAGS
     limits.basic.active_processes = 1
     desktop = ctypes.c_uint32(NO_DESKTOP)

@@ -26,7 +26,7 @@ class Ruleset(ctypes.Structure):
     _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64))
 
 
-def handled(version: int) -> Ruleset:
+def ruleset_for(version: int) -> Ruleset:
     """Say which rights are taken away, as far as the kernel's version of Landlock knows them."""
     return Ruleset(
         files=_FILES[min(version, max(_FILES))],
@@ -43,16 +43,16 @@ def restrict(libc: ctypes.CDLL) -> str:
     """
     version = libc.syscall(_CREATE, None, 0, _ASK_VERSION)
     if version < 1:
-        return f"this kernel has no Landlock: {_why()}"
-    rules = handled(version)
+        return f"this kernel has no Landlock: {_errno_name()}"
+    rules = ruleset_for(version)
     descriptor = libc.syscall(_CREATE, ctypes.byref(rules), ctypes.sizeof(rules), 0)
     if descriptor < 0:
-        return f"Landlock has no ruleset: {_why()}"
+        return f"Landlock has no ruleset: {_errno_name()}"
     try:
-        return "on" if libc.syscall(_RESTRICT, descriptor, 0) == 0 else f"Landlock doesn't restrict: {_why()}"
+        return "on" if libc.syscall(_RESTRICT, descriptor, 0) == 0 else f"Landlock doesn't restrict: {_errno_name()}"
     finally:
         os.close(descriptor)
 
 
-def _why() -> str:
+def _errno_name() -> str:
     return errno.errorcode.get(ctypes.get_errno(), "unknown")

@@ -30,7 +30,7 @@ Instruction = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class SyscallTable:
     """Hold an architecture's numbers."""
 
     architecture: int
@@ -43,8 +43,8 @@ class Machine:
     """Memory, locks, time, signals to itself, and the end."""
 
 
-MACHINES: Final[Mapping[str, Machine]] = {
-    "x86_64": Machine(
+SYSCALL_TABLES: Final[Mapping[str, SyscallTable]] = {
+    "x86_64": SyscallTable(
         architecture=0xC000003E,
         seccomp=317,
         read=0,
@@ -52,7 +52,7 @@ MACHINES: Final[Mapping[str, Machine]] = {
         mapping=(9, 10),
         plain=(11, 12, 13, 14, 15, 24, 25, 28, 35, 39, 60, 96, 131, 186, 202, 219, 228, 229, 230, 231, 273, 318, 334),
     ),
-    "aarch64": Machine(
+    "aarch64": SyscallTable(
         architecture=0xC00000B7,
         seccomp=277,
         read=63,
@@ -66,27 +66,27 @@ MACHINES: Final[Mapping[str, Machine]] = {
 }
 
 
-class Program(ctypes.Structure):
+class FilterProgram(ctypes.Structure):
     """Be the kernel's ``struct sock_fprog``."""
 
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def instructions(machine: Machine) -> list[Instruction]:
+def build_filter(machine: SyscallTable) -> list[Instruction]:
     """Write the filter: everything that isn't named is refused."""
-    made: list[Instruction] = [
+    program: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE_AT),
         (_IF_EQUAL, 1, 0, machine.architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER_AT),
     ]
     for number in machine.plain:
-        made += [(_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
+        program += [(_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
     for number in machine.mapping:
-        made += _if_called(number, _THIRD_AT, (_IF_SET, 1, 0, _EXECUTABLE))
-    made += _if_called(machine.read, _FIRST_AT, (_IF_EQUAL, 0, 1, 0))
-    made += _if_called(machine.write, _FIRST_AT, (_IF_EQUAL, 0, 1, 1))
-    return [*made, (_RETURN, 0, 0, _DENY)]
+        program += _allow_call_if(number, _THIRD_AT, (_IF_SET, 1, 0, _EXECUTABLE))
+    program += _allow_call_if(machine.read, _FIRST_AT, (_IF_EQUAL, 0, 1, 0))
+    program += _allow_call_if(machine.write, _FIRST_AT, (_IF_EQUAL, 0, 1, 1))
+    return [*program, (_RETURN, 0, 0, _DENY)]
 
 
 def restrict(libc: ctypes.CDLL, architecture: str) -> str:
@@ -95,22 +95,22 @@ def restrict(libc: ctypes.CDLL, architecture: str) -> str:
     Returns:
         ``on``, or why not.
     """
-    machine = MACHINES.get(architecture)
+    machine = SYSCALL_TABLES.get(architecture)
     if machine is None or ctypes.sizeof(ctypes.c_void_p) != struct.calcsize("Q"):
         return f"there is no filter for {architecture}"
-    code = packed(instructions(machine))
-    program = Program(length=len(code) // 8, instructions=code)
+    code = pack_instructions(build_filter(machine))
+    program = FilterProgram(length=len(code) // 8, instructions=code)
     if libc.syscall(machine.seccomp, _SET_FILTER, _ALL_THREADS, ctypes.byref(program)) == 0:
         return "on"
     return f"this kernel takes no filter: {errno.errorcode.get(ctypes.get_errno(), 'unknown')}"
 
 
-def packed(code: Iterable[Instruction]) -> bytes:
+def pack_instructions(code: Iterable[Instruction]) -> bytes:
     """Lay instructions out as the kernel's ``struct sock_filter``."""
     return b"".join(struct.pack("<HBBI", *one) for one in code)
 
 
-def _if_called(number: int, argument_at: int, test: Instruction) -> list[Instruction]:
+def _allow_call_if(number: int, argument_at: int, test: Instruction) -> list[Instruction]:
     """Allow one call where the test of an argument steps over nothing."""
     return [
         (_IF_EQUAL, 0, 4, number),

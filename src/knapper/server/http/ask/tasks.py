@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from knapper.server.http.chat.turns import Talks
     from knapper.tools.context import Context
 
+
 _THREADS: Final = 2
 T = TypeVar("T")
 

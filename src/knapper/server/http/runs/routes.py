@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from knapper.server.http.arguments import Given, Take
     from knapper.server.http.calling import Endpoint
     from knapper.server.stopping import Stop
-    from knapper.tools.sandboxes import Profile
+    from knapper.tools.context import ScriptProfile
 
     OpenRooms = Callable[[Callable[[], bool]], RunRooms]
     Work = Callable[[RunWork, RunRoom, str, Given, Request], Awaitable[Response | dict[str, JSONValue]]]
@@ -129,7 +129,7 @@ async def _begin(runs: RunWork, room: RunRoom, _: str, given: Given, request: Re
         task=given.text("task"),
         strategy=given.text("strategy"),
         code_mode=given.flag("code_mode"),
-        profile=cast("Profile", given.text("profile") or "strict"),
+        profile=cast("ScriptProfile", given.text("profile") or "strict"),
         fresh=bool(given.flag("fresh")),
         model=given.text("model"),
         also=tuple(given.texts("also") or ()),

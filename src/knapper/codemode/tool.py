@@ -8,12 +8,11 @@ from typing_extensions import TypedDict
 
 from knapper.codemode.bridge import Bridge
 from knapper.errors import BadInput
-from knapper.tools.context import Context
-from knapper.tools.rows import Row
-from knapper.tools.sandboxes import Given, Kind, Limits, Outcome, Profile
+from knapper.tools.context import Context, ScriptExit, ScriptInputs, ScriptLimits, ScriptProfile, ScriptResult
+from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
 
-_HINTS: Final[Mapping[Kind, str]] = {
+_EXIT_HINTS: Final[Mapping[ScriptExit, str]] = {
     "syntax": "write it as Python 3, and mend the line that is named",
     "error": "mend the line that is named, and run the script again",
     "refused": "do without that: a script has `obsidian`, and the modules that the tool's description lists",
@@ -25,14 +24,14 @@ _HINTS: Final[Mapping[Kind, str]] = {
 """What to try next, by how a script ended."""
 
 
-class LeftProposal(TypedDict):
+class ScriptProposal(TypedDict):
     """Name a proposal, and the vault that it is about."""
 
     id: str
     vault: str
 
 
-class ScriptOutcome(TypedDict):
+class ScriptAnswer(TypedDict):
     """Tell what became of a script."""
 
     success: bool
@@ -44,15 +43,15 @@ class ScriptOutcome(TypedDict):
     wall_s: float
     peak_mb: float
     calls: int
-    proposals: list[LeftProposal]
+    proposals: list[ScriptProposal]
     code: NotRequired[str]
     """``script_`` and the kind, where it failed."""
     hint: NotRequired[str]
 
 
 def run_script(
-    context: Context, code: str, profile: Profile = "strict", timeout_s: float | None = None
-) -> Annotated[Answer, ScriptOutcome]:
+    context: Context, code: str, profile: ScriptProfile = "strict", timeout_s: float | None = None
+) -> Annotated[Answer, ScriptAnswer]:
     """Run a Python script over the vault in a sandbox: many searches and reads in one call; only its result comes back.
 
     The script has `obsidian` with search(query, limit), read_note(path), read_notes(paths), list_notes(directory,
@@ -77,36 +76,40 @@ def run_script(
         BadInput: There is no script, or no time.
         SetupError: Scripts can't be run here.
     """
-    return answer(run(context, code, profile, timeout_s))
+    return result_answer(execute_script(context, code, profile, timeout_s))
 
 
-def run(context: Context, code: str, profile: Profile = "strict", timeout_s: float | None = None) -> Outcome:
+def execute_script(
+    context: Context, code: str, profile: ScriptProfile = "strict", timeout_s: float | None = None
+) -> ScriptResult:
     """Run a script; as `run_script`, for programs."""
     if not code.strip():
         raise BadInput("the script is empty", hint="give Python that sets `__result__`")
     if timeout_s is not None and not timeout_s > 0:
         raise BadInput(f"timeout_s is {timeout_s:g}", hint="give more than 0")
     sandbox = context.open_sandbox()
-    limits = sandbox.limits if timeout_s is None else Limits(timeout_s=timeout_s).within(sandbox.limits)
+    script_limits = sandbox.limits if timeout_s is None else ScriptLimits(timeout_s=timeout_s).within(sandbox.limits)
     bridge = Bridge(context, profile)
-    outcome = sandbox.run(code, bridge, limits=limits, given=given(context, bridge), on_cancel=context.on_cancel)
+    outcome = sandbox.run(
+        code, bridge, limits=script_limits, given=script_inputs(context, bridge), on_cancel=context.on_cancel
+    )
     return replace(outcome, proposals=bridge.proposals)
 
 
-def given(context: Context, bridge: Bridge) -> Given:
+def script_inputs(context: Context, bridge: Bridge) -> ScriptInputs:
     """Say what a script is told beside its text."""
     now = context.now()
     offset = now.utcoffset()
-    return Given(
+    return ScriptInputs(
         now=now.timestamp(),
         offset_s=int(offset.total_seconds()) if offset else 0,
         methods=bridge.methods,
     )
 
 
-def answer(outcome: Outcome) -> Answer:
+def result_answer(outcome: ScriptResult) -> Answer:
     """Tell an outcome as every surface does."""
-    told: ScriptOutcome = {
+    fields: ScriptAnswer = {
         "success": outcome.ok,
         "ok": outcome.ok,
         "kind": outcome.kind,
@@ -119,11 +122,11 @@ def answer(outcome: Outcome) -> Answer:
         "proposals": [{"id": one.id, "vault": one.vault} for one in outcome.proposals],
     }
     if not outcome.ok:
-        told["code"], told["hint"] = f"script_{outcome.kind}", _HINTS[outcome.kind]
-    return cast("Answer", told)
+        fields["code"], fields["hint"] = f"script_{outcome.kind}", _EXIT_HINTS[outcome.kind]
+    return cast("Answer", fields)
 
 
-ROWS: Final = (
-    Row(function=run_script, effect="write", profile="essential", shown=("code",), takes_long=True, asked=False),
+TOOLS: Final = (
+    ToolSpec(function=run_script, effect="write", profile="essential", shown=("code",), takes_long=True, asked=False),
 )
 """The tools of this layer."""

@@ -11,7 +11,7 @@ from knapper.jsontypes import JSONValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class ModelSpend:
     """Hold what was used."""
 
     requests: int = 0
@@ -25,19 +25,19 @@ class Spent:
         """Give all tokens."""
         return self.input_tokens + self.output_tokens
 
-    def __add__(self, other: "Spent") -> "Spent":
+    def __add__(self, other: "ModelSpend") -> "ModelSpend":
         """Add up."""
-        known = [one.cost_usd for one in (self, other) if one.cost_usd is not None]
-        return Spent(
+        known_costs = [one.cost_usd for one in (self, other) if one.cost_usd is not None]
+        return ModelSpend(
             requests=self.requests + other.requests,
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
-            cost_usd=sum(known, Decimal()) if known else None,
+            cost_usd=sum(known_costs, Decimal()) if known_costs else None,
         )
 
-    def __sub__(self, before: "Spent") -> "Spent":
+    def __sub__(self, before: "ModelSpend") -> "ModelSpend":
         """Tell what came to what there was before."""
-        return Spent(
+        return ModelSpend(
             requests=self.requests - before.requests,
             input_tokens=self.input_tokens - before.input_tokens,
             output_tokens=self.output_tokens - before.output_tokens,
@@ -56,7 +56,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
+class PromptData:
     """Hold a value of which nothing is an order: names and texts that anybody may have written."""
 
     source: str
@@ -72,7 +72,7 @@ class Prompt:
     """Of our own, word for word; the system prompt."""
     request: str
     """Of our own as well: what is to be done with the data."""
-    data: tuple[Data, ...] = ()
+    data: tuple[PromptData, ...] = ()
     """To be put after the request, each so that it can't pass for anything else."""
 
 
@@ -81,10 +81,10 @@ class Reply:
     """Hold what a model said, and what that cost."""
 
     text: str
-    usage: Spent = Spent(requests=1)
+    usage: ModelSpend = ModelSpend(requests=1)
 
 
-class Ask(Protocol):
+class AskModel(Protocol):
     """Ask a model, and wait for its reply; several threads may."""
 
     def __call__(self, prompt: Prompt) -> Reply:

@@ -1,0 +1,205 @@
+"""Describe a vault to a model, and have the model write, repair and rewrite retrieval scripts."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Final, Literal, get_args
+
+from knapper.codemode import bridge
+from knapper.codemode.model import AskModel, ModelSpend, Prompt, PromptData
+from knapper.index.catalog import ListingQuery, SortOrder
+from knapper.index.filters import Filter
+from knapper.jsontypes import JSONValue
+from knapper.tools import answers
+from knapper.tools.context import Context, ToolSignature
+
+_MAX_FOLDERS: Final = 30
+_MAX_SUBFOLDERS: Final = 8
+"""Folders whose own folders are named too."""
+_MAX_TAGS: Final = 30
+_MAX_PROPERTIES: Final = 15
+_MAX_VALUES: Final = 5
+"""Of a property, as examples; only those that several notes share."""
+_SAMPLE_SIZE: Final = 400
+"""Notes whose properties are counted."""
+_MAX_LATEST: Final = 5
+_MAX_NAME: Final = 80
+"""Characters of a name or value."""
+
+
+def describe_vault(context: Context) -> dict[str, JSONValue]:
+    """Describe a vault.
+
+    Returns:
+        ``{"vault": …, "notes": 120, "characters": {"usual": 900, "longest": 52000}, "folders": {"Projects/": 40, …},
+        "tags": {"#plan": 12, …}, "properties": {"status": {"notes": 30, "values": ["open", …]}, …}, "latest": […]}``;
+        nothing of what the policy hides, no text of notes, and no properties of notes that others wrote.
+    """
+    where = context.restrict(Filter(kinds=("note",)))
+    catalog = context.index.catalog
+    sample = catalog.find(
+        ListingQuery(where=where, order=SortOrder(by="modified", descending=True), limit=_SAMPLE_SIZE)
+    )
+    sizes = sorted(entry.size for entry in sample.entries)
+    largest = catalog.find(ListingQuery(where=where, order=SortOrder(by="size", descending=True), limit=1)).entries
+    folders: dict[str, JSONValue] = {}
+    top = sorted(catalog.folders(where, ""), key=lambda one: (-one.files, one.path))[:_MAX_FOLDERS]
+    for number, folder in enumerate(top):
+        folders[_shorten(f"{folder.path}/")] = folder.files
+        inner = catalog.folders(where, folder.path) if number < _MAX_SUBFOLDERS else []
+        for one in sorted(inner, key=lambda one: (-one.files, one.path))[:_MAX_SUBFOLDERS]:
+            folders[_shorten(f"{one.path}/")] = one.files
+    tags: dict[str, JSONValue] = {
+        _shorten(f"#{tag.name}"): tag.notes for tag in catalog.tag_counts(where, limit=_MAX_TAGS).tags
+    }
+    latest: list[JSONValue] = [_shorten(entry.path) for entry in sample.entries[:_MAX_LATEST]]
+    return {
+        "vault": context.vault,
+        "notes": sample.total,
+        "bytes": {"usual": sizes[len(sizes) // 2] if sizes else 0, "longest": largest[0].size if largest else 0},
+        "folders": folders,
+        "tags": tags,
+        "properties": _count_properties(
+            [one.properties for one in sample.entries if not answers.is_foreign_entry(context, one)]
+        ),
+        "latest": latest,
+    }
+
+
+def _count_properties(notes: Sequence[Mapping[str, JSONValue]]) -> dict[str, JSONValue]:
+    """Count properties, and give as examples the values that several notes share."""
+    names: Counter[str] = Counter()
+    values: dict[str, Counter[str]] = {}
+    for properties in notes:
+        for name, value in properties.items():
+            names[name] += 1
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, str | int | float) and not isinstance(one, bool) and str(one).strip():
+                    values.setdefault(name, Counter())[str(one)] += 1
+    described: dict[str, JSONValue] = {}
+    for name, count in names.most_common(_MAX_PROPERTIES):
+        shared: list[JSONValue] = [
+            _shorten(value) for value, times in values.get(name, Counter()).most_common(_MAX_VALUES) if times > 1
+        ]
+        described[_shorten(name)] = {"notes": count, "values": shared}
+    return described
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}\u2026"
+
+
+MAX_REPLY: Final = 200_000
+"""Characters of a reply that are looked at."""
+_CODE_FENCE: Final = re.compile(r"[ \t]{0,3}(`{3,200}|~{3,200})[ \t]*(\w{0,20})[^`\n]*")
+_PYTHON_LANGUAGES: Final = frozenset({"", "python", "py", "python3"})
+_MAX_ERROR: Final = 2_000
+
+PromptKind = Literal["first", "mend", "again"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptDraft:
+    """Hold a script that a model wrote; it hasn't run."""
+
+    script: str
+    usage: ModelSpend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptAuthor:
+    """Write scripts for tasks over one vault.
+
+    ``Author(ask=ask, shape=shape).first("Who pays for the fence?")`` gives a draft.
+    """
+
+    ask: AskModel
+    shape: Mapping[str, JSONValue]
+    """From `knapper.codemode.authoring.describe_vault`."""
+    methods: tuple[str, ...] = ()
+    """Of those that not every script has."""
+    tools: tuple[ToolSignature, ...] = ()
+    """That scripts can call."""
+
+    def first(self, task: str) -> ScriptDraft:
+        """Write a script.
+
+        Raises:
+            KnapError: The model doesn't answer.
+        """
+        return self._write("first", task)
+
+    def mend(self, task: str, script: str, error: str) -> ScriptDraft:
+        """Write a script again that couldn't be used.
+
+        Args:
+            task: What it is for.
+            script: As it was.
+            error: What went wrong, with the line.
+
+        Raises:
+            KnapError: The model doesn't answer.
+        """
+        return self._write("mend", task, PromptData(source="script", value=script), _error_data(error))
+
+    def again(self, task: str, script: str, hints: Mapping[str, JSONValue]) -> ScriptDraft:
+        """Write another script where one found too little.
+
+        Args:
+            task: What it is for.
+            script: The one that found too little.
+            hints: What was found, and what is missing.
+
+        Raises:
+            KnapError: The model doesn't answer.
+        """
+        findings = PromptData(source="what was found", value=dict(hints))
+        return self._write("again", task, PromptData(source="script", value=script), findings)
+
+    def _write(self, occasion: PromptKind, task: str, *more: PromptData) -> ScriptDraft:
+        data = (PromptData(source="task", value=task), PromptData(source="vault", value=dict(self.shape)), *more)
+        prompt = Prompt(instructions=self.instructions(), request=_prompt_text(occasion), data=data)
+        reply = self.ask(prompt)
+        return ScriptDraft(script=extract_script(reply.text), usage=reply.usage)
+
+    def instructions(self) -> str:
+        """Give the rules with the interface that scripts have here."""
+        interface = bridge.interface_stub(self.methods, self.tools)
+        return f"{_prompt_text('script')}\n\n## What a script has\n\n```python\n{interface}\n```"
+
+
+def prompt_texts() -> list[str]:
+    """Give all that models are told for writing a script, beside what the vault holds."""
+    return [_prompt_text(name) for name in ("script", *get_args(PromptKind))]
+
+
+def extract_script(reply: str) -> str:
+    """Take the script out of a reply: its longest block of Python, or all of it where no block is."""
+    text = reply[:MAX_REPLY]
+    blocks = [block for language, block in _fenced_blocks(text) if language in _PYTHON_LANGUAGES]
+    return max(blocks, key=len).strip() if blocks else text.strip()
+
+
+def _fenced_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the language and the text of fenced blocks; one that isn't closed goes on to the end."""
+    fence, language, block_lines = "", "", list[str]()
+    for line in text.split("\n"):
+        if fence and line.strip() == fence:
+            yield language, "\n".join(block_lines)
+            fence = ""
+        elif fence:
+            block_lines.append(line)
+        elif match := _CODE_FENCE.fullmatch(line):
+            fence, language, block_lines = match[1], match[2].casefold(), []
+    if fence:
+        yield language, "\n".join(block_lines)
+
+
+def _error_data(error: str) -> PromptData:
+    return PromptData(source="error", value=error[:_MAX_ERROR])
+
+
+def _prompt_text(name: str) -> str:
+    return resources.files("knapper.codemode").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()

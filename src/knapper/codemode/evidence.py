@@ -1,0 +1,489 @@
+"""Read notes and allowed files for scripts, parse the result of a script, and check its citations."""
+
+import contextlib
+import math
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from knapper.errors import BadInput, CallerError, KnapError, NotFound, StorageError
+from knapper.index.filters import Filter, PropertyTest
+from knapper.index.search import SearchRequest
+from knapper.jsontypes import JSONValue
+from knapper.tools import answers
+from knapper.tools.context import Context
+from knapper.vault import files, parser, paths, walk
+from knapper.vault.parser import Note
+from knapper.vault.paths import NotePath
+
+_NOTE_SUFFIX: Final = ".md"
+
+
+def search_notes(
+    context: Context, query: str, limit: int, path_filter: str, type_filter: str
+) -> Iterator[tuple[Note, float]]:
+    """Search one vault; gives each note once, best first, with its score, and reads it only then.
+
+    Raises:
+        BadInput: The query holds no word.
+    """
+    if not query.strip():
+        raise BadInput("the query is empty", hint="give at least one word")
+    note_filter = Filter(
+        folders=_folder_filter(path_filter),
+        paths=(path_filter,) if path_filter.endswith(_NOTE_SUFFIX) else (),
+        properties=(PropertyTest(name="type", op="equals", value=type_filter),) if type_filter else (),
+    )
+    _ = context.freshen()
+    question = SearchRequest(text=query, mode="hybrid", limit=limit, per_note=1, where=context.restrict(note_filter))
+    for hit in context.index.search(question).hits:
+        hit_note = read_note(context, hit.row.note)
+        if hit_note is not None:  # it may be gone by now
+            yield hit_note, round(hit.score, 4)
+
+
+def read_note(context: Context, raw: str) -> Note | None:
+    """Read a note, also by its path without ending; None where the client sees none.
+
+    Raises:
+        BadInput: It can be no path, or the file isn't text.
+        RefusedError: It leads out of the vault.
+    """
+    for path in (raw,) if paths.suffix(raw) else (raw, f"{raw}{_NOTE_SUFFIX}"):
+        try:
+            head = context.view.read_head(path)
+        except NotFound:
+            continue
+        if walk.kind_of(head.path) == "attachment" and b"\0" in head.raw:
+            raise BadInput(f"{head.path} isn't text", code="not_text")
+        _ = answers.mark_if_foreign(context, head)
+        return head
+    return None
+
+
+def note_text(read: Note | None) -> str:
+    """Give a note's whole text; empty where there is none."""
+    return parser.decode_text(read.raw) if read else ""
+
+
+def note_properties(read: Note | None) -> dict[str, JSONValue]:
+    """Give a note's properties; empty where there is none."""
+    block = read.outline.frontmatter if read else None
+    return dict(block.values) if block else {}
+
+
+def list_paths(context: Context, directory: str, *, recursive: bool) -> list[str]:
+    """Name the notes of a folder and its folders, these with a slash at the end; or all notes below it.
+
+    Raises:
+        BadInput: It can be no path.
+        RefusedError: It leads out of the vault.
+    """
+    trimmed = directory.strip().strip("/")
+    folder = "" if trimmed in {"", "."} else f"{paths.parse(trimmed, root=context.view.root)}/"
+    paths_below = [str(file.path) for file in context.view.files() if walk.kind_of(file.path) == "note"]
+    length = len(folder)
+    paths_below = [path for path in paths_below if paths.name_key(path[:length]) == paths.name_key(folder)]
+    if recursive:
+        return paths_below
+    direct_paths = [path for path in paths_below if "/" not in path[length:]]
+    folders = dict.fromkeys(
+        f"{path[:length]}{path[length:].split('/')[0]}/" for path in paths_below if "/" in path[length:]
+    )
+    return [*folders, *direct_paths]
+
+
+def make_wikilink(context: Context, raw: str) -> str:
+    """Write a link to a note; to one that isn't there as well."""
+    try:
+        path = context.view.path(raw)
+    except CallerError:
+        path = paths.parse(raw, root=context.view.root)
+    return f"[[{path.removesuffix(_NOTE_SUFFIX)}]]"
+
+
+def _folder_filter(path_filter: str) -> tuple[str, ...]:
+    folder = path_filter.strip().rstrip("*").strip("/")
+    return (folder,) if folder and not folder.endswith(_NOTE_SUFFIX) else ()
+
+
+_MAX_FILE_BYTES: Final = 8_000_000
+_NOFOLLOW_FLAGS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER_FLAGS: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+_FILE_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+_CAN_DESCEND: Final = os.open in os.supports_dir_fd
+
+
+def read_allowed_file(roots: tuple[Path, ...], raw: str) -> str:
+    """Read a text file below one of some folders; links out of them aren't followed.
+
+    Args:
+        roots: The folders, without links in their paths.
+        raw: The path, as the script wrote it.
+
+    Raises:
+        KnapError: As the last of the folders says it.
+    """
+    failure: KnapError = NotFound("no folder may be read by scripts", hint="the owner can allow one")
+    for root in roots:
+        try:
+            place = files.resolve_path(root, paths.parse(raw, root=root))
+            content = read_beneath(root, place.target)
+        except KnapError as error:
+            failure = error
+            continue
+        if b"\0" in content:
+            raise BadInput(f"{place.path} isn't text", code="not_text")
+        return parser.decode_text(content)
+    raise failure
+
+
+def read_beneath(root: Path, path: NotePath) -> bytes:
+    """Read a file by going down from a folder to the next, so that none of them can become a link on the way.
+
+    Args:
+        root: A folder.
+        path: Of the file, from there on; no part of it was a link when it was looked at.
+
+    Raises:
+        NotFound: It isn't there, or the way there leads over a link by now.
+        BadInput: It is no file, or too large (codes ``not_a_file``, ``too_large``).
+        StorageError: It can't be read.
+    """
+    if not _CAN_DESCEND:
+        return files.read_bytes(root / path, shown_as=path, max_bytes=_MAX_FILE_BYTES)
+    *folders, name = path.split("/")
+    try:
+        with contextlib.ExitStack() as stack:
+            descriptor = _close_later(stack, os.open(root, _FOLDER_FLAGS))
+            for folder in folders:
+                descriptor = _close_later(stack, os.open(folder, _FOLDER_FLAGS | _NOFOLLOW_FLAGS, dir_fd=descriptor))
+            file = _close_later(stack, os.open(name, _FILE_FLAGS | _NOFOLLOW_FLAGS, dir_fd=descriptor))
+            return _read_descriptor(file, path)
+    except OSError as error:
+        if isinstance(error, PermissionError):
+            raise StorageError(f"{paths.quote_path(path)} can't be read", hint="check its permissions") from error
+        raise NotFound(f"no file {paths.quote_path(path)} there", hint="list or search for its name") from error
+
+
+def _close_later(held: contextlib.ExitStack, descriptor: int) -> int:
+    _ = held.callback(os.close, descriptor)
+    return descriptor
+
+
+def _read_descriptor(file: int, path: NotePath) -> bytes:
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        raise BadInput(f"{paths.quote_path(path)} isn't a file", code="not_a_file", hint="give the path of a file")
+    with os.fdopen(os.dup(file), "rb") as opened:
+        content = opened.read(_MAX_FILE_BYTES + 1)
+    if len(content) > _MAX_FILE_BYTES:
+        raise BadInput(f"{paths.quote_path(path)} is larger than {_MAX_FILE_BYTES:,} bytes", code="too_large")
+    return content
+
+
+MAX_CITATIONS: Final = 200
+MAX_CONTEXT: Final = 200_000
+"""Characters."""
+_MAX_QUERIES: Final = 50
+_MAX_QUERY: Final = 500
+_MAX_SIGNALS: Final = 20
+_MAX_NAME: Final = 100
+_MAX_WHY: Final = 2_000
+_RESULT_HINT: Final = (
+    "set __result__ = {'context': str, 'citations': [{'vault', 'path'}], 'confidence': 0.0 to 1.0, 'why': str}"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedCitation:
+    """Hold a citation as a script has written it."""
+
+    path: str
+    vault: str = ""
+    start: int | None = None
+    """In characters of the note's text; None for its beginning, and for its end in ``stop``."""
+    stop: int | None = None
+    quote: str = ""
+    """What the script says stands there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptReport:
+    """Hold a result that can be used."""
+
+    context: str
+    citations: tuple[ReportedCitation, ...] = ()
+    queries: tuple[str, ...] = ()
+    signals: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The script's own counts."""
+    confidence: float | None = None
+    """From 0 to 1; None where the script doesn't say."""
+    why: str = ""
+    remarks: tuple[str, ...] = ()
+    """What couldn't be taken as it was."""
+
+
+def parse_result(result: JSONValue) -> ScriptReport:
+    """Read a result; what is wrong beside the context is left out, and said.
+
+    Raises:
+        BadInput: It is no dictionary, or has no text as its context.
+    """
+    if not isinstance(result, dict):
+        problem = "is missing" if result is None else f"is a {type(result).__name__}, not a dictionary"
+        raise BadInput(f"__result__ {problem}", hint=_RESULT_HINT, code="bad_result")
+    context = result.get("context")
+    if not isinstance(context, str):
+        raise BadInput("__result__ has no text 'context'", hint=_RESULT_HINT, code="bad_result")
+    remarks: list[str] = []
+    if len(context) > MAX_CONTEXT:
+        remarks.append(f"the context was cut to {MAX_CONTEXT:,} of {len(context):,} characters")
+    return ScriptReport(
+        context=context[:MAX_CONTEXT],
+        citations=_parse_citations(result.get("citations"), remarks),
+        queries=_parse_queries(result.get("queries"), remarks),
+        signals=_parse_signals(result.get("signals"), remarks),
+        confidence=_parse_confidence(result.get("confidence"), remarks),
+        why=_parse_why(result.get("why"), remarks),
+        remarks=tuple(remarks),
+    )
+
+
+def _parse_citations(given: JSONValue, remarks: list[str]) -> tuple[ReportedCitation, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        remarks.append("'citations' isn't a list, and was left out")
+        return ()
+    if len(given) > MAX_CITATIONS:
+        remarks.append(f"the first {MAX_CITATIONS} of {len(given):,} citations are looked at")
+    parsed = [_parse_citation(entry) for entry in given[:MAX_CITATIONS]]
+    pathless = sum(entry is None for entry in parsed)
+    if pathless:
+        remarks.append(f"{pathless} citations name no path, and were left out")
+    return tuple(dict.fromkeys(entry for entry in parsed if entry is not None))
+
+
+def _parse_citation(given: JSONValue) -> ReportedCitation | None:
+    if isinstance(given, str):
+        return ReportedCitation(path=given) if given.strip() else None
+    path = given.get("path") if isinstance(given, dict) else None
+    if not isinstance(given, dict) or not isinstance(path, str) or not path.strip():
+        return None
+    vault = given.get("vault")
+    quotes = (given.get(name) for name in ("quote", "text", "snippet"))
+    return ReportedCitation(
+        path=path,
+        vault=vault if isinstance(vault, str) else "",
+        start=_parse_offset(given.get("snip_start")),
+        stop=_parse_offset(given.get("snip_end")),
+        quote=next((quote for quote in quotes if isinstance(quote, str) and quote.strip()), ""),
+    )
+
+
+def _parse_offset(given: JSONValue) -> int | None:
+    if isinstance(given, float) and math.isfinite(given):
+        return int(given)
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
+
+
+def _parse_queries(given: JSONValue, remarks: list[str]) -> tuple[str, ...]:
+    queries = [one[:_MAX_QUERY] for one in given if isinstance(one, str)] if isinstance(given, list) else []
+    if given is not None and (not isinstance(given, list) or len(queries) < len(given)):
+        remarks.append("'queries' isn't a list of texts; what isn't one was left out")
+    return tuple(queries[:_MAX_QUERIES])
+
+
+def _parse_signals(given: JSONValue, remarks: list[str]) -> dict[str, float]:
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        remarks.append("'signals' isn't a dictionary, and was left out")
+        return {}
+    numbers = ((name[:_MAX_NAME], _parse_number(number)) for name, number in given.items())
+    return dict([(name, number) for name, number in numbers if number is not None][:_MAX_SIGNALS])
+
+
+def _parse_confidence(given: JSONValue, remarks: list[str]) -> float | None:
+    if given is None:
+        return None
+    number = _parse_number(given)
+    if number is None:
+        remarks.append("'confidence' isn't a number, and was left out")
+        return None
+    if not 0 <= number <= 1:
+        remarks.append(f"'confidence' is {number:g}, and was brought to between 0 and 1")
+    return min(max(number, 0.0), 1.0)
+
+
+def _parse_number(given: JSONValue) -> float | None:
+    """Give a number that can be counted with; one with thousands of digits can't."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    try:
+        number = float(given)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _parse_why(given: JSONValue, remarks: list[str]) -> str:
+    if given is None or isinstance(given, str):
+        return (given or "")[:_MAX_WHY]
+    remarks.append("'why' isn't a text, and was left out")
+    return ""
+
+
+MAX_CITED_TEXT: Final = 4_000_000
+"""Characters of notes that one result's citations may make us read."""
+MAX_READ_BYTES: Final = 40_000_000
+"""Bytes of files that are read for that; what is named after them is as what is too long."""
+_MAX_PATH: Final = 200
+_MAX_REASON: Final = 500
+_TOO_LONG_MESSAGE: Final = "the citations before it are too long for it to be looked at"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """Hold a place that is there, as it was when it was looked at."""
+
+    vault: str
+    path: str
+    start: int
+    """Half-open span, in characters of the note's text."""
+    stop: int
+    first_line: int
+    last_line: int
+    hash: str
+    """Of the whole note."""
+    text: str
+    """What stands there."""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it; the text is left to who reads the note."""
+        return {
+            "vault": self.vault,
+            "path": self.path,
+            "snip_start": self.start,
+            "snip_end": self.stop,
+            "start_line": self.first_line,
+            "end_line": self.last_line,
+            "hash": self.hash,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedCitation:
+    """Hold a citation that doesn't hold, and why."""
+
+    path: str
+    code: str
+    reason: str
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        return {"path": self.path, "code": self.code, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedCitations:
+    """Hold the citations that hold, each place once, and those that don't."""
+
+    citations: tuple[Citation, ...] = ()
+    dropped: tuple[DroppedCitation, ...] = ()
+
+
+def check_citations(open_vault: Callable[[str], Context], written: Iterable[ReportedCitation]) -> CheckedCitations:
+    """Check citations: the note is there for this client, the span holds something, and a quotation stands in it.
+
+    A span is brought inside its note; a missing one is the whole note.
+
+    Args:
+        open_vault: Opens a vault of the client's by its name; an empty one is the usual vault.
+        written: As the script has written them.
+    """
+    citations: dict[Citation, None] = {}
+    dropped: list[DroppedCitation] = []
+    chars_left = MAX_CITED_TEXT
+    note_cache = _NoteCache()
+    for candidate in written:
+        root = ""
+        try:
+            context = open_vault(candidate.vault)
+            root = str(context.view.root)
+            citation, size = _verify_citation(context, candidate, chars_left, note_cache)
+        except KnapError as error:
+            reason = error.message.replace(root, "the vault") if root else error.message
+            dropped.append(
+                DroppedCitation(path=candidate.path[:_MAX_PATH], code=error.code, reason=reason[:_MAX_REASON])
+            )
+            continue
+        chars_left -= size
+        citations[citation] = None
+    return CheckedCitations(citations=tuple(citations), dropped=tuple(dropped))
+
+
+def cite_span(context: Context, path: str, start: int = 0, stop: int | None = None) -> Citation:
+    """Cite a note, or a stretch of it.
+
+    Raises:
+        KnapError: It isn't there, or is empty there.
+    """
+    return _verify_citation(context, ReportedCitation(path=path, start=start, stop=stop), MAX_CITED_TEXT, _NoteCache())[
+        0
+    ]
+
+
+class _NoteCache:
+    """Read each note once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[Note, str]] = {}
+        self._left = MAX_READ_BYTES
+
+    def find(self, context: Context, path: str) -> tuple[Note, str]:
+        """Give a note and its text.
+
+        Raises:
+            KnapError: It isn't there, or too much was read before.
+        """
+        key = (context.vault, path)
+        if key not in self._known:
+            if self._left < 0:
+                raise NotFound(_TOO_LONG_MESSAGE, code="too_long")
+            note = read_note(context, path)
+            if note is None:
+                raise NotFound("there is no such note", code="no_note")
+            self._left -= len(note.raw)
+            self._known[key] = (note, note_text(note))
+        return self._known[key]
+
+
+def _verify_citation(context: Context, written: ReportedCitation, left: int, notes: _NoteCache) -> tuple[Citation, int]:
+    note, text = notes.find(context, written.path)
+    if len(text) > left:
+        raise NotFound(_TOO_LONG_MESSAGE, code="too_long")
+    start = min(max(written.start or 0, 0), len(text))
+    stop = len(text) if written.stop is None else min(max(written.stop, 0), len(text))
+    if not text[start:stop].strip():
+        raise NotFound("nothing stands at that place of the note", code="empty_span")
+    if written.quote and _normalize_space(written.quote) not in _normalize_space(text[start:stop]):
+        raise NotFound("what it quotes doesn't stand there", code="not_quoted")
+    citation = Citation(
+        vault=context.vault,
+        path=note.path,
+        start=start,
+        stop=stop,
+        first_line=text.count("\n", 0, start) + 1,
+        last_line=text.count("\n", 0, stop - 1) + 1,
+        hash=note.hash,
+        text=text[start:stop],
+    )
+    return citation, len(text)
+
+
+def _normalize_space(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,679 @@
+"""Tool specifications: their schemas, checked calls by name, the table of tools, and the search for tools."""
+
+import inspect
+import json
+import math
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
+from typing import Annotated, Any, Final, Literal, NotRequired, Required, cast, get_args, get_origin, get_type_hints
+
+import docstring_parser
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError, create_model
+from typing_extensions import TypedDict
+
+from knapper.errors import BadInput, KnapError, NotFound
+from knapper.index import database
+from knapper.jsontypes import JSONValue
+from knapper.tools.context import Context, ToolSelection
+from knapper.tools.shapes import Answer
+
+ToolEffect = Literal["read", "write", "destructive"]
+"""What a call does to the vault: nothing, something new, or something in the place of what was there."""
+ToolProfile = Literal["essential", "full"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """Hold one tool: a typed function whose first parameter is the context.
+
+    Its signature is the schema, its docstring the description, its name the tool's.
+    """
+
+    function: Callable[..., Answer]
+    effect: ToolEffect = "read"
+    profile: ToolProfile = "full"
+    alias: str = ""
+    """The tool's name, where one function stands under several."""
+    shown: tuple[str, ...] = ()
+    """The parameters that the essential choice shows; empty for all. A call may give the others too."""
+    open_world: bool = False
+    """Whether it reaches beyond the vault."""
+    takes_long: bool = False
+    """Whether a call may go on for a minute or more; it holds up no other tools then."""
+    asked: bool = True
+    """Whether a tool that writes takes a reason, and can be asked what it would do."""
+    repeatable: bool = False
+    """Whether a second call of a tool that writes, with the same arguments, changes nothing more."""
+
+    @property
+    def name(self) -> str:
+        """Give the tool's name."""
+        return self.alias or self.function.__name__
+
+    @property
+    def title(self) -> str:
+        """Give the name as a person reads it: ``Find backlinks``."""
+        return self.name.replace("_", " ").capitalize()
+
+    @property
+    def is_asked(self) -> bool:
+        """Tell whether a call may carry a reason, and be a dry run."""
+        return self.asked and self.effect != "read"
+
+
+_ANY_JSON_REF: Final = "#/$defs/JsonValue"
+"""How pydantic refers to any JSON."""
+_RECURSIVE_TYPES: Final = {"JSONValue": JsonValue}
+"""Recursive types, by the name that annotations call them by."""
+_SUBMIT_OPTIONS: Final[Mapping[str, tuple[type, object, str]]] = {
+    "reason": (str, "", "Why this change is made; kept in the journal."),
+    "dry_run": (bool, False, "Tell what would happen, and change nothing."),
+}
+
+
+_WRITE_RESULT_TEXT: Final = (
+    "`status` says what became of it: applied; or proposed: `proposal_id` waits for a person's word."
+)
+"""What every tool that writes answers beside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolParameters:
+    """Hold what a tool takes."""
+
+    model: type[BaseModel]
+    """Checks the arguments of a call."""
+    asked: tuple[str, ...]
+    """Those that say how the call is meant; the function doesn't get them."""
+    optional: frozenset[str]
+    """Those that the function gets only where they're given."""
+
+
+@cache
+def parse_parameters(row: ToolSpec) -> ToolParameters:
+    """Make what checks a tool's arguments.
+
+    Raises:
+        TypeError: A parameter's type has no JSON.
+    """
+    annotations = get_type_hints(row.function, None, _RECURSIVE_TYPES, include_extras=True)
+    docs = _parameter_docs(row.function)
+    fields: dict[str, Any] = {}
+    optional: set[str] = set()
+    for parameter in list(inspect.signature(row.function).parameters.values())[1:]:
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            for name, parameter_type in _unpack_parameters(annotations[parameter.name]):
+                fields[name] = (parameter_type, Field(default=None, description=docs.get(name)))
+                optional.add(name)
+        else:
+            default: Any = ... if parameter.default is inspect.Parameter.empty else parameter.default
+            fields[parameter.name] = (annotations[parameter.name], Field(default, description=docs.get(parameter.name)))
+    option_names = tuple(name for name in _SUBMIT_OPTIONS if row.is_asked and name not in fields)
+    for name in option_names:
+        parameter_type, default, purpose = _SUBMIT_OPTIONS[name]
+        fields[name] = (parameter_type, Field(default, description=purpose))
+    model = create_model(row.name, __config__=ConfigDict(extra="forbid"), **fields)
+    return ToolParameters(model=model, asked=option_names, optional=frozenset(optional))
+
+
+@cache
+def parameter_schema(row: ToolSpec, *, brief: bool = False) -> dict[str, JSONValue]:
+    """Give the JSON Schema of a tool's arguments.
+
+    Args:
+        row: Which tool.
+        brief: Leave out those that a model can do without.
+    """
+    json_schema = parse_parameters(row).model.model_json_schema()
+    simplified = cast("dict[str, JSONValue]", _simplify_schema(json_schema))
+    properties = cast("dict[str, dict[str, JSONValue]]", simplified.get("properties", {}))
+    for name in parse_parameters(row).optional:  # None stands for "not given", and nobody has to know
+        properties[name].pop("default", None)
+    if brief:
+        kept_names = set(row.shown or properties) - set(parse_parameters(row).asked)
+        simplified["properties"] = {
+            name: property_schema for name, property_schema in properties.items() if name in kept_names
+        }
+    return {"type": "object", "properties": {}, **simplified, "additionalProperties": False}
+
+
+@cache
+def answer_schema(row: ToolSpec) -> dict[str, JSONValue]:
+    """Give the JSON Schema of what a tool answers when it succeeds."""
+    json_schema = TypeAdapter(answer_type(row)).json_schema(mode="serialization")
+    return {"type": "object", **cast("dict[str, JSONValue]", _simplify_schema(json_schema))}
+
+
+def answer_type(row: ToolSpec) -> Any:  # noqa: ANN401 - a type, which may be a TypedDict and so no class
+    """Give the TypedDict that a tool says it answers with."""
+    return_type = get_type_hints(row.function, None, _RECURSIVE_TYPES, include_extras=True)["return"]
+    metadata = get_args(return_type)[1:] if get_origin(return_type) is Annotated else ()
+    if not metadata:
+        raise TypeError(f"the tool {row.name} doesn't say what it answers: -> Annotated[Answer, Shape]")
+    return metadata[0]
+
+
+@cache
+def summarize(row: ToolSpec) -> str:
+    """Tell in a sentence what a tool does."""
+    return _join_lines(docstring_parser.parse(_docstring(row.function)).short_description)
+
+
+@cache
+def describe(row: ToolSpec) -> str:
+    """Tell what a tool does, and what it answers."""
+    doc = docstring_parser.parse(_docstring(row.function), style=docstring_parser.DocstringStyle.GOOGLE)
+    parts = [_join_lines(doc.short_description), _join_lines(doc.long_description)]
+    if doc.returns is not None:
+        return_parts = [part for part in (doc.returns.type_name, doc.returns.description) if part]
+        text = _join_lines(": ".join(return_parts))
+        parts.append(f"Returns {text}" if text.startswith("`") else f"Returns: {text}")
+    if row.is_asked:
+        parts.append(_WRITE_RESULT_TEXT)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _docstring(function: Callable[..., object]) -> str:
+    return inspect.getdoc(function) or ""
+
+
+def _parameter_docs(function: Callable[..., object]) -> dict[str, str]:
+    doc = docstring_parser.parse(_docstring(function), style=docstring_parser.DocstringStyle.GOOGLE)
+    return {one.arg_name: _join_lines(one.description) for one in doc.params}
+
+
+def _join_lines(said: str | None) -> str:
+    """Join a paragraph's lines, and mark code as Markdown does."""
+    paragraphs = (said or "").replace("``", "`").split("\n\n")
+    return "\n\n".join(" ".join(each.split()) for each in paragraphs)
+
+
+def _unpack_parameters(hint: object) -> Iterator[tuple[str, Any]]:
+    """Give the keys of a TypedDict that a function takes as ``**more: Unpack[…]``."""
+    (typed_dict,) = get_args(hint)
+    for name, kind in get_type_hints(typed_dict, None, _RECURSIVE_TYPES, include_extras=True).items():
+        inner_type = get_args(kind)[0] if get_origin(kind) in {NotRequired, Required} else kind
+        yield name, inner_type
+
+
+def _simplify_schema(value: object) -> object:
+    """Leave out the titles, which say nothing that names don't, and the long way to say that any JSON will do."""
+    if isinstance(value, list):
+        return [_simplify_schema(each) for each in cast("list[object]", value)]
+    if not isinstance(value, dict):
+        return value
+    node = cast("dict[str, object]", value)
+    if node.get("$ref") == _ANY_JSON_REF:
+        return {}
+    named_nodes = {name: cast("dict[str, object]", node[name]) for name in ("properties", "$defs") if name in node}
+    simplified: dict[str, object] = {
+        name: _simplify_schema(child)
+        for name, child in node.items()
+        if name not in named_nodes
+        and not (name == "title" and isinstance(child, str))
+        and not (name == "anyOf" and _allows_any_json(child))
+        and not (name == "additionalProperties" and _allows_any_json(cast("dict[str, object]", node[name])))
+    }
+    for name, nodes in named_nodes.items():
+        children = {
+            key: _simplify_schema(each) for key, each in nodes.items() if key != _ANY_JSON_REF.rpartition("/")[2]
+        }
+        if children or name == "properties":
+            simplified[name] = children
+    return simplified
+
+
+def _allows_any_json(value: object) -> bool:
+    """Tell whether a schema, or its list of choices, lets all JSON through."""
+    if isinstance(value, dict):
+        node = cast("dict[str, object]", value)
+        return node.get("$ref") == _ANY_JSON_REF or _allows_any_json(node.get("anyOf"))
+    choices = cast("list[dict[str, object]]", value) if isinstance(value, list) else []
+    return any(choice.get("items") == {"$ref": _ANY_JSON_REF} for choice in choices)
+
+
+PARAMETER_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "query": ("q", "search", "search_query", "text"),
+    "path": ("file", "file_path", "filepath", "filename", "note", "note_path"),
+    "paths": ("files", "file_paths", "notes"),
+    "content": ("new_content", "body", "markdown"),
+    "old_text": ("old", "old_str", "old_string", "find"),
+    "new_text": ("new", "new_str", "new_string", "replace", "replacement"),
+    "n_results": ("limit", "top_k", "k", "max_results", "num_results"),
+    "limit": ("n_results", "max_results", "top_k"),
+    "folder": ("directory", "dir", "folder_path"),
+    "source": ("from", "src", "old_path", "source_path"),
+    "destination": ("to", "dest", "dst", "new_path", "destination_path"),
+    "heading": ("section", "section_heading"),
+    "field": ("property", "key"),
+    "note_name": ("note", "name", "path"),
+    "proposal_id": ("proposal", "id"),
+    "change_id": ("change", "id"),
+    "url": ("uri", "link", "address"),
+    "expected_hash": ("hash", "base_hash"),
+}
+"""Names that are often guessed for a parameter; one counts only where the tool has no parameter of that name."""
+_MAX_PROBLEMS: Final = 20
+"""Arguments that are told of at once: a hundred thousand unknown ones would be megabytes."""
+_MAX_NAME_LENGTH: Final = 200
+"""Characters of an argument's name that are told."""
+_PROBLEM_TEXTS: Final[Mapping[str, str]] = {
+    "missing": "it is needed",
+    "extra_forbidden": "there is no such parameter",
+    "sequence_str": 'input should be a list, such as ["a"]',
+    "is_instance_of": "input should be a list",
+    "dict_type": "input should be an object",
+}
+"""What is wrong, where pydantic's own words are those of Python."""
+
+
+def invoke_tool(row: ToolSpec, context: Context, arguments: Mapping[str, object]) -> Answer:
+    """Call a tool.
+
+    Args:
+        row: Which.
+        context: The vault, as the client sees it.
+        arguments: By name; names that are often guessed are understood, and null stands for left out.
+
+    Raises:
+        BadInput: An argument is missing, unknown or of another type.
+        StorageError: A file of the program's state is damaged, or can't be read.
+        KnapError: As the tool says.
+    """
+    values = check_arguments(row, arguments)
+    submit_options = {name: values.pop(name) for name in parse_parameters(row).asked}
+    if any(submit_options.values()):
+        from knapper.changes.writer import SubmitOptions  # noqa: PLC0415 - reading needn't pay for it
+
+        context = replace(context, asked=replace(context.asked or SubmitOptions(), **submit_options))
+    try:
+        return row.function(context, **values)
+    except sqlite3.DatabaseError as error:
+        failure = database.as_storage_error(error)
+        if failure is None:
+            raise
+        raise failure from error
+
+
+def invoke_or_error(row: ToolSpec, context: Context, arguments: Mapping[str, object]) -> Answer:
+    """Call a tool; an error is an answer too."""
+    try:
+        return invoke_tool(row, context, arguments)
+    except KnapError as error:
+        return cast("Answer", error.as_dict())
+
+
+def check_arguments(row: ToolSpec, arguments: Mapping[str, object]) -> dict[str, object]:
+    """Check a tool's arguments, and give all that its function takes.
+
+    Many clients send null for what they leave out, whatever the schema says: it is taken so, unless null is a value
+    that the parameter can have, or the parameter is needed.
+
+    Raises:
+        BadInput: One is missing, unknown or of another type.
+    """
+    tool_parameters = parse_parameters(row)
+    _check_unicode(row, arguments)
+    named = _apply_aliases(tool_parameters.model.model_fields, arguments)
+    try:
+        model = tool_parameters.model.model_validate(named)
+    except ValidationError as error:
+        nulls = _nulled_parameters(tool_parameters.model, named, error)
+        if nulls:
+            return check_arguments(row, {name: value for name, value in named.items() if name not in nulls})
+        raise _arguments_error(row, named, error) from None
+    unset = tool_parameters.optional - model.model_fields_set
+    return {name: getattr(model, name) for name in type(model).model_fields if name not in unset}
+
+
+def _check_unicode(row: ToolSpec, arguments: Mapping[str, object]) -> None:
+    """Refuse halves of characters, which JSON can hold and no file or database can."""
+    try:
+        json.dumps(arguments, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        hint = "a \\ud800 to \\udfff needs its other half"
+        raise BadInput(f"{row.name} was given text that isn't valid Unicode", hint=hint, code="bad_arguments") from None
+    except (ValueError, RecursionError) as error:
+        hint = "give its arguments as one JSON object"
+        raise BadInput(f"{row.name} was given what isn't JSON: {error}", hint=hint, code="bad_arguments") from None
+
+
+def _apply_aliases(known: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
+    """Give arguments their right names; what is given under its right name wins."""
+    values = {str(name): value for name, value in arguments.items()}
+    for name in known:
+        if name in values:
+            continue
+        alias = next((one for one in PARAMETER_ALIASES.get(name, ()) if one in values and one not in known), None)
+        if alias is not None:
+            values[name] = values.pop(alias)
+    return values
+
+
+def _nulled_parameters(model: type[BaseModel], given: Mapping[str, object], error: ValidationError) -> set[str]:
+    """Name the parameters that needn't be given and were refused for being null."""
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    refused = {str(error_entry["loc"][0]) for error_entry in errors if error_entry["loc"]}
+    fields = model.model_fields
+    return {name for name in refused & set(fields) if given.get(name, "") is None and not fields[name].is_required()}
+
+
+def _arguments_error(row: ToolSpec, given: Mapping[str, object], error: ValidationError) -> BadInput:
+    messages: dict[str, list[str]] = {}
+    for entry in error.errors(include_url=False, include_input=False, include_context=False):
+        where = ".".join(map(str, _error_path(given, entry["loc"])))
+        messages.setdefault(where, []).append(_problem_text(entry["type"], entry["msg"]))
+    problems = [
+        {"parameter": name[:_MAX_NAME_LENGTH], "problem": ", or ".join(dict.fromkeys(texts))}
+        for name, texts in islice(messages.items(), _MAX_PROBLEMS)
+    ]
+    first = problems[0]
+    parameter_names = ", ".join(row_name for row_name in parse_parameters(row).model.model_fields)
+    return BadInput(
+        f"{row.name} can't be called so: {first['parameter'] or 'arguments'}: {first['problem']}",
+        hint=f"it takes {parameter_names}" if parameter_names else "it takes no arguments",
+        code="bad_arguments",
+        details={"problems": problems},
+    )
+
+
+def _error_path(given: object, where: Sequence[int | str]) -> Iterator[int | str]:
+    """Give the steps from the arguments to what is wrong, without the types that pydantic tried on the way."""
+    for number, step in enumerate(where):
+        node: object = None
+        if isinstance(given, Mapping) and step in given:
+            node = cast("Mapping[object, object]", given)[step]
+        elif isinstance(given, list) and isinstance(step, int):
+            node = cast("list[object]", given)[step]
+        elif number:
+            return
+        yield step
+        given = node
+
+
+def _problem_text(kind: str, message: str) -> str:
+    return _PROBLEM_TEXTS.get(kind) or f"{message[:1].lower()}{message[1:]}"
+
+
+VaultOpener = Callable[[str], Context]
+"""Opens a vault by name for whoever calls; empty for the usual one."""
+_VAULT_PARAMETER: Final = "vault"
+CALL_TOOL: Final = "call_tool"
+"""The tool that calls others."""
+_INNER_ARGUMENTS: Final = "arguments"
+"""Those of the other tool."""
+
+
+class ToolTable:
+    """Hold the tools of all layers; what every surface offers is derived from here."""
+
+    def __init__(self, rows: Iterable[ToolSpec], vaults: Sequence[str] = ()) -> None:
+        """Take the rows.
+
+        Args:
+            rows: In the order in which they're shown.
+            vaults: Names of the vaults; where there are several, every tool takes one.
+
+        Raises:
+            ValueError: Two rows have one name.
+        """
+        specs = tuple(rows)
+        self._rows = {row.name: row for row in specs}
+        if len(self._rows) != len(specs):
+            raise ValueError("two tools have one name")
+        self._vaults = tuple(vaults)
+
+    @property
+    def rows(self) -> tuple[ToolSpec, ...]:
+        """Give every row."""
+        return tuple(self._rows.values())
+
+    def callable(self, choice: ToolSelection) -> tuple[ToolSpec, ...]:
+        """Give the rows that can be called: a small choice lists few, and leaves out none."""
+        return self.chosen("read-only" if choice == "read-only" else "full")
+
+    def chosen(self, choice: ToolSelection) -> tuple[ToolSpec, ...]:
+        """Give the rows that are listed."""
+        if choice == "read-only":
+            return tuple(row for row in self.rows if row.effect == "read")
+        return tuple(row for row in self.rows if row.profile == "essential" or choice == "full")
+
+    def find(self, name: str) -> ToolSpec:
+        """Give a tool's row.
+
+        Raises:
+            NotFound: There is no such tool; the hint tells the nearest.
+        """
+        row = self._rows.get(name)
+        if row is None:
+            raise NotFound(f"there is no tool '{name}'", hint=_suggest_tool(name, self._rows), code="no_tool")
+        return row
+
+    def parameters(self, row: ToolSpec, *, brief: bool = False) -> dict[str, JSONValue]:
+        """Give the JSON Schema of a tool's arguments, the vault's name among them where there are several.
+
+        Args:
+            row: Which tool.
+            brief: Leave out those that a model can do without.
+        """
+        schema_without_vault = parameter_schema(row, brief=brief)
+        if len(self._vaults) < 2:
+            return schema_without_vault
+        names: list[JSONValue] = [*self._vaults]
+        vault: dict[str, JSONValue] = {
+            "type": "string",
+            "enum": names,
+            "default": self._vaults[0],
+            "description": "Name of the vault to work in.",
+        }
+        properties: dict[str, JSONValue] = {
+            **cast("dict[str, JSONValue]", schema_without_vault["properties"]),
+            _VAULT_PARAMETER: vault,
+        }
+        return {**schema_without_vault, "properties": properties}
+
+    def call(self, name: str, arguments: Mapping[str, object], open_vault: VaultOpener) -> Answer:
+        """Call a tool.
+
+        Raises:
+            KnapError: There is no such tool or vault, an argument can't be used, or the tool fails.
+        """
+        row = self.find(name)
+        values = dict(arguments)
+        vault = self._take_vault(name, values)
+        inner = values.get(_INNER_ARGUMENTS)
+        if name == CALL_TOOL and isinstance(inner, Mapping):  # models put it beside the tool's own arguments, too
+            values[_INNER_ARGUMENTS] = inner_values = dict(cast("Mapping[str, object]", inner))
+            vault = self._take_vault(str(values.get("name", name)), inner_values) or vault
+        return invoke_tool(row, open_vault(vault), values)
+
+    def _take_vault(self, name: str, given: dict[str, object]) -> str:
+        vault = given.pop(_VAULT_PARAMETER, None) if self._vaults else None
+        if vault is None:
+            return ""
+        if not isinstance(vault, str):
+            hint = f"there are: {', '.join(self._vaults)}"
+            raise BadInput(f"{name} can't be called so: vault: it should be a text", hint=hint, code="bad_arguments")
+        return vault
+
+    def answer(self, name: str, arguments: Mapping[str, object], open_vault: VaultOpener) -> Answer:
+        """Call a tool; an error is an answer too."""
+        try:
+            return self.call(name, arguments, open_vault)
+        except KnapError as error:
+            return cast("Answer", error.as_dict())
+
+
+def _suggest_tool(name: str, known: Iterable[str]) -> str:
+    from rapidfuzz import process  # noqa: PLC0415 - only a mistyped name costs it
+
+    match = process.extractOne(name, list(known), score_cutoff=60)
+    return f"did you mean '{match[0]}'?" if match else "find_tool finds tools by what they do"
+
+
+_WORD: Final = re.compile(r"[a-z]{2,}")
+_NAME_WEIGHT: Final = 3.0
+"""What a word in a tool's name counts more than one in its description."""
+_SUMMARY_WEIGHT: Final = 1.0
+"""And one in the description's first sentence."""
+_SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "note": ("file",),
+    "remove": ("delete", "trash"),
+    "erase": ("delete", "trash"),
+    "rename": ("move",),
+    "revert": ("undo",),
+    "restore": ("undo",),
+    "history": ("change",),
+    "internet": ("web",),
+    "online": ("web",),
+    "overwrite": ("write",),
+    "make": ("create",),
+    "new": ("create",),
+    "top": ("beginning",),
+    "bottom": ("end",),
+    "many": ("several", "batch"),
+    "dead": ("broken",),
+    "similar": ("meaning",),
+    "heading": ("section",),
+    "frontmatter": ("property",),
+    "metadata": ("property",),
+    "recording": ("audio",),
+    "speech": ("audio",),
+    "forget": ("remove",),
+    "google": ("web",),
+    "download": ("page",),
+    "url": ("page", "web"),
+    "remember": ("preference",),
+    "modified": ("saved",),
+    "edited": ("saved",),
+    "changed": ("saved",),
+    "yesterday": ("date",),
+    "week": ("date",),
+    "month": ("date",),
+    "recent": ("date", "saved"),
+    "recently": ("date", "saved"),
+    "link": ("backlink",),
+    "linked": ("backlink",),
+    "linking": ("backlink",),
+    "mention": ("backlink",),
+    "approve": ("accept",),
+    "decline": ("reject",),
+}
+"""Other words for what tools do, as their descriptions say it."""
+
+
+class ToolDescription(TypedDict):
+    """Describe a tool."""
+
+    name: str
+    description: str
+    effect: str
+    parameters: dict[str, object]
+
+
+class FoundTools(TypedDict):
+    """List tools, the likeliest first."""
+
+    success: bool
+    results: list[ToolDescription]
+    total: int
+    message: NotRequired[str]
+
+
+class CalledToolAnswer(TypedDict):
+    """Give what the called tool answers."""
+
+    success: bool
+
+
+class ToolFinder:
+    """Hold the table in which tools are found."""
+
+    def __init__(self, table: ToolTable) -> None:
+        """Take the table."""
+        self._table = table
+
+    def find_tool(self, context: Context, query: str, limit: int = 5) -> Annotated[Answer, FoundTools]:
+        """Find more tools: for links, tags, dates, sections, daily notes, review, the web; call one with call_tool.
+
+        They are found by what they do, and told with their parameters. Only what can be called is found: where nothing
+        may be changed, what reads.
+
+        Args:
+            context: The vault, as the client sees it.
+            query: What is to be done, in a few words, or a tool's name.
+            limit: How many at most, 1 to 50.
+
+        Raises:
+            BadInput: The limit is out of its range.
+        """
+        if not 1 <= limit <= 50:
+            raise BadInput(f"limit is {limit}", hint="give 1 to 50")
+        matches = rank_tools(query, self._table.callable(context.offered))
+        rows: list[JSONValue] = [
+            {
+                "name": row.name,
+                "description": describe(row),
+                "effect": row.effect,
+                "parameters": self._table.parameters(row),
+            }
+            for row in matches[:limit]
+        ]
+        answer: Answer = {"success": True, "results": rows, "total": len(matches)}
+        return answer if rows else {**answer, "message": "no tool fits; other words may help"}
+
+    def call_tool(
+        self, context: Context, name: str, arguments: Mapping[str, JSONValue] | None = None
+    ) -> Annotated[Answer, CalledToolAnswer]:
+        """Call any tool that find_tool found.
+
+        Args:
+            context: The vault, as the client sees it.
+            name: The tool's name.
+            arguments: What it takes, by name.
+
+        Raises:
+            NotFound: There is no such tool.
+            KnapError: As the tool says.
+        """
+        return invoke_tool(self._table.find(name), context, arguments or {})
+
+
+def rank_tools(query: str, rows: Iterable[ToolSpec]) -> list[ToolSpec]:
+    """Give the tools that share words with a question, the likeliest first; a word counts more, the fewer have it."""
+    candidates = [(row, _weighted_words(row)) for row in rows]
+    scores = [0.0] * len(candidates)
+    for word in _split_words(query):
+        synonyms = {word, *_SYNONYMS.get(word, ())}
+        shares = [_word_weight(synonyms, weighted) for _, weighted in candidates]
+        matching = sum(share > 0 for share in shares)
+        for number, share in enumerate(shares):
+            scores[number] += share and share * math.log(1 + len(candidates) / matching)
+    order = sorted(range(len(candidates)), key=lambda number: -scores[number])
+    return [candidates[number][0] for number in order if scores[number]]
+
+
+def _weighted_words(row: ToolSpec) -> tuple[tuple[float, set[str]], ...]:
+    """Give a tool's words with what they count, by where they stand."""
+    name = _split_words(row.name)
+    return (
+        (_NAME_WEIGHT / (1 + len(name) / 10), name),
+        (_SUMMARY_WEIGHT, _split_words(summarize(row))),
+        (1.0, _split_words(describe(row))),
+    )
+
+
+def _word_weight(ways: set[str], places: Iterable[tuple[float, set[str]]]) -> float:
+    return sum(weight for weight, words in places if any(_has_word(word, words) for word in ways))
+
+
+def _has_word(word: str, words: set[str]) -> bool:
+    return any(one.startswith(word) or word.startswith(one) for one in words if min(len(one), len(word)) > 2)
+
+
+def _split_words(text: str) -> set[str]:
+    return {word.removesuffix("s") for word in _WORD.findall(text.casefold())}

@@ -1,0 +1,245 @@
+"""Answer types of the tools that change or propose."""
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+
+class WrittenFile(TypedDict):
+    """Say what happened, or would happen, to one file."""
+
+    path: str
+    action: Literal["edited", "created", "moved", "trashed", "linked", "removed", "restored"]
+    target: NotRequired[str]
+    """The new path of a moved file."""
+    before_hash: NotRequired[str]
+    hash: NotRequired[str]
+    diff: NotRequired[str]
+
+
+class RequestFailure(TypedDict):
+    """Say which item of a batch couldn't be carried out, and why."""
+
+    request: int
+    path: NotRequired[str]
+    error: str
+    code: str
+    hint: NotRequired[str]
+
+
+class RuleRefusal(TypedDict):
+    """Say what the rules refused."""
+
+    path: str
+    error: str
+    code: str
+    hint: NotRequired[str]
+
+
+class RewrittenLink(TypedDict):
+    """Say which link followed a move."""
+
+    path: str
+    line: int
+    old: str
+    new: str
+
+
+class WriteResult(TypedDict):
+    """Say what became of a change: ``applied``, ``proposed``, ``planned`` (a dry run) or ``refused``."""
+
+    success: bool
+    status: Literal["applied", "proposed", "refused", "planned"]
+    path: NotRequired[str]
+    hash: NotRequired[str | None]
+    """Of the file as it is now; null where it is gone."""
+    message: NotRequired[str]
+    change_id: NotRequired[str]
+    proposal_id: NotRequired[str]
+    reason: NotRequired[str]
+    """Why it was proposed or refused."""
+    files: NotRequired[list[WrittenFile]]
+    hidden_files: NotRequired[int]
+    """How many files changed that the client may not see."""
+    failures: NotRequired[list[RequestFailure]]
+    refusals: NotRequired[list[RuleRefusal]]
+    links_rewritten: NotRequired[list[RewrittenLink]]
+    notes: NotRequired[list[str]]
+
+
+class UndoConflict(TypedDict):
+    """Say which file an undo leaves as it is, and why."""
+
+    path: str
+    problem: str
+    current_hash: str | None
+
+
+class UndoResult(TypedDict):
+    """Say what an undo took back."""
+
+    success: bool
+    status: Literal["applied", "planned"]
+    change_id: NotRequired[str]
+    undone: list[str]
+    files: list[WrittenFile]
+    left: NotRequired[list[UndoConflict]]
+    notes: NotRequired[list[str]]
+
+
+class ChangeRow(TypedDict):
+    """Say what one change in the journal did."""
+
+    id: str
+    at: str
+    client: str
+    run: NotRequired[str]
+    reason: NotRequired[str]
+    proposal_id: NotRequired[str]
+    undone: NotRequired[str | bool]
+    hidden_files: NotRequired[int]
+    undoes: NotRequired[list[str]]
+    files: list[WrittenFile]
+
+
+class ChangeList(TypedDict):
+    """List changes, the newest first."""
+
+    success: bool
+    results: list[ChangeRow]
+    total: int
+    limit: int
+    offset: int
+    next_offset: NotRequired[int]
+
+
+ProposalStatusName = Literal["open", "stale", "accepted", "partly_accepted", "rejected", "expired", "superseded"]
+UndoExtent = Literal["all", "part"]
+
+
+class StaleReason(TypedDict):
+    """Say why a part doesn't fit any more."""
+
+    code: str
+    message: str
+    line: NotRequired[int]
+    current_text: NotRequired[str]
+
+
+class ProposalHunk(TypedDict):
+    """Show one place that can be accepted by itself."""
+
+    id: str
+    state: str
+    line: int
+    old: str
+    new: str
+    words: list[list[str]]
+    """Pairs of a side (``same``, ``removed``, ``added``) and the text."""
+    edited: NotRequired[bool]
+    reason: NotRequired[str]
+    stale: NotRequired[StaleReason]
+
+
+class ProposalFile(TypedDict):
+    """Show what a proposal would do to one file."""
+
+    number: int
+    group: int
+    """Files of one group are accepted together."""
+    path: str
+    kind: str
+    state: str
+    follows: bool
+    """Whether only links in it follow a move."""
+    hunks: list[ProposalHunk]
+    diff: str
+    target: NotRequired[str]
+    base_hash: NotRequired[str]
+    reason: NotRequired[str]
+    stale: NotRequired[StaleReason]
+
+
+class FolderMove(TypedDict):
+    """Name a folder that would move."""
+
+    path: str
+    target: str
+
+
+class ProposalAnswer(TypedDict):
+    """Show a proposal."""
+
+    success: bool
+    id: str
+    status: ProposalStatusName
+    digest: str
+    """Accepting asks for it: nothing is accepted that wasn't shown."""
+    client: str
+    created: str
+    expires: str
+    files: list[ProposalFile]
+    reason: NotRequired[str]
+    why: NotRequired[str]
+    run: NotRequired[str]
+    tainted: NotRequired[bool]
+    folders: NotRequired[list[FolderMove]]
+    links_rewritten: NotRequired[list[RewrittenLink]]
+    rejection: NotRequired[str]
+    superseded_by: NotRequired[str]
+    change_ids: NotRequired[list[str]]
+    undone: NotRequired[UndoExtent]
+    """How much of what was accepted was taken back, and isn't there again."""
+    undone_by: NotRequired[list[str]]
+    """The changes that took it back; undoing one brings it again."""
+    notes: NotRequired[list[str]]
+
+
+class EditedProposal(ProposalAnswer):
+    """Show a proposal of which a hunk was edited."""
+
+    change_id: NotRequired[str]
+    """The change that drew the hunk's block in its note anew."""
+
+
+class ProposalRow(TypedDict):
+    """Tell of a proposal in a list."""
+
+    id: str
+    status: ProposalStatusName
+    client: str
+    created: str
+    expires: str
+    path: str
+    files: int
+    items: dict[str, int]
+    """How many parts are in which state."""
+    reason: NotRequired[str]
+    why: NotRequired[str]
+    run: NotRequired[str]
+    tainted: NotRequired[bool]
+    undone: NotRequired[UndoExtent]
+    undone_by: NotRequired[list[str]]
+
+
+class ProposalList(TypedDict):
+    """List proposals, the newest first."""
+
+    success: bool
+    results: list[ProposalRow]
+    total: int
+    limit: int
+    offset: int
+    next_offset: NotRequired[int]
+
+
+class RejectionResult(TypedDict):
+    """Say that a proposal, or parts of it, were rejected, or what would be."""
+
+    success: bool
+    id: str
+    status: ProposalStatusName | Literal["planned"]
+    reason: str
+    files: NotRequired[list[str]]
+    """Of which something would be rejected."""
+    hunks: NotRequired[list[str]]
