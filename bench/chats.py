@@ -18,7 +18,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from bench import frame, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.agents.chat import Chat
+from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.prompting import Prompts
 from knapper.app import Hub
 from knapper.app.chats import Chats
@@ -157,7 +157,7 @@ async def _stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterato
         yield {number: DeltaToolCall(name="sleep", json_args=f'{{"seed": "{len(messages)}-{number}"}}')}
 
 
-def _chat(chats: Chats) -> Chat:
+def _chat(chats: Chats) -> ChatConfig:
     def sleep(context: Context, seed: str) -> dict[str, object]:
         """Sleep."""
         del context, seed
@@ -165,7 +165,7 @@ def _chat(chats: Chats) -> Chat:
         return {"success": True}
 
     own = ToolSpec(function=sleep)  # pyright: ignore[reportArgumentType] - it answers as tools do
-    return Chat(
+    return ChatConfig(
         model=FunctionModel(stream_function=_stream),
         name="scripted",
         rows=(own, *chats.hub.table.rows),

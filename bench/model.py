@@ -17,10 +17,9 @@ from bench import vaults
 from bench.frame import Report, Row
 from bench.places import Places
 from knapper import app
-from knapper.agents import failures
-from knapper.agents.chat import Message
+from knapper.agents.chat.turn import ChatTurn, Message
 from knapper.agents.events import Done, Error, Event, Text, ToolCall, ToolResult
-from knapper.agents.turns import Turn
+from knapper.agents.model import usage
 from knapper.app import chats
 from knapper.config import Embeddings, Model, Settings, Vault
 
@@ -86,7 +85,7 @@ def _fill(root: Path) -> Path:
 
 async def _ask(opened: chats.Chats, question: str) -> Seen:
     chat = opened.chat()
-    turn = Turn(chat, opened.conversations.context_of("bench"), Message(text=question, run="bench"))
+    turn = ChatTurn(chat, opened.conversations.context_of("bench"), Message(text=question, run="bench"))
     events: list[Event] = []
     times: list[float] = []
     began = time.perf_counter()
@@ -117,7 +116,7 @@ async def _judge(opened: chats.Chats) -> str:
     try:
         async with model:
             said = await agent.run(f"What is this note about?\n\n{_NOTES['Guests.md']}")
-    except failures.CAUGHT as error:
+    except usage.MODEL_ERRORS as error:
         return f"none ({type(error).__name__})"
     return said.output.model_dump_json()
 

@@ -15,11 +15,11 @@ from pydantic_ai.usage import UsageLimits
 from bench import frame, generate, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
-from knapper.agents.contexts import gather, unified
-from knapper.agents.contexts.gather import Wanted
-from knapper.agents.scopes import ContextScopeConfig
-from knapper.agents.scout.records import ScoutSettings
-from knapper.agents.scout.scout import Errand, Scout, Trip
+from knapper.agents.pipeline import context as pipeline_context
+from knapper.agents.pipeline.context import ContextSelection
+from knapper.agents.pipeline.records import ScoutSettings
+from knapper.agents.pipeline.scopes import ContextScopeConfig
+from knapper.agents.pipeline.scout import Scout, ScoutRun, ScoutTask
 from knapper.index import lock
 from knapper.index.engine import Engine
 from knapper.tools import notes, table
@@ -87,7 +87,7 @@ async def _trip(context: Context, note: str) -> float:
         limits=UsageLimits(request_limit=50),
     )
     began = time.perf_counter()
-    _ = await Trip(scout, context, Errand(task=Path(note).stem, current=note)).run(lambda _: None)
+    _ = await ScoutRun(scout, context, ScoutTask(task=Path(note).stem, current=note)).run(lambda _: None)
     return (time.perf_counter() - began) * 1000
 
 
@@ -113,9 +113,13 @@ def _model(note: str) -> StreamFunctionDef:
 
 def _built(context: Context, note: str) -> float:
     began = time.perf_counter()
-    chosen = gather.select(context, Wanted(current=note, scope=ContextScopeConfig(link_depth=2)))
-    found = gather.read(context, chosen, 16_000)
-    _ = unified.build(found.notes, limit=16_000, mark="m", problems=found.problems, unread=found.unread)
+    chosen = pipeline_context.select_notes(
+        context, ContextSelection(current=note, scope=ContextScopeConfig(link_depth=2))
+    )
+    found = pipeline_context.read_notes(context, chosen, 16_000)
+    _ = pipeline_context.build_context(
+        found.notes, limit=16_000, mark="m", problems=found.problems, unread=found.unread
+    )
     return (time.perf_counter() - began) * 1000
 
 

@@ -15,8 +15,8 @@ from bench import frame, vaults
 from bench.frame import Goal, Report, Row
 from bench.places import Places
 from knapper import app
-from knapper.agents.chat import Chat
-from knapper.agents.conversations import Said
+from knapper.agents.chat.conversations import SessionMessage
+from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.events import Event, Text
 from knapper.agents.prompting import Prompts
 from knapper.app import chats
@@ -82,14 +82,14 @@ async def _first(opened: chats.Chats, session: str) -> float:
             found.append((time.perf_counter() - began) * 1_000)
 
     _ = opened.store.clear(session)
-    await opened.conversations.reply(_chat(_quick), session, Said(text="hello"), tell)
+    await opened.conversations.reply(_chat(_quick), session, SessionMessage(text="hello"), tell)
     return found[0]
 
 
 async def _go_on(opened: chats.Chats, session: str) -> None:
     with suppress(asyncio.CancelledError):
         while True:
-            await opened.conversations.reply(_chat(_slow), session, Said(text="work"), lambda _: None)
+            await opened.conversations.reply(_chat(_slow), session, SessionMessage(text="work"), lambda _: None)
 
 
 async def _quick(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
@@ -104,14 +104,14 @@ async def _slow(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[
         yield {number: DeltaToolCall(name="sleep", json_args=f'{{"seed": "{len(messages)}-{number}"}}')}
 
 
-def _chat(stream: object) -> Chat:
+def _chat(stream: object) -> ChatConfig:
     def sleep(context: Context, seed: str) -> dict[str, object]:
         """Sleep."""
         del context, seed
         time.sleep(0.5)
         return {"success": True}
 
-    chat = Chat(
+    chat = ChatConfig(
         model=FunctionModel(stream_function=stream),  # pyright: ignore[reportArgumentType] - one of the two above
         name="scripted",
         rows=(ToolSpec(function=sleep),),  # pyright: ignore[reportArgumentType] - it answers as tools do

@@ -10,13 +10,11 @@ from pydantic_ai.messages import FinishReason, ModelMessage, ModelRequest, Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from knapper.agents.run import runs
-from knapper.agents.run.engine import Engine, Need
-from knapper.agents.run.events import RunEvent
-from knapper.agents.run.nodes import Found, Node, Source
-from knapper.agents.run.records import Limits, Order, Run
-from knapper.agents.run.runs import Runs
-from knapper.agents.run.store import open_store
+from knapper.agents.runs import service
+from knapper.agents.runs.engine import RetrievalRequest, RunEngine
+from knapper.agents.runs.model import RetrievedContext, RunEvent, RunLimits, RunNode, RunOrder, RunRecord, SourceRef
+from knapper.agents.runs.service import VaultRuns
+from knapper.agents.runs.store import open_run_store
 from knapper.changes.writer import SubmitOptions
 from knapper.tools.context import Context
 from tests.tools import opened
@@ -138,29 +136,29 @@ class Finder:
     """Find the note that a task names by its first letter, and count how often."""
 
     asked: list[str] = field(default_factory=list[str])
-    found: dict[str, Found] = field(default_factory=dict[str, Found])
+    found: dict[str, RetrievedContext] = field(default_factory=dict[str, RetrievedContext])
 
-    async def __call__(self, need: Need) -> Found:
+    async def __call__(self, need: RetrievalRequest) -> RetrievedContext:
         self.asked.append(need.node.task)
         if need.node.task in self.found:
             return self.found[need.node.task]
         return read(need.context, f"{need.node.task[0].upper()}.md")
 
 
-def read(context: Context, path: str) -> Found:
+def read(context: Context, path: str) -> RetrievedContext:
     if not (context.view.root / path).exists():
-        return Found(context="")
+        return RetrievedContext(context="")
     note = context.view.read(path)
     lines = len(note.outline.line_starts)
-    source = Source(path=note.path, hash=note.hash, first=1, last=lines)
-    return Found(context=note.raw.decode(), sources=(source,), score=0.9, confidence=0.9)
+    source = SourceRef(path=note.path, hash=note.hash, first=1, last=lines)
+    return RetrievedContext(context=note.raw.decode(), sources=(source,), score=0.9, confidence=0.9)
 
 
 @dataclass
 class World:
     """Hold a vault, and what runs in it."""
 
-    engine: Engine
+    engine: RunEngine
     brain: Brain
     finder: Finder
     vault: opened.Opener
@@ -168,24 +166,24 @@ class World:
     events: list[RunEvent] = field(default_factory=list[RunEvent])
 
     @property
-    def runs(self) -> Runs:
-        return Runs(store=self.engine.store, folder=self.engine.folder)
+    def runs(self) -> VaultRuns:
+        return VaultRuns(store=self.engine.store, folder=self.engine.folder)
 
-    def begin(self, task: str, limits: Limits | None = None, **more: object) -> Run:
-        return runs.begin(self.engine, replace(Order(task=task, limits=limits or Limits()), **more))
+    def begin(self, task: str, limits: RunLimits | None = None, **more: object) -> RunRecord:
+        return service.create_run(self.engine, replace(RunOrder(task=task, limits=limits or RunLimits()), **more))
 
-    def go_on(self, run_id: str, *, replay: str = "", limits: Limits | None = None) -> Run:
+    def go_on(self, run_id: str, *, replay: str = "", limits: RunLimits | None = None) -> RunRecord:
         self.brain.asked.clear()
         self.finder.asked.clear()
-        return asyncio.run(runs.carry_out(self.engine, run_id, self.events.append, replay=replay, limits=limits))
+        return asyncio.run(service.carry_out_run(self.engine, run_id, self.events.append, replay=replay, limits=limits))
 
-    def run(self, task: str, limits: Limits | None = None, **more: object) -> Run:
+    def run(self, task: str, limits: RunLimits | None = None, **more: object) -> RunRecord:
         return self.go_on(self.begin(task, limits, **more).id)
 
-    def node(self, run: Run, node_id: str) -> Node:
+    def node(self, run: RunRecord, node_id: str) -> RunNode:
         return self.runs.node(run.id, node_id)
 
-    def states(self, run: Run) -> dict[str, str]:
+    def states(self, run: RunRecord) -> dict[str, str]:
         return {node.task: node.state for node in self.runs.show(run.id).nodes}
 
     def write(self, name: str, text: str) -> None:
@@ -202,10 +200,10 @@ def world(base: Path, brain: Brain, notes: Mapping[str, str] | None = None) -> W
     folder = vault.state / "runs"
     folder.mkdir(parents=True, exist_ok=True)
     finder = Finder()
-    engine = Engine(
+    engine = RunEngine(
         model=brain.open(),
         name="scripted",
-        store=open_store(folder),
+        store=open_run_store(folder),
         folder=folder,
         context_of=lambda run: replace(context, asked=SubmitOptions(run=run)),
         retrieve=finder,

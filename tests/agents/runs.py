@@ -6,15 +6,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from knapper.agents.contexts.records import NoteSelectionMetadata
-from knapper.agents.pipeline.agents import Agents
-from knapper.agents.pipeline.events import Outcome, PipelineEvent
-from knapper.agents.pipeline.orchestrator import OrchestratorSettings
-from knapper.agents.pipeline.pipeline import Going, Run
-from knapper.agents.pipeline.requests import Request
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.orchestrator import Agents, OrchestratorSettings
+from knapper.agents.pipeline.pipeline import PipelineRun, ResumePoint
+from knapper.agents.pipeline.records import (
+    NoteSelectionMetadata,
+    PipelineEvent,
+    PipelineOutcome,
+    ResearchSettings,
+    ScoutSettings,
+)
 from knapper.agents.prompting import Prompts
-from knapper.agents.research.records import ResearchSettings
-from knapper.agents.scout.records import ScoutSettings
 from knapper.app import tables
 from knapper.changes.writer import SubmitOptions
 from knapper.config import Client
@@ -26,8 +28,8 @@ from tests.tools.opened import Opener
 
 @dataclass
 class Ended:
-    outcome: Outcome
-    run: Run
+    outcome: PipelineOutcome
+    run: PipelineRun
     events: list[PipelineEvent] = field(default_factory=list[PipelineEvent])
 
     @property
@@ -67,8 +69,8 @@ def context(opener: Opener, client: str | Client = "agent") -> Context:
     return opener.open(client, SubmitOptions(run="run-1"))
 
 
-def run(given: Agents, context: Context, request: Request, going: Going | None = None) -> Ended:
-    made = Run(given, context, request, going)
+def run(given: Agents, context: Context, request: TaskRequest, going: ResumePoint | None = None) -> Ended:
+    made = PipelineRun(given, context, request, going)
     events: list[PipelineEvent] = []
     asyncio.run(made.run(events.append))
     return Ended(outcome=made.outcome(), run=made, events=events)
@@ -79,7 +81,7 @@ def do(opener: Opener, cast: Cast, task: str = "do it", /, **more: Any) -> Ended
     own = {name.removeprefix("agents_"): more.pop(name) for name in list(more) if name.startswith("agents_")}
     client = more.pop("client", "agent")
     with context(opener, client) as opened:
-        return run(agents(cast, **own), opened, Request(task=task, **more))
+        return run(agents(cast, **own), opened, TaskRequest(task=task, **more))
 
 
 def files(root: Path) -> dict[str, bytes]:

@@ -11,11 +11,10 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 from pydantic_ai.models import Model as AnyModel
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-from knapper.agents.chat import Chat, Message
+from knapper.agents.background import JobEvent
+from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
 from knapper.agents.events import Done, Event
-from knapper.agents.live import Told
 from knapper.agents.prompting import Prompts
-from knapper.agents.turns import Turn
 from knapper.app import tables
 from knapper.changes.writer import SubmitOptions
 from knapper.tools.context import Context
@@ -72,23 +71,25 @@ def delta(call: Call, usual: str) -> DeltaToolCall:
     return DeltaToolCall(name=call.name, json_args=arguments, tool_call_id=call.id or usual)
 
 
-def chat(model: Model | AnyModel, rows: Sequence[ToolSpec] = (), **more: object) -> Chat:
+def chat(model: Model | AnyModel, rows: Sequence[ToolSpec] = (), **more: object) -> ChatConfig:
     opened = model.open() if isinstance(model, Model) else model
-    whole = Chat(model=opened, name="scripted", rows=rows or tables.whole().rows, prompts=Prompts(), now=lambda: NOW)
+    whole = ChatConfig(
+        model=opened, name="scripted", rows=rows or tables.whole().rows, prompts=Prompts(), now=lambda: NOW
+    )
     return replace(whole, **more)
 
 
-async def stream(turn: Turn) -> list[Event]:
+async def stream(turn: ChatTurn) -> list[Event]:
     async with aclosing(turn.events()) as events:
         return [event async for event in events]
 
 
-def run(given: Chat, context: Context, text: str = "hello", **more: object) -> list[Event]:
+def run(given: ChatConfig, context: Context, text: str = "hello", **more: object) -> list[Event]:
     message = replace(Message(text=text, run="run-1"), **more)
-    return asyncio.run(stream(Turn(given, context, message)))
+    return asyncio.run(stream(ChatTurn(given, context, message)))
 
 
-def done(events: Sequence[Told]) -> Done:
+def done(events: Sequence[JobEvent]) -> Done:
     last = events[-1]
     assert isinstance(last, Done)
     return last

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic_ai.messages import ModelResponse
 
-from knapper.agents.presets import AgentToggles
+from knapper.agents.pipeline.store import AgentToggles
 from tests.agents import runs, scripted, scripts
 from tests.agents.scripted import Call, Model
 from tests.agents.scripts import Cast

@@ -9,9 +9,8 @@ from typing import cast
 
 import pytest
 
-from knapper.agents.chat import Message
-from knapper.agents.events import Error, Event, Question, Text, ToolCall, ToolResult
-from knapper.agents.turns import LIMIT_REACHED, Turn
+from knapper.agents.chat.turn import LIMIT_REACHED, ChatTurn, Message
+from knapper.agents.events import Error, Event, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.app import tables
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
@@ -174,7 +173,9 @@ def test_a_question_to_the_person_ends_the_turn(vault: opened.Opener) -> None:
     with scripted.agent(vault) as context:
         events = scripted.run(scripted.chat(model), context)
 
-    assert scripted.of(events, "question") == [Question(id="q", question="Which fence?", options=["front", "back"])]
+    assert scripted.of(events, "question") == [
+        QuestionEvent(id="q", question="Which fence?", options=["front", "back"])
+    ]
     assert scripted.done(events).state == "asked"
     assert scripted.done(events).answer == "Which fence?"
     assert len(model.asked) == 1
@@ -199,7 +200,7 @@ def test_of_two_questions_at_once_the_first_is_put(vault: opened.Opener) -> None
     with scripted.agent(vault) as context:
         events = scripted.run(scripted.chat(Model([asked])), context)
 
-    assert [(one.question, one.options) for one in events if isinstance(one, Question)] == [("Which?", ["a"])]
+    assert [(one.question, one.options) for one in events if isinstance(one, QuestionEvent)] == [("Which?", ["a"])]
     assert scripted.done(events).answer == "Which?"
 
 
@@ -274,9 +275,9 @@ def test_the_system_prompt_tells_the_day_the_preferences_and_the_open_note(vault
 
 
 def test_a_cancelled_turn_keeps_what_was_said_and_can_go_on(vault: opened.Opener) -> None:
-    async def cancelled(context: Context) -> Turn:
+    async def cancelled(context: Context) -> ChatTurn:
         chat = scripted.chat(Model([["Once ", "upon ", "a time."]]))
-        turn = Turn(chat, context, Message(text="tell", run="run-1"))
+        turn = ChatTurn(chat, context, Message(text="tell", run="run-1"))
         async with aclosing(turn.events()) as events:
             async for event in events:
                 if isinstance(event, Text):
@@ -305,7 +306,7 @@ def test_a_script_ends_where_its_turn_is_cancelled(vault: opened.Opener) -> None
         forget()
         return {"success": False, "error": "it was ended"}
 
-    async def cancelled(turn: Turn) -> None:
+    async def cancelled(turn: ChatTurn) -> None:
         task = asyncio.create_task(turn.run(lambda _: None))
         assert await asyncio.to_thread(begun.wait, 60)
         _ = task.cancel()
@@ -314,7 +315,7 @@ def test_a_script_ends_where_its_turn_is_cancelled(vault: opened.Opener) -> None
 
     with scripted.agent(vault) as context:
         chat = scripted.chat(Model([[Call("run_on")]]), [ToolSpec(function=run_on, effect="write")])
-        turn = Turn(chat, context, Message(text="work", run="run-1"))
+        turn = ChatTurn(chat, context, Message(text="work", run="run-1"))
         asyncio.run(cancelled(turn))
 
     assert ended.is_set()
@@ -331,7 +332,7 @@ def test_a_change_that_goes_on_where_a_turn_is_cancelled_is_waited_for_and_told(
         _ = (context.view.root / path).write_text("x", encoding="utf-8")
         return {"success": True, "status": "applied", "change_id": "c1", "path": path}
 
-    async def cancelled(turn: Turn, told: list[Event]) -> None:
+    async def cancelled(turn: ChatTurn, told: list[Event]) -> None:
         task = asyncio.create_task(turn.run(told.append))
         assert await asyncio.to_thread(begun.wait, 60)
         _ = task.cancel()
@@ -346,7 +347,7 @@ def test_a_change_that_goes_on_where_a_turn_is_cancelled_is_waited_for_and_told(
         chat = scripted.chat(
             Model([[Call("write_slowly", {"path": "New.md"})]]), [ToolSpec(function=write_slowly, effect="write")]
         )
-        turn = Turn(chat, context, Message(text="write", run="run-1"))
+        turn = ChatTurn(chat, context, Message(text="write", run="run-1"))
         asyncio.run(cancelled(turn, told))
         made = (vault.root / "New.md").exists()
         _ = scripted.run(scripted.chat(model), context, history=turn.messages)
@@ -388,7 +389,7 @@ def test_a_turn_that_stopped_at_the_cap_can_go_on(vault: opened.Opener) -> None:
     chat = scripted.chat(Model(replies), max_iterations=2)
 
     with scripted.agent(vault) as context:
-        turn = Turn(chat, context, Message(text="look", run="run-1"))
+        turn = ChatTurn(chat, context, Message(text="look", run="run-1"))
         first = asyncio.run(scripted.stream(turn))
         second = scripted.run(scripted.chat(Model([["Fine."]])), context, history=turn.messages)
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from knapper.agents import citations, defusing
+from knapper.agents import citations, untrusted
 from knapper.agents.events import Done
 from knapper.tools.context import Context
 from knapper.vault import parser
@@ -40,10 +40,10 @@ def vault(tmp_path: Path) -> opened.Opener:
     return opened.vault(tmp_path, NOTES, hidden=("Private/",))
 
 
-def checked(vault: opened.Opener, answer: str) -> citations.Checked:
+def checked(vault: opened.Opener, answer: str) -> citations.CheckedAnswer:
     with scripted.agent(vault) as context:
         context.index.refresh()
-        return citations.check(context, answer)
+        return citations.check_citations(context, answer)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,9 @@ def test_what_fails_is_taken_out_of_the_answer(vault: opened.Opener) -> None:
     answer = "Green. [[Garden#Fence]] (lines 3-5) Red. [[Garden#Roof]] (lines 1-2) See [[New idea|the idea]]."
     found = checked(vault, answer)
 
-    assert citations.without(answer, found.failures) == "Green. [[Garden#Fence]] (lines 3-5) Red. See the idea."
+    assert (
+        citations.remove_citations(answer, found.failures) == "Green. [[Garden#Fence]] (lines 3-5) Red. See the idea."
+    )
 
 
 def removed(done: Done) -> list[str]:
@@ -196,12 +198,11 @@ def test_a_mended_answer_that_says_nothing_any_more_is_not_taken(vault: opened.O
 def test_the_next_turn_goes_on_from_the_answer_as_it_was_given(vault: opened.Opener) -> None:
     import asyncio  # noqa: PLC0415
 
-    from knapper.agents.chat import Message  # noqa: PLC0415
-    from knapper.agents.turns import Turn  # noqa: PLC0415
+    from knapper.agents.chat.turn import ChatTurn, Message  # noqa: PLC0415
 
     chat = scripted.chat(Model([["Green. [[Garden#Roof]] (lines 3-5)"]]))
     with scripted.agent(vault) as context:
-        turn = Turn(chat, ready(context), Message(text="?", run="r"))
+        turn = ChatTurn(chat, ready(context), Message(text="?", run="r"))
         _ = asyncio.run(scripted.stream(turn))
 
     assert "Roof" not in str(turn.messages)
@@ -236,15 +237,15 @@ def ready(context: Context) -> Context:
     ],
 )
 def test_an_answer_loads_nothing_from_elsewhere(answer: str, expected: str) -> None:
-    assert defusing.defused(answer)[0] == expected
+    assert untrusted.sanitize_answer(answer)[0] == expected
 
 
 def test_an_answer_of_images_within_images_comes_to_an_end() -> None:
     answer = "!" * 200 + "[x](a:b)" + "(c:d)" * 200
 
-    defused = defusing.defused(answer)[0]
+    defused = untrusted.sanitize_answer(answer)[0]
 
-    assert defusing.defused(defused)[0] == defused
+    assert untrusted.sanitize_answer(defused)[0] == defused
     assert "![" not in defused.replace("!\\[", "")
 
 

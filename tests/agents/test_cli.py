@@ -359,7 +359,7 @@ def test_conversations_in_which_something_goes_on_are_marked(
     (row,) = sessions_told(capsys)
 
     async def held() -> tuple[dict[str, object], str]:
-        async with locks.hold(folder, str(row["id"])):
+        async with locks.lock_session(folder, str(row["id"])):
             (seen,) = await asyncio.to_thread(sessions_told, capsys)
             _ = await asyncio.to_thread(main.run, ["sessions"])
         return seen, capsys.readouterr().out

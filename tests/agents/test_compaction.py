@@ -18,9 +18,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RunUsage
 
-from knapper.agents import compaction
-from knapper.agents.chat import Message
-from knapper.agents.turns import Turn
+from knapper.agents.chat import turn as chat_turn
+from knapper.agents.chat.turn import ChatTurn, Message
 from knapper.jsontypes import JSONValue
 from tests.agents import protocol, scripted
 from tests.agents.protocol import Reply
@@ -57,13 +56,13 @@ PROMPT = "Sum up:\n{messages}"
     ],
 )
 def test_a_stub_tells_what_was_found_and_where(answer: dict[str, JSONValue], expected: dict[str, JSONValue]) -> None:
-    assert compaction.stub(answer) == expected
+    assert chat_turn.stub_answer(answer) == expected
 
 
 def test_a_stub_names_twenty_files_and_counts_the_others() -> None:
     found: list[JSONValue] = [{"path": f"{number}.md"} for number in range(30)]
 
-    told = compaction.stub({"success": True, "results": found})
+    told = chat_turn.stub_answer({"success": True, "results": found})
 
     assert told["files"] == [f"{number}.md" for number in range(20)]
     assert told["more_files"] == 10
@@ -75,7 +74,7 @@ def test_within_a_turn_results_are_whole_and_after_it_they_are_stubs(tmp_path: P
     after = Model([["Still green."]])
 
     with scripted.agent(vault) as context:
-        turn = Turn(scripted.chat(model), context, Message(text="colour?", run="r"))
+        turn = ChatTurn(scripted.chat(model), context, Message(text="colour?", run="r"))
         _ = asyncio.run(scripted.stream(turn))
         _ = scripted.run(scripted.chat(after), context, history=turn.messages)
 
@@ -83,22 +82,22 @@ def test_within_a_turn_results_are_whole_and_after_it_they_are_stubs(tmp_path: P
     (stub, _) = scripted.returned(after.asked[0])
     assert json.loads(str(stub.content))["path"] == "Garden.md"
     assert "fence is green" not in str(stub.content)
-    assert compaction.is_stub(stub)
+    assert chat_turn.is_stub(stub)
 
 
 def test_the_mark_of_a_stub_is_kept_and_no_provider_is_sent_it(tmp_path: Path) -> None:
     vault = opened.vault(tmp_path, {"Garden.md": "Green.\n"})
     model = Model([[Call("read_file", {"path": "Garden.md"})], ["Green."]])
     with scripted.agent(vault) as context, protocol.serving(Reply(parts=["Yes."])) as server:
-        turn = Turn(scripted.chat(model), context, Message(text="colour?", run="r"))
+        turn = ChatTurn(scripted.chat(model), context, Message(text="colour?", run="r"))
         _ = asyncio.run(scripted.stream(turn))
         stored = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(turn.messages))
-        from knapper.agents import models, names  # noqa: PLC0415
+        from knapper.agents.model import names, providers  # noqa: PLC0415
 
-        real = models.open_model([names.parse(f"tiny@{server.base_url}")], lambda _: "")
+        real = providers.open_model([names.parse_model_name(f"tiny@{server.base_url}")], lambda _: "")
         _ = scripted.run(scripted.chat(real), context, history=stored)
 
-    assert [compaction.is_stub(part) for part in scripted.returned(stored)] == [True]
+    assert [chat_turn.is_stub(part) for part in scripted.returned(stored)] == [True]
     sent = json.dumps(server.asked[0])
     assert "compacted" not in sent
     assert '\\"status\\": \\"success\\"' in sent
@@ -108,7 +107,7 @@ def test_system_prompts_are_not_kept(tmp_path: Path) -> None:
     vault = opened.vault(tmp_path, {})
 
     with scripted.agent(vault) as context:
-        turn = Turn(scripted.chat(Model([["Hi."]])), context, Message(text="hello", run="r"))
+        turn = ChatTurn(scripted.chat(Model([["Hi."]])), context, Message(text="hello", run="r"))
         _ = asyncio.run(scripted.stream(turn))
 
     assert [one.instructions for one in turn.messages if isinstance(one, ModelRequest)] == [None]
@@ -130,7 +129,7 @@ def talk(turns: int, *, words: int = 200) -> list[ModelMessage]:
 
 def shorter(messages: list[ModelMessage], model: Model, *, budget: int) -> tuple[list[ModelMessage], RunUsage]:
     usage = RunUsage()
-    work = compaction.summarised(messages, model.open(), budget=budget, prompt=PROMPT, usage=usage)
+    work = chat_turn.summarize_history(messages, model.open(), budget=budget, prompt=PROMPT, usage=usage)
     return asyncio.run(work), usage
 
 
@@ -150,7 +149,7 @@ def test_a_long_conversation_begins_with_a_summary_and_ends_as_it_was() -> None:
 
     kept, usage = shorter(messages, model, budget=2_000)
 
-    assert compaction.size(kept) <= 2_000
+    assert chat_turn.estimate_history_tokens(kept) <= 2_000
     summary = kept[0].parts[0]
     assert isinstance(summary, CompactionPart)
     assert summary.content == "The fence is green."
@@ -170,7 +169,7 @@ def test_calls_and_their_results_stay_together() -> None:
 def test_where_no_summary_can_be_had_the_beginning_is_left_out() -> None:
     kept, _ = shorter(talk(12), Model([[""]]), budget=2_000)
 
-    assert compaction.size(kept) <= 2_000
+    assert chat_turn.estimate_history_tokens(kept) <= 2_000
     first = kept[0].parts[0]
     assert isinstance(first, UserPromptPart)
 
@@ -179,6 +178,6 @@ def test_calls_that_nobody_answered_are_left_out() -> None:
     call = ToolCallPart(tool_name="x", args={}, tool_call_id="c")
     asked = ModelRequest(parts=[UserPromptPart(content="q")])
 
-    assert compaction.closed([asked, ModelResponse(parts=[call])]) == [asked]
-    kept = compaction.closed([asked, ModelResponse(parts=[TextPart(content="Look."), call])])
+    assert chat_turn.drop_open_calls([asked, ModelResponse(parts=[call])]) == [asked]
+    kept = chat_turn.drop_open_calls([asked, ModelResponse(parts=[TextPart(content="Look."), call])])
     assert [type(part).__name__ for part in kept[-1].parts] == ["TextPart"]

@@ -11,13 +11,14 @@ from typing import cast
 import pytest
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-from knapper.agents import live, models, names, usage
-from knapper.agents.chat import Chat
-from knapper.agents.conversations import MAX_CHARS, Conversations, Said
+from knapper.agents import background
+from knapper.agents.background import JobEvent, TurnJob
+from knapper.agents.chat.conversations import MAX_MESSAGE_CHARS, Conversations, SessionMessage
+from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.events import Done, Event, Text
-from knapper.agents.live import LiveTurn, Told
-from knapper.agents.sessions import identity, store
-from knapper.agents.usage import Limits, Meter, open_meter
+from knapper.agents.model import names, providers, usage
+from knapper.agents.model.usage import Meter, SpendingLimits, open_meter
+from knapper.agents.sessions import store
 from knapper.changes.disk.storage import open_shared_database
 from knapper.changes.writer import SubmitOptions
 from knapper.codemode.model import ModelSpend
@@ -42,7 +43,7 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
     context = vault.open("agent")
     folder = vault.state / "chats"
     folder.mkdir(parents=True)
-    kept = store.open_store(folder, lambda: NOW)
+    kept = store.open_session_store(folder, lambda: NOW)
 
     def open_context(run: str) -> Context:
         return replace(context, asked=SubmitOptions(run=run))
@@ -52,9 +53,9 @@ def talks(vault: opened.Opener) -> Generator[Conversations]:
     context.close()
 
 
-def say(talks: Conversations, chat: Chat, session: str, text: str = "hello", *, note: str = "") -> list[Event]:
+def say(talks: Conversations, chat: ChatConfig, session: str, text: str = "hello", *, note: str = "") -> list[Event]:
     events: list[Event] = []
-    _ = asyncio.run(talks.reply(chat, session, Said(text=text, active_file=note), events.append))
+    _ = asyncio.run(talks.reply(chat, session, SessionMessage(text=text, active_file=note), events.append))
     return events
 
 
@@ -76,7 +77,7 @@ def test_a_model_that_writes_halves_of_characters_is_answered_kept_and_asked_aga
     session = talks.route("A.md").id
     replies = [Reply(parts=["Smile \ud83d", "\ude00, half \ud83d."]), Reply(parts=["Again."])]
     with protocol.serving(*replies) as server:
-        chat = scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))
+        chat = scripted.chat(providers.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: ""))
         first, second = say(talks, chat, session, "one"), say(talks, chat, session, "two")
 
     assert scripted.done(first).answer == "Smile \U0001f600, half \ufffd."
@@ -128,7 +129,7 @@ def test_a_new_note_is_no_deleted_one_though_the_disk_gives_it_the_same_number(
     talks: Conversations, vault: opened.Opener
 ) -> None:
     session = talks.route("A.md")
-    was = identity.traits(talks.context_of("").view, "A.md")
+    was = store.identify_file(talks.context_of("").view, "A.md")
     (vault.root / "A.md").unlink()
     (vault.root / "New.md").write_text("Something else.\n", encoding="utf-8")
     if was.node.endswith(":0"):
@@ -147,7 +148,7 @@ def test_empty_notes_are_not_taken_for_each_other(talks: Conversations, vault: o
 
 
 def test_nothing_is_summed_up_once_the_limits_are_reached(talks: Conversations, tmp_path: Path) -> None:
-    meter = open_meter(tmp_path, Limits(run_tokens=10), lambda: NOW)
+    meter = open_meter(tmp_path, SpendingLimits(run_tokens=10), lambda: NOW)
     model = Model([["A long answer. " * 200]])
     session = talks.route(None).id
     _ = say(talks, scripted.chat(model, meter=meter), session, "one")
@@ -171,8 +172,10 @@ class Torn(Meter):
 def test_an_answer_is_kept_and_told_though_its_cost_cannot_be_written_down(
     talks: Conversations, tmp_path: Path
 ) -> None:
-    open_meter(tmp_path, Limits(), lambda: NOW).shut()
-    meter = Torn(open_shared_database(tmp_path / usage.FILE, "", usage.VERSION), Limits(), lambda: NOW)
+    open_meter(tmp_path, SpendingLimits(), lambda: NOW).shut()
+    meter = Torn(
+        open_shared_database(tmp_path / usage.USAGE_FILE, "", usage.USAGE_VERSION), SpendingLimits(), lambda: NOW
+    )
     session = talks.route(None).id
 
     events = say(talks, scripted.chat(Model([["Hello there."]]), meter=meter), session)
@@ -184,7 +187,7 @@ def test_an_answer_is_kept_and_told_though_its_cost_cannot_be_written_down(
 
 
 def test_what_an_answer_cost_is_written_down_though_it_cannot_be_kept(talks: Conversations, tmp_path: Path) -> None:
-    meter = open_meter(tmp_path, Limits(), lambda: NOW)
+    meter = open_meter(tmp_path, SpendingLimits(), lambda: NOW)
     chat = scripted.chat(Model([["Hello there."]]), meter=meter)
     session = talks.route(None).id
     told: list[Event] = []
@@ -192,10 +195,10 @@ def test_what_an_answer_cost_is_written_down_though_it_cannot_be_kept(talks: Con
     def tell(event: Event) -> None:
         told.append(event)
         if event.kind == "text":
-            with closing(sqlite3.connect(talks.folder / store.FILE)) as database:
+            with closing(sqlite3.connect(talks.folder / store.SESSIONS_FILE)) as database:
                 database.execute("DROP TABLE turns")
 
-    _ = asyncio.run(talks.reply(chat, session, Said(text="hello"), tell))
+    _ = asyncio.run(talks.reply(chat, session, SessionMessage(text="hello"), tell))
 
     assert [event.kind for event in told][-2:] == ["error", "done"]
     assert meter.of_run(session).requests == 1
@@ -211,17 +214,17 @@ def test_what_cannot_be_answered_is_refused_before_anything_is_kept(talks: Conve
     with pytest.raises(BadInput):
         say(talks, chat, session, "   ")
     with pytest.raises(BadInput):
-        say(talks, chat, session, "x" * (MAX_CHARS + 1))
+        say(talks, chat, session, "x" * (MAX_MESSAGE_CHARS + 1))
     assert talks.store.get(session).turns == 0
 
 
 def test_a_failed_turn_is_kept_and_the_session_goes_on(talks: Conversations) -> None:
     session = talks.route(None).id
     with protocol.serving(Reply(status=500), Reply(parts=["Better."])) as server:
-        from knapper.agents.models import Patience  # noqa: PLC0415
+        from knapper.agents.model.providers import ModelTimeouts  # noqa: PLC0415
 
-        wanted = [names.parse(f"tiny@{server.base_url}")]
-        chat = scripted.chat(models.open_model(wanted, lambda _: "", Patience(retries=0)))
+        wanted = [names.parse_model_name(f"tiny@{server.base_url}")]
+        chat = scripted.chat(providers.open_model(wanted, lambda _: "", ModelTimeouts(retries=0)))
         first = say(talks, chat, session, "one")
         second = say(talks, chat, session, "two")
 
@@ -238,7 +241,7 @@ def test_two_messages_to_one_session_are_answered_one_after_the_other(talks: Con
 
     async def both() -> None:
         await asyncio.gather(
-            *(talks.reply(chat, session, Said(text=text), lambda _: None) for text in ("first", "second"))
+            *(talks.reply(chat, session, SessionMessage(text=text), lambda _: None) for text in ("first", "second"))
         )
 
     asyncio.run(both())
@@ -250,20 +253,22 @@ def test_two_messages_to_one_session_are_answered_one_after_the_other(talks: Con
 def test_a_session_that_stays_busy_refuses(talks: Conversations) -> None:
     session = talks.route(None).id
 
-    async def clash(chat: Chat) -> None:
+    async def clash(chat: ChatConfig) -> None:
         answers = asyncio.Event()
-        first = asyncio.create_task(talks.reply(chat, session, Said(text="slow"), lambda _: answers.set()))
+        first = asyncio.create_task(talks.reply(chat, session, SessionMessage(text="slow"), lambda _: answers.set()))
         await answers.wait()
         try:
             with pytest.raises(ConflictError) as told:
-                await talks.reply(chat, session, Said(text="quick"), lambda _: None)
+                await talks.reply(chat, session, SessionMessage(text="quick"), lambda _: None)
             assert told.value.code == "session_busy"
         finally:
             first.cancel()
             await asyncio.wait([first])
 
     with protocol.serving(Reply(parts=["a", "b"], hang_s=20)) as server:
-        asyncio.run(clash(scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))))
+        asyncio.run(
+            clash(scripted.chat(providers.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")))
+        )
 
     assert [turn.outcome["state"] for turn in talks.store.turns(session)] == ["cancelled"]
 
@@ -296,7 +301,7 @@ def test_a_cleared_session_forgets(talks: Conversations) -> None:
 
 def test_limits_hold_for_turns_runs_and_days(talks: Conversations, tmp_path: Path) -> None:
     session, other = talks.route("A.md").id, talks.route("B.md").id
-    meter = open_meter(tmp_path, Limits(run_tokens=80, day_tokens=1_000), lambda: NOW)
+    meter = open_meter(tmp_path, SpendingLimits(run_tokens=80, day_tokens=1_000), lambda: NOW)
     chat = scripted.chat(Model([["Hello there."]]), meter=meter)
 
     first = say(talks, chat, session)
@@ -342,7 +347,7 @@ def test_a_proposal_of_a_turn_is_an_object_that_a_person_can_accept(talks: Conve
     assert vault.text("A.md") == "# A\n\nOmega.\n"
 
 
-async def numbers(turn: LiveTurn, after: int = 0) -> list[tuple[int, str]]:
+async def numbers(turn: TurnJob, after: int = 0) -> list[tuple[int, str]]:
     async with aclosing(turn.follow(after)) as events:
         return [(number, event.kind) async for number, event in events]
 
@@ -351,9 +356,9 @@ def test_a_listener_may_leave_and_come_back_and_misses_nothing(talks: Conversati
     session = talks.route(None).id
 
     async def listen() -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-        turns = live.turns()
+        turns = background.make_turn_jobs()
         chat = scripted.chat(Model([["a ", "b ", "c"]]))
-        turn = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
+        turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         early: list[tuple[int, str]] = []
         async with aclosing(turn.follow()) as events:
             async for number, event in events:
@@ -372,9 +377,9 @@ def test_a_turn_goes_on_when_nobody_listens_and_is_found_by_its_session(talks: C
     session = talks.route(None).id
 
     async def leave() -> Done:
-        turns = live.turns()
+        turns = background.make_turn_jobs()
         chat = scripted.chat(Model([["Said to nobody."]]))
-        _ = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
+        _ = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         return await turns.find(session).wait()
 
     assert asyncio.run(leave()).answer == "Said to nobody."
@@ -383,9 +388,9 @@ def test_a_turn_goes_on_when_nobody_listens_and_is_found_by_its_session(talks: C
 def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> None:
     session = talks.route(None).id
 
-    async def stop(chat: Chat) -> list[Told]:
-        turns = live.turns()
-        turn = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
+    async def stop(chat: ChatConfig) -> list[JobEvent]:
+        turns = background.make_turn_jobs()
+        turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         async with aclosing(turn.follow()) as events:
             async for _, event in events:
                 if isinstance(event, Text):
@@ -394,7 +399,7 @@ def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> N
         return turn.events
 
     with protocol.serving(Reply(parts=["Half ", "never"], hang_s=20)) as server:
-        chat = scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))
+        chat = scripted.chat(providers.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: ""))
         events = asyncio.run(stop(chat))
 
     assert scripted.done(events).state == "cancelled"
@@ -402,11 +407,11 @@ def test_a_cancelled_turn_ends_its_stream_and_is_kept(talks: Conversations) -> N
 
 
 def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None:
-    async def fail() -> LiveTurn:
+    async def fail() -> TurnJob:
         async def work(_: object) -> None:
             raise ZeroDivisionError("a note's text")
 
-        turn = live.turns().start("s", work)
+        turn = background.make_turn_jobs().start("s", work)
         _ = await turn.wait()
         return turn
 
@@ -419,7 +424,7 @@ def test_an_error_that_nobody_foresaw_ends_the_stream_without_its_text() -> None
 
 def test_turns_that_ended_are_forgotten_after_a_while_and_too_many_are_refused() -> None:
     async def run() -> None:
-        turns = live.turns(kept_s=0, max_running=1)
+        turns = background.make_turn_jobs(kept_s=0, max_running=1)
         gate = asyncio.Event()
 
         async def work(_: object) -> None:
@@ -435,15 +440,15 @@ def test_turns_that_ended_are_forgotten_after_a_while_and_too_many_are_refused()
             turns.find(turn.id)
 
     asyncio.run(run())
-    assert live.KEPT_S > 0
+    assert background.KEPT_S > 0
 
 
 def test_shutting_down_keeps_what_there_is(talks: Conversations) -> None:
     session = talks.route(None).id
 
-    async def shut(chat: Chat) -> None:
-        turns = live.turns()
-        turn = turns.start(session, lambda tell: talks.reply(chat, session, Said(text="hi"), tell))
+    async def shut(chat: ChatConfig) -> None:
+        turns = background.make_turn_jobs()
+        turn = turns.start(session, lambda tell: talks.reply(chat, session, SessionMessage(text="hi"), tell))
         async with aclosing(turn.follow()) as events:
             async for _, event in events:
                 if isinstance(event, Text):
@@ -451,6 +456,8 @@ def test_shutting_down_keeps_what_there_is(talks: Conversations) -> None:
         await turns.shut()
 
     with protocol.serving(Reply(parts=["Half ", "never"], hang_s=20)) as server:
-        asyncio.run(shut(scripted.chat(models.open_model([names.parse(f"t@{server.base_url}")], lambda _: ""))))
+        asyncio.run(
+            shut(scripted.chat(providers.open_model([names.parse_model_name(f"t@{server.base_url}")], lambda _: "")))
+        )
 
     assert [turn.outcome["answer"] for turn in talks.store.turns(session)] == ["Half "]

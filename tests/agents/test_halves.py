@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 
-from knapper.agents import halves
-from knapper.agents.chat import Message
-from knapper.agents.pipeline import frozen
-from knapper.agents.presets import AgentToggles
-from knapper.agents.turns import Turn
+from knapper.agents.chat.turn import ChatTurn, Message
+from knapper.agents.model import replies
+from knapper.agents.pipeline import pipeline
+from knapper.agents.pipeline.store import AgentToggles
 from tests.agents import runs as agents
 from tests.agents import scripted, scripts
 from tests.agents.run_world import NOTES, Brain, Part
@@ -43,12 +42,12 @@ class Torn(Brain):
     ],
 )
 def test_halves_that_follow_each_other_are_joined_and_others_replaced(written: str, expected: str) -> None:
-    assert halves.joined(written) == expected
+    assert replies.join_surrogates(written) == expected
 
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_whatever_a_model_writes_can_be_kept(written: str) -> None:
-    kept = halves.joined(written)
+    kept = replies.join_surrogates(written)
 
     assert kept.encode().decode() == kept
 
@@ -81,7 +80,7 @@ HALF = '"\\ud83d"'
 def test_a_chat_bears_calls_that_spell_halves_of_characters(call: Call, tmp_path: Path) -> None:
     vault = opened.vault(tmp_path, NOTES)
     with scripted.agent(vault) as context:
-        turn = Turn(scripted.chat(Model([[call], ["Fine."]])), context, Message(text="?", run="r"))
+        turn = ChatTurn(scripted.chat(Model([[call], ["Fine."]])), context, Message(text="?", run="r"))
         events = asyncio.run(scripted.stream(turn))
 
     assert ModelMessagesTypeAdapter.dump_json(turn.messages)
@@ -101,7 +100,7 @@ def test_a_scout_bears_calls_that_spell_halves_of_characters(script: list[Reply]
 
     ended = agents.do(opened.vault(tmp_path, NOTES), cast, toggles=AgentToggles(scout=True))
 
-    assert kept(frozen.write(ended.run.freeze()))
+    assert kept(pipeline.dump_state(ended.run.freeze()))
     assert kept(ended.outcome.as_dict())
     assert all(kept(event.as_dict()) for event in ended.events)
 
@@ -126,7 +125,7 @@ def test_whatever_a_reply_says_of_itself_can_be_kept() -> None:
         parts=[call], model_name="m\ud83d", provider_response_id="\ud83d", provider_details={"a": "\ud83d"}
     )
 
-    halves.mend(said)
+    replies.repair_response(said)
 
     assert ModelMessagesTypeAdapter.dump_json([said])
     assert call.args == '{"b": "\\ud83d\\ude00 \\ud83d"}'

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.events import Proposal, ToolResult
+from knapper.agents.events import ProposalEvent, ToolResult
 from knapper.config import Client
 from knapper.tools import proposals
 from knapper.vault.access import Grants
@@ -105,7 +105,7 @@ def test_what_an_obeyed_order_writes_waits_for_a_person(name: str, tmp_path: Pat
         events = scripted.run(scripted.chat(model.open()), context)
         waiting = proposals.list_proposals(context, "open")
 
-    made = [event for event in events if isinstance(event, Proposal)]
+    made = [event for event in events if isinstance(event, ProposalEvent)]
     assert waiting["total"] == len(made) == 1
     assert made[0].proposal["client"] == "agent"
     assert snapshot(vault.root) == before
@@ -206,10 +206,9 @@ def test_a_summary_is_written_from_escaped_text(tmp_path: Path) -> None:
     with scripted.agent(vault) as context:
         import asyncio  # noqa: PLC0415
 
-        from knapper.agents.chat import Message  # noqa: PLC0415
-        from knapper.agents.turns import Turn  # noqa: PLC0415
+        from knapper.agents.chat.turn import ChatTurn, Message  # noqa: PLC0415
 
-        turn = Turn(scripted.chat(model.open()), context, Message(text="?", run="r"))
+        turn = ChatTurn(scripted.chat(model.open()), context, Message(text="?", run="r"))
         _ = asyncio.run(scripted.stream(turn))
 
     assert "im_start" not in str(turn.messages)

@@ -8,7 +8,7 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringError, PasswordDeleteError
 
-from knapper.agents import keys
+from knapper.agents.model import names
 from knapper.cli import main
 from knapper.errors import SetupError
 
@@ -54,11 +54,11 @@ def test_a_key_is_stored_found_and_removed(
     monkeypatch.setattr("sys.stdin", io.StringIO(" sk-secret \n"))
     assert main.run(["models", "key", "openai"]) == 0
 
-    assert keys.stored("openai") == "sk-secret"
+    assert names.read_keyring("openai") == "sk-secret"
     assert ring.held == {("knapper", "openai"): "sk-secret"}
     assert main.run(["models", "key", "openai", "--remove"]) == 0
     assert main.run(["models", "key", "openai", "--remove"]) == 0
-    assert keys.stored("openai") == ""
+    assert names.read_keyring("openai") == ""
     out, err = capsys.readouterr()
     assert "sk-secret" not in out + err
 
@@ -73,7 +73,7 @@ def test_a_key_is_asked_for_only_where_it_can_be_stored(monkeypatch: pytest.Monk
 
     assert (refused, left) == (3, 0)
     assert main.run(["models", "key", "openai"]) == 0
-    assert keys.stored("openai") == "k"
+    assert names.read_keyring("openai") == "k"
 
 
 def test_a_piped_keys_byte_order_mark_is_none_of_it(monkeypatch: pytest.MonkeyPatch, ring: Ring) -> None:
@@ -95,8 +95,8 @@ def test_an_address_may_have_a_key_and_nonsense_may_not(ring: Ring, monkeypatch:
 def test_a_keyring_that_does_not_work_has_no_keys_and_cannot_store_any(ring: Ring) -> None:
     keyring.set_keyring(Broken())
 
-    assert keys.stored("openai") == ""
+    assert names.read_keyring("openai") == ""
     with pytest.raises(SetupError) as told:
-        keys.store("openai", "k")
+        names.store_key("openai", "k")
     assert told.value.code == "no_keyring"
     assert ring.held == {}

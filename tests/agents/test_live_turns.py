@@ -2,13 +2,13 @@
 
 import asyncio
 
-from knapper.agents import live
-from knapper.agents.chat import Tell
+from knapper.agents import background
+from knapper.agents.background import TurnJob
+from knapper.agents.chat.turn import EventSink
 from knapper.agents.events import Done, Text
-from knapper.agents.live import LiveTurn
 
 
-async def slowly(tell: Tell) -> None:
+async def slowly(tell: EventSink) -> None:
     tell(Text(text="One.", step=1))
     try:
         await asyncio.sleep(60)
@@ -17,15 +17,15 @@ async def slowly(tell: Tell) -> None:
         tell(Done(state="cancelled", answer="One.", session_id="s"))
 
 
-def end(turn: LiveTurn) -> Done:
+def end(turn: TurnJob) -> Done:
     done = turn.events[-1]
     assert isinstance(done, Done)
     return done
 
 
 def test_a_turn_that_is_stopped_twice_is_kept_all_the_same() -> None:
-    async def work() -> LiveTurn:
-        turn = live.turns().start("s", slowly)
+    async def work() -> TurnJob:
+        turn = background.make_turn_jobs().start("s", slowly)
         await asyncio.sleep(0)
         assert turn.cancel()
         await asyncio.sleep(0.01)
@@ -41,8 +41,8 @@ def test_a_turn_that_is_stopped_twice_is_kept_all_the_same() -> None:
 
 
 def test_a_turn_that_is_stopped_before_it_began_ends() -> None:
-    async def work() -> LiveTurn:
-        turn = live.turns().start("s", slowly)
+    async def work() -> TurnJob:
+        turn = background.make_turn_jobs().start("s", slowly)
         assert turn.cancel()
         _ = await asyncio.wait_for(turn.wait(), 5)
         return turn
@@ -52,7 +52,7 @@ def test_a_turn_that_is_stopped_before_it_began_ends() -> None:
 
 def test_only_turns_that_have_not_ended_go_on() -> None:
     async def work() -> tuple[int, int]:
-        turns = live.turns()
+        turns = background.make_turn_jobs()
         turn = turns.start("s", slowly)
         before = len(turns.going_on())
         _ = turn.cancel()

@@ -10,13 +10,11 @@ import pytest
 from pydantic_ai.messages import ModelRequest
 from pydantic_ai.models import Model, ModelRequestParameters
 
-from knapper.agents import failures, models, names, reach
-from knapper.agents.chat import Chat, Message
+from knapper.agents.chat.turn import ChatConfig, ChatTurn, Message
 from knapper.agents.events import Error, Event, Text, ToolResult
-from knapper.agents.keys import Keys
-from knapper.agents.models import Patience
-from knapper.agents.names import ModelName
-from knapper.agents.turns import Turn
+from knapper.agents.model import names, providers, servers, usage
+from knapper.agents.model.names import ApiKeys, ModelName
+from knapper.agents.model.providers import ModelTimeouts
 from knapper.errors import SetupError
 from tests.agents import protocol, scripted
 from tests.agents.protocol import Reply, Server
@@ -24,8 +22,8 @@ from tests.agents.scripted import Call
 from tests.tools import opened
 
 NOTES = {"Garden.md": "# Garden\n\nThe fence is to be green.\n"}
-ONCE = Patience(retries=0)
-HASTY = Patience(timeout_s=2, request_s=60, retries=0)
+ONCE = ModelTimeouts(retries=0)
+HASTY = ModelTimeouts(timeout_s=2, request_s=60, retries=0)
 """For models that hang; a busy machine has time to hear what comes before that."""
 
 
@@ -35,19 +33,19 @@ def vault(tmp_path: Path) -> opened.Opener:
 
 
 def name(server: Server) -> ModelName:
-    return names.parse(f"tiny@{server.base_url}")
+    return names.parse_model_name(f"tiny@{server.base_url}")
 
 
-def chat(*servers: Server, patience: Patience = ONCE) -> Chat:
+def chat(*servers: Server, patience: ModelTimeouts = ONCE) -> ChatConfig:
     wanted = [name(server) for server in servers]
-    return scripted.chat(models.open_model(wanted, lambda _: "", patience))
+    return scripted.chat(providers.open_model(wanted, lambda _: "", patience))
 
 
 def line(text: str) -> str:
     return f"data: {json.dumps(protocol.chunk(protocol.delta(text, 0)))}"
 
 
-def answer(vault: opened.Opener, given: Chat) -> list[Event]:
+def answer(vault: opened.Opener, given: ChatConfig) -> list[Event]:
     with scripted.agent(vault) as context:
         return scripted.run(given, context)
 
@@ -72,14 +70,14 @@ def error(events: list[Event]) -> Error:
     ],
 )
 def test_a_models_name_says_whose_it_is(text: str, expected: ModelName) -> None:
-    assert names.parse(text) == expected
-    assert names.parse(str(expected)) == expected
+    assert names.parse_model_name(text) == expected
+    assert names.parse_model_name(str(expected)) == expected
 
 
 @pytest.mark.parametrize(("text", "code"), [("", "no_model"), ("gpt-5", "model_name"), ("openai:", "model_name")])
 def test_a_name_that_says_too_little_is_refused(text: str, code: str) -> None:
     with pytest.raises(SetupError) as told:
-        names.parse(text)
+        names.parse_model_name(text)
 
     assert told.value.code == code
     assert "ollama:qwen3" in told.value.hint
@@ -87,7 +85,7 @@ def test_a_name_that_says_too_little_is_refused(text: str, code: str) -> None:
 
 def test_a_missing_key_is_told_before_anything_is_sent() -> None:
     with pytest.raises(SetupError) as told:
-        models.open_model([names.parse("openai:gpt-5")], lambda _: "")
+        providers.open_model([names.parse_model_name("openai:gpt-5")], lambda _: "")
 
     assert told.value.code == "model_key"
 
@@ -96,16 +94,16 @@ def test_a_missing_key_is_told_before_anything_is_sent() -> None:
     "text", ["ollama:q", "openai:g", "anthropic:c", "fireworks:f", "openrouter:a/b", "x@http://h/v1"]
 )
 def test_a_model_of_each_provider_opens(text: str) -> None:
-    opened_model = models.open_model([names.parse(text)], lambda _: "key")
+    opened_model = providers.open_model([names.parse_model_name(text)], lambda _: "key")
 
-    assert opened_model.model_name == names.parse(text).name
+    assert opened_model.model_name == names.parse_model_name(text).name
 
 
 def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anthropic", None)  # as if it weren't installed
     monkeypatch.delitem(sys.modules, "pydantic_ai.models.anthropic", raising=False)
     with pytest.raises(SetupError) as told:
-        models.open_model([names.parse("anthropic:c")], lambda _: "key")
+        providers.open_model([names.parse_model_name("anthropic:c")], lambda _: "key")
 
     assert told.value.code == "missing_extra"
     assert "knapper[anthropic]" in told.value.hint
@@ -222,11 +220,11 @@ def test_a_whole_reply_of_another_shape_is_told_as_one_that_cannot_be_used(body:
             await given.request([ModelRequest.user_text_prompt("x")], None, ModelRequestParameters())
 
     with protocol.serving(Reply(raw=[body])) as server:
-        given = models.open_model([name(server)], lambda _: "", ONCE)
-        with pytest.raises(failures.CAUGHT) as told:
+        given = providers.open_model([name(server)], lambda _: "", ONCE)
+        with pytest.raises(usage.MODEL_ERRORS) as told:
             asyncio.run(ask(given))
 
-    assert failures.of(told.value, "m").code == "model_reply"
+    assert usage.convert_model_error(told.value, "m").code == "model_reply"
 
 
 def said(kind: str, **more: object) -> str:
@@ -256,7 +254,7 @@ def test_an_answer_of_anthropics_protocol_that_just_ends_is_told_as_broken_off(
         raw = [*raw, said("content_block_stop", index=0), end, said("message_stop")]
 
     with protocol.serving(Reply(raw=raw)) as server:
-        given = models.open_model([names.parse(f"anthropic:c@{server.address}")], lambda _: "k", ONCE)
+        given = providers.open_model([names.parse_model_name(f"anthropic:c@{server.address}")], lambda _: "k", ONCE)
         events = answer(vault, scripted.chat(given))
 
     assert scripted.done(events).answer == "It is gr"
@@ -273,7 +271,7 @@ def test_a_call_that_ends_in_the_middle_changes_nothing(
     first = Reply(raw=[*(f"data: {json.dumps(one)}" for one in raw), *(["data: [DONE]"] if finish else [])])
 
     with protocol.serving(first, Reply(parts=["I see."])) as server:
-        given = models.open_model([names.parse(provider.format(server.address))], lambda _: "", ONCE)
+        given = providers.open_model([names.parse_model_name(provider.format(server.address))], lambda _: "", ONCE)
         events = answer(vault, scripted.chat(given))
 
     (result,) = [event for event in events if isinstance(event, ToolResult)]
@@ -289,7 +287,7 @@ def test_a_refusal_that_passes_is_tried_again(vault: opened.Opener) -> None:
     with protocol.serving(
         busy, Reply(status=500, headers={"retry-after-ms": "20"}), Reply(parts=["At last."])
     ) as server:
-        events = answer(vault, chat(server, patience=Patience(retries=2)))
+        events = answer(vault, chat(server, patience=ModelTimeouts(retries=2)))
 
     assert scripted.done(events).answer == "At last."
     assert len(server.asked) == 3
@@ -311,9 +309,9 @@ def test_where_no_model_answers_the_last_ones_error_is_told(vault: opened.Opener
 
 
 def test_a_hanging_model_can_be_stopped_at_once(vault: opened.Opener) -> None:
-    async def stopped(given: Chat) -> Turn:
+    async def stopped(given: ChatConfig) -> ChatTurn:
         with scripted.agent(vault) as context:
-            turn = Turn(given, context, Message(text="hi", run="r"))
+            turn = ChatTurn(given, context, Message(text="hi", run="r"))
             async with aclosing(turn.events()) as events:
                 async for event in events:
                     if isinstance(event, Text):
@@ -321,28 +319,28 @@ def test_a_hanging_model_can_be_stopped_at_once(vault: opened.Opener) -> None:
             return turn
 
     with protocol.serving(Reply(parts=["First ", "never"], hang_s=30)) as server:
-        turn = asyncio.run(stopped(chat(server, patience=Patience())))
+        turn = asyncio.run(stopped(chat(server, patience=ModelTimeouts())))
 
     assert turn.state == "cancelled"
     assert turn.done().answer == "First "
 
 
 def test_a_key_goes_to_its_own_provider_alone() -> None:
-    own = names.parse("tiny@http://mine/v1")
-    given = Keys(by_provider={"fireworks": "fire"}, own="sk-secret", owner=own, ring="ring of {}".format)
+    own = names.parse_model_name("tiny@http://mine/v1")
+    given = ApiKeys(by_provider={"fireworks": "fire"}, own="sk-secret", owner=own, ring="ring of {}".format)
 
     assert given.find(own) == "sk-secret"
-    assert given.find(names.parse("fireworks:x")) == "fire"
-    assert given.find(names.parse("openai:x")) == "ring of openai"
-    assert given.find(names.parse("fireworks:x@http://elsewhere/v1")) == "ring of http://elsewhere/v1"
-    assert given.find(names.parse("ollama:x")) == ""
+    assert given.find(names.parse_model_name("fireworks:x")) == "fire"
+    assert given.find(names.parse_model_name("openai:x")) == "ring of openai"
+    assert given.find(names.parse_model_name("fireworks:x@http://elsewhere/v1")) == "ring of http://elsewhere/v1"
+    assert given.find(names.parse_model_name("ollama:x")) == ""
     assert "sk-secret" not in repr(given)
     assert "fire" not in repr(given)
 
 
 def test_the_key_is_sent_and_never_told(vault: opened.Opener) -> None:
     with protocol.serving(Reply(status=401)) as server:
-        given = scripted.chat(models.open_model([name(server)], lambda _: "sk-secret", ONCE))
+        given = scripted.chat(providers.open_model([name(server)], lambda _: "sk-secret", ONCE))
         events = answer(vault, given)
 
     assert server.keys == ["Bearer sk-secret"]
@@ -351,9 +349,13 @@ def test_the_key_is_sent_and_never_told(vault: opened.Opener) -> None:
 
 def test_a_server_is_asked_for_its_models_without_a_prompt() -> None:
     with protocol.serving(Reply()) as server:
-        found = reach.ask(name(server), "k", timeout_s=60)
-        other = reach.ask(ModelName(provider="compatible", name="huge", base_url=server.base_url), "", timeout_s=60)
-        local = reach.ask(ModelName(provider="ollama", name="qwen3", base_url=server.address), "", timeout_s=60)
+        found = servers.check_server(name(server), "k", timeout_s=60)
+        other = servers.check_server(
+            ModelName(provider="compatible", name="huge", base_url=server.base_url), "", timeout_s=60
+        )
+        local = servers.check_server(
+            ModelName(provider="ollama", name="qwen3", base_url=server.address), "", timeout_s=60
+        )
 
     assert (found.state, found.models) == ("ok", ("other", "tiny"))
     assert other.state == "unknown_model"
@@ -375,7 +377,7 @@ def test_a_list_of_models_that_is_none_is_read_no_further_than_needed(
     parts: tuple[bytes | None, ...], state: str
 ) -> None:
     with protocol.serving(Reply(), listed=parts) as server:
-        found = reach.ask(name(server), "k", timeout_s=1)
+        found = servers.check_server(name(server), "k", timeout_s=1)
 
     assert found.state == state
     assert sum(server.sent) < 100_000_000
@@ -383,12 +385,12 @@ def test_a_list_of_models_that_is_none_is_read_no_further_than_needed(
 
 def test_a_key_that_no_header_can_hold_is_told() -> None:
     with protocol.serving(Reply()) as server:
-        assert reach.ask(name(server), "k\u00e4\u20ac").state == "refused"
+        assert servers.check_server(name(server), "k\u00e4\u20ac").state == "refused"
 
 
 def test_servers_that_cannot_be_asked_are_told_apart() -> None:
     with protocol.serving(Reply()) as server:
         gone = name(server)
 
-    assert reach.ask(gone, "").state == "unreachable"
-    assert reach.ask(names.parse("openai:x"), "").state == "no_key"
+    assert servers.check_server(gone, "").state == "unreachable"
+    assert servers.check_server(names.parse_model_name("openai:x"), "").state == "no_key"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from knapper import app
-from knapper.agents import presets, usage
-from knapper.agents.pipeline import runs as waiting
+from knapper.agents.model import usage
+from knapper.agents.pipeline import store
 from knapper.app import chats
 from knapper.app.hub import Hub
 from knapper.app.runs import opening
@@ -23,10 +23,10 @@ from tests.index import worlds
 @pytest.mark.parametrize(
     ("begin", "last"),
     [
-        (chats.open_chats, usage.FILE),
-        (pipelines.open_pipelines, waiting.FILE),
-        (pipelines.open_pipelines, presets.FILE),
-        (opening.open_runs, usage.FILE),
+        (chats.open_chats, usage.USAGE_FILE),
+        (pipelines.open_pipelines, store.PAUSED_FILE),
+        (pipelines.open_pipelines, store.PRESETS_FILE),
+        (opening.open_runs, usage.USAGE_FILE),
         (opening.open_runs, checkpoints.CHECKPOINTS_FILE),
     ],
 )

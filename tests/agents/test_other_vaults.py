@@ -8,10 +8,9 @@ import pytest
 
 from knapper import app
 from knapper.agents import citations
-from knapper.agents.run import answering, export
-from knapper.agents.run.finding import Finding
-from knapper.agents.run.nodes import ALL, Found, Node, Source
-from knapper.agents.run.records import Run
+from knapper.agents.runs import executor, service
+from knapper.agents.runs.model import ALL_NOTES, RetrievedContext, RunNode, RunRecord, SourceRef
+from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.app.hub import Hub
 from knapper.changes.writer import SubmitOptions
 from knapper.cli.render import runs as rendered
@@ -63,13 +62,13 @@ def world(hub: Hub, tmp_path: Path) -> Iterator[World]:
     made.engine.store.shut()
 
 
-def found(hub: Hub) -> Found:
+def found(hub: Hub) -> RetrievedContext:
     note = hub.context(client="agent", vault="work").view.read("Plans/Fence.md")
-    source = Source(vault="work", path=note.path, hash=note.hash, first=3, last=5)
-    return Found(context="The fence costs 900 crowns.", sources=(source,), score=0.9, confidence=0.9)
+    source = SourceRef(vault="work", path=note.path, hash=note.hash, first=3, last=5)
+    return RetrievedContext(context="The fence costs 900 crowns.", sources=(source,), score=0.9, confidence=0.9)
 
 
-def cited(world: World, hub: Hub) -> Run:
+def cited(world: World, hub: Hub) -> RunRecord:
     world.finder.found["T"] = found(hub)
     world.brain.answers["T"] = CITED
     return world.run("T")
@@ -80,7 +79,7 @@ def cited(world: World, hub: Hub) -> Run:
     ["[[work:Plans/Fence#Cost]] (lines 3-5)", "[[work:Fence#Cost]] (lines 3-5)", "[[work: Plans/Fence.md#Cost|L3-5]]"],
 )
 def test_a_citation_of_another_vault_holds_where_its_note_says_so(hub: Hub, written: str) -> None:
-    checked = citations.check(hub.context(client="agent"), f'"The fence costs 900 crowns" {written}')
+    checked = citations.check_citations(hub.context(client="agent"), f'"The fence costs 900 crowns" {written}')
 
     assert checked.failures == ()
     one = checked.citations[0].as_dict()
@@ -107,7 +106,7 @@ def test_a_citation_of_another_vault_holds_where_its_note_says_so(hub: Hub, writ
     ],
 )
 def test_one_that_does_not_hold_there_is_told(hub: Hub, client: str, written: str, code: str) -> None:
-    checked = citations.check(hub.context(client=client), written)
+    checked = citations.check_citations(hub.context(client=client), written)
 
     assert [one.code for one in checked.failures] == [code]
 
@@ -116,7 +115,7 @@ def test_what_a_client_may_not_see_there_is_as_what_is_not_there(hub: Hub) -> No
     context = hub.context(client="guest")
 
     hidden, missing, nowhere = (
-        citations.check(context, f"[[{vault}:Plans/{note}]]").failures[0]
+        citations.check_citations(context, f"[[{vault}:Plans/{note}]]").failures[0]
         for vault, note in (("work", "Fence"), ("work", "Nope!"), ("nope", "Fence"))
     )
 
@@ -126,7 +125,7 @@ def test_what_a_client_may_not_see_there_is_as_what_is_not_there(hub: Hub) -> No
 
 
 def test_a_note_of_ones_own_with_a_colon_in_its_name_goes_first(hub: Hub) -> None:
-    checked = citations.check(hub.context(client="agent"), "[[work:Note]]")
+    checked = citations.check_citations(hub.context(client="agent"), "[[work:Note]]")
 
     assert [one.passage.vault for one in checked.citations] == [""]
     assert checked.citations[0].passage.text.startswith("# Mine")
@@ -134,7 +133,7 @@ def test_a_note_of_ones_own_with_a_colon_in_its_name_goes_first(hub: Hub) -> Non
 
 def test_a_vault_alone_knows_no_other(tmp_path: Path) -> None:
     made = run_world.world(tmp_path, Brain())
-    checked = citations.check(made.context, "[[work:Note]]")
+    checked = citations.check_citations(made.context, "[[work:Note]]")
     run_world.shut(made)
 
     assert [one.code for one in checked.failures] == ["no_note"]
@@ -152,7 +151,7 @@ def test_a_runs_answer_cites_what_was_found_in_another_vault(world: World, hub: 
 
 
 def test_a_run_looks_through_the_vaults_that_it_was_told_of_and_no_others(world: World) -> None:
-    world = replace(world, engine=replace(world.engine, retrieve=Finding()))
+    world = replace(world, engine=replace(world.engine, retrieve=VaultRetriever()))
 
     alone = world.run("What does the fence cost?", code_mode=False)
     both = world.run("What does the fence cost?", code_mode=False, also=("work",))
@@ -164,14 +163,14 @@ def test_a_run_looks_through_the_vaults_that_it_was_told_of_and_no_others(world:
 
 
 def test_who_found_nothing_anywhere_looks_again_once_another_vault_has_more(world: World, hub: Hub) -> None:
-    world = replace(world, engine=replace(world.engine, retrieve=Finding()))
+    world = replace(world, engine=replace(world.engine, retrieve=VaultRetriever()))
     run = world.run("xylophone", code_mode=False, also=("work",))
     before = world.runs.stale(run.id, world.context)
     root = hub.context(client="cli", vault="work").view.root
     (root / "Music.md").write_text("# Xylophone\n", encoding="utf-8")
 
     assert before == {}
-    assert world.runs.stale(run.id, world.context) == {"root": [f"work:{ALL}"]}
+    assert world.runs.stale(run.id, world.context) == {"root": [f"work:{ALL_NOTES}"]}
 
 
 def test_a_note_that_changes_in_another_vault_makes_stale_what_cites_it(world: World, hub: Hub) -> None:
@@ -188,8 +187,8 @@ def test_a_note_that_changes_in_another_vault_makes_stale_what_cites_it(world: W
 
 def test_an_answer_from_the_cache_taints_as_foreign_text_of_another_vault_does(world: World, hub: Hub) -> None:
     note = hub.context(client="cli", vault="work").view.read("Clippings/Page.md")
-    source = Source(vault="work", path=note.path, hash=note.hash)
-    world.finder.found["T"] = Found(context="Written elsewhere.", sources=(source,), score=0.9)
+    source = SourceRef(vault="work", path=note.path, hash=note.hash)
+    world.finder.found["T"] = RetrievedContext(context="Written elsewhere.", sources=(source,), score=0.9)
 
     runs = [world.run("T"), world.run("T"), world.run("a")]
 
@@ -200,7 +199,7 @@ def test_an_answer_from_the_cache_taints_as_foreign_text_of_another_vault_does(w
 def test_an_exported_answer_opens_the_other_vault_and_breaks_no_link(world: World, hub: Hub) -> None:
     run = cited(world, hub)
     answer = f"{run.answer}\n\nAnd [[A]], [[work:Plans/Fence#Cost|the \\[cost\\]]] too; `[[work:Plans/Fence]]` is code."
-    note = export.requests(replace(run, answer=answer), [], "Answers/Fence.md")[0]
+    note = service.export_requests(replace(run, answer=answer), [], "Answers/Fence.md")[0]
 
     links = parser.parse_note(note.content.encode()).links
     assert [link.target for link in links if link.kind == "wikilink"] == ["A"]
@@ -211,6 +210,6 @@ def test_an_exported_answer_opens_the_other_vault_and_breaks_no_link(world: Worl
 
 
 def test_what_was_found_elsewhere_is_named_where_no_answer_could_be_written(hub: Hub) -> None:
-    node = Node(id="root", task="T", found=found(hub))
+    node = RunNode(id="root", task="T", found=found(hub))
 
-    assert "- [[work:Plans/Fence]] (lines 3-5)" in answering.listed(node)
+    assert "- [[work:Plans/Fence]] (lines 3-5)" in executor.list_sources(node)

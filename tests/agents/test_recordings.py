@@ -14,8 +14,8 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCalls, FunctionModel
 
-from knapper.agents.conversations import Conversations, Said
-from knapper.agents.events import Done, Event, Proposal, Text, ToolCall, ToolResult
+from knapper.agents.chat.conversations import Conversations, SessionMessage
+from knapper.agents.events import Done, Event, ProposalEvent, Text, ToolCall, ToolResult
 from knapper.agents.sessions import store
 from knapper.changes.writer import SubmitOptions
 from knapper.tools.context import Context
@@ -106,7 +106,7 @@ def line(event: Event) -> Iterator[str]:
             yield f"call: {event.name} {more or ('n_results=5' if given.get('n_results') == 5 else '')}".rstrip()
         case ToolResult():
             yield f"{'result' if event.success else 'error'}: {event.name} {event.summary}"
-        case Proposal():
+        case ProposalEvent():
             files = cast("list[dict[str, object]]", event.proposal["files"])
             yield f"proposal: {files[0]['path']}"
         case Done():
@@ -126,7 +126,7 @@ def test_a_recorded_conversation_goes_as_it_went(recording: Path, tmp_path: Path
     shutil.copytree(ROOT / "docs", vault.root, dirs_exist_ok=True)
     folder = tmp_path / "chats"
     folder.mkdir()
-    sessions = store.open_store(folder, lambda: NOW)
+    sessions = store.open_session_store(folder, lambda: NOW)
     replayed = 0
     with vault.open("agent") as context:
         context.index.refresh()
@@ -161,6 +161,6 @@ def replay(talks: Conversations, session: str, turn: Turn) -> list[Event]:
         model.listen(event)
         events.append(event)
 
-    _ = asyncio.run(talks.reply(scripted.chat(model.open()), session, Said(text=turn.said), tell))
+    _ = asyncio.run(talks.reply(scripted.chat(model.open()), session, SessionMessage(text=turn.said), tell))
     assert model.replies == []
     return events

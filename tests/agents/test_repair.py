@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.agents import repair
+from knapper.agents.model import replies
 from knapper.app import tables
 from knapper.jsontypes import JSONValue
 from knapper.tools import registry
@@ -54,7 +54,7 @@ SCHEMA: dict[str, JSONValue] = {
     ],
 )
 def test_arguments_are_read_whatever_a_model_sends(raw: str, expected: dict[str, JSONValue]) -> None:
-    assert repair.fit(repair.read(raw), SCHEMA) == expected
+    assert replies.fit_arguments(replies.read_arguments(raw), SCHEMA) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_arguments_are_read_whatever_a_model_sends(raw: str, expected: dict[str,
     ],
 )
 def test_arguments_that_end_in_the_middle_are_told_from_others(raw: object, expected: bool) -> None:
-    assert repair.is_cut(raw) is expected
+    assert replies.is_truncated(raw) is expected
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_arguments_that_end_in_the_middle_are_told_from_others(raw: object, expe
     ],
 )
 def test_arguments_are_fitted_to_the_schema(given: dict[str, JSONValue], expected: dict[str, JSONValue]) -> None:
-    assert repair.fit(given, SCHEMA) == expected
+    assert replies.fit_arguments(given, SCHEMA) == expected
 
 
 @pytest.mark.parametrize("text", ["a\u00a0b.md", "a\u202fb.md"])
 def test_spaces_that_do_not_break_become_plain_ones_in_paths(text: str) -> None:
-    assert repair.plain_spaces(text) == "a b.md"
+    assert replies.plain_spaces(text) == "a b.md"
 
 
 JSON = st.recursive(
@@ -133,7 +133,7 @@ JSON = st.recursive(
 def test_nothing_that_a_model_sends_breaks_the_reader(given: object) -> None:
     raw = given if isinstance(given, str) else json.dumps(given)
 
-    assert isinstance(repair.fit(repair.read(raw), SCHEMA), dict)
+    assert isinstance(replies.fit_arguments(replies.read_arguments(raw), SCHEMA), dict)
 
 
 @pytest.mark.parametrize("begin", ["[", '{"a":'])
@@ -142,8 +142,8 @@ def test_what_nests_too_deep_is_no_argument(begin: str, levels: int) -> None:
     end = "]" if begin == "[" else "}"
     deep = f"{begin * levels}1{end * levels}"
 
-    assert repair.read(f'{{"path": {deep}}}') == {}
-    assert not repair.is_deep(repair.fit({"path": "a.md", "paths": deep, "more": deep}, SCHEMA))
+    assert replies.read_arguments(f'{{"path": {deep}}}') == {}
+    assert not replies.is_too_deep(replies.fit_arguments({"path": "a.md", "paths": deep, "more": deep}, SCHEMA))
 
 
 TEXT = st.text(st.characters(blacklist_characters="<>|[]", codec="utf-8")).filter(
@@ -153,18 +153,18 @@ TEXT = st.text(st.characters(blacklist_characters="<>|[]", codec="utf-8")).filte
 
 @given(st.fixed_dictionaries({"path": TEXT, "paths": st.lists(TEXT), "limit": st.integers(), "deep": st.booleans()}))
 def test_arguments_that_are_right_stay_as_they_are(given: dict[str, JSONValue]) -> None:
-    assert repair.fit(repair.read(json.dumps(given)), SCHEMA) == given
+    assert replies.fit_arguments(replies.read_arguments(json.dumps(given)), SCHEMA) == given
 
 
 def test_every_tools_schema_can_be_fitted_to() -> None:
     for row in tables.whole().rows:
-        assert repair.fit({"path": "a.md"}, registry.parameter_schema(row))
+        assert replies.fit_arguments({"path": "a.md"}, registry.parameter_schema(row))
 
 
 def test_null_stays_where_any_value_is_taken() -> None:
     row = tables.whole().find("update_frontmatter")
 
-    fitted = repair.fit(
+    fitted = replies.fit_arguments(
         {"path": "a.md", "field": "k", "value": None, "operation": None}, registry.parameter_schema(row)
     )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from knapper.agents import untrusted
 from knapper.agents.events import ToolResult
-from knapper.agents.results import Results
+from knapper.agents.toolset import ResultExcerpts
 from knapper.errors import BadInput, NotFound
 from tests.agents import scripted
 from tests.agents.scripted import Call, Model
@@ -20,7 +20,7 @@ BLOCK = re.compile(r'\A<vault-data source="\w+" mark="m">\n(.*)\n</vault-data ma
 
 
 def test_a_result_of_four_thousand_characters_is_whole_and_one_more_is_cut() -> None:
-    results = Results(mark="m")
+    results = ResultExcerpts(mark="m")
     fits = {"a": "x" * (4_000 - len('{"a": ""}'))}
 
     whole = results.show("c1", "tool", fits)
@@ -35,7 +35,7 @@ def test_a_result_of_four_thousand_characters_is_whole_and_one_more_is_cut() -> 
 
 @given(st.text(max_size=300), st.integers(min_value=1, max_value=50))
 def test_a_cut_result_can_be_read_on_to_its_end(text: str, size: int) -> None:
-    results = Results(mark="m", max_chars=size)
+    results = ResultExcerpts(mark="m", max_chars=size)
     shown = results.show("c", "tool", {"a": text})
     read, offset = "", 0
     while True:
@@ -51,7 +51,7 @@ def test_a_cut_result_can_be_read_on_to_its_end(text: str, size: int) -> None:
 
 
 def test_only_results_of_this_turn_that_were_cut_can_be_read_on() -> None:
-    results = Results(mark="m", max_chars=10)
+    results = ResultExcerpts(mark="m", max_chars=10)
     _ = results.show("long", "tool", {"a": "x" * 20})
 
     with pytest.raises(NotFound, match="other") as told:
@@ -124,7 +124,7 @@ def test_marks_cannot_be_guessed() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_text_outside_of_blocks_has_no_marks_either(text: str) -> None:
-    plain = untrusted.plain(text)
+    plain = untrusted.escape_plain(text)
 
     assert not re.search(r"<\S", plain)
     assert not re.search(r"\[/?(?:INST|TOOL)", plain, re.IGNORECASE)

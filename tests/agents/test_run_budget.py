@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.usage import RequestUsage
 
-from knapper.agents import usage
-from knapper.agents.run import budget
-from knapper.agents.run.budget import Budget, OutOfBudget
-from knapper.agents.run.records import Limits
+from knapper.agents.model import usage
+from knapper.agents.runs import budget
+from knapper.agents.runs.budget import Budget, OutOfBudget
+from knapper.agents.runs.model import RunLimits
 from knapper.codemode.model import ModelSpend
 from tests.agents.run_world import Brain, Make, Part
 from tests.agents.scripted import NOW
@@ -31,7 +31,7 @@ class Clock:
 
 
 def test_a_quarter_of_the_tokens_is_kept_for_the_answer() -> None:
-    own = Budget(Limits(tokens=1_000))
+    own = Budget(RunLimits(tokens=1_000))
 
     own.add(ModelSpend(input_tokens=700))
 
@@ -44,7 +44,7 @@ def test_a_quarter_of_the_tokens_is_kept_for_the_answer() -> None:
 
 
 def test_requests_side_by_side_do_not_use_the_same_tokens() -> None:
-    own = Budget(Limits(tokens=1_000))
+    own = Budget(RunLimits(tokens=1_000))
 
     with own.hold(500, "work"), pytest.raises(OutOfBudget), own.hold(300, "work"):
         pass
@@ -54,7 +54,7 @@ def test_requests_side_by_side_do_not_use_the_same_tokens() -> None:
 
 def test_a_quarter_of_the_time_is_kept_for_the_answer() -> None:
     clock = Clock()
-    own = Budget(Limits(seconds=100), clock=clock)
+    own = Budget(RunLimits(seconds=100), clock=clock)
 
     clock.now += 80
 
@@ -66,7 +66,7 @@ def test_a_quarter_of_the_time_is_kept_for_the_answer() -> None:
 
 
 def test_costs_are_foreseen_by_what_tokens_cost_so_far() -> None:
-    own = Budget(Limits(cents=100, tokens=0))
+    own = Budget(RunLimits(cents=100, tokens=0))
 
     own.add(ModelSpend(input_tokens=1_000, cost_usd=Decimal("0.60")))
 
@@ -78,7 +78,7 @@ def test_costs_are_foreseen_by_what_tokens_cost_so_far() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 400), st.booleans()), max_size=30))
 def test_no_order_of_requests_spends_more_than_the_limit(requests: list[tuple[int, bool]]) -> None:
-    own = Budget(Limits(tokens=1_000))
+    own = Budget(RunLimits(tokens=1_000))
 
     for tokens, answers in requests:
         try:
@@ -93,7 +93,7 @@ def test_no_order_of_requests_spends_more_than_the_limit(requests: list[tuple[in
 def test_a_run_whose_tokens_end_still_has_its_answer(make: Make) -> None:
     world = make(Brain(plans=MANY, usage=DEAR))
 
-    run = world.run("T", Limits(tokens=16_000, parallel=1))
+    run = world.run("T", RunLimits(tokens=16_000, parallel=1))
 
     states = world.states(run)
     assert run.state == "partial"
@@ -106,7 +106,7 @@ def test_a_run_whose_tokens_end_still_has_its_answer(make: Make) -> None:
 def test_a_run_spends_no_more_tokens_than_it_may(make: Make) -> None:
     world = make(Brain(plans=MANY))
 
-    run = world.run("T", Limits(tokens=8_000))
+    run = world.run("T", RunLimits(tokens=8_000))
 
     spent = sum(node.spent.tokens for node in world.runs.show(run.id).nodes)
     assert spent <= 8_000
@@ -115,7 +115,7 @@ def test_a_run_spends_no_more_tokens_than_it_may(make: Make) -> None:
 def test_a_run_whose_tokens_end_at_once_still_ends(make: Make) -> None:
     world = make(Brain(plans=MANY))
 
-    run = world.run("alpha", Limits(tokens=100))
+    run = world.run("alpha", RunLimits(tokens=100))
 
     assert run.state == "partial"
     assert "No answer could be written" in run.answer
@@ -128,7 +128,7 @@ def test_a_run_whose_time_ends_still_has_its_answer(make: Make) -> None:
     gone = chain([0.0], repeat(70.0))  # most of it is gone at once: 5 s are left for the work, and 30 for the answer
     world.engine = replace(world.engine, clock=lambda: time.monotonic() + next(gone))
 
-    run = world.run("T", Limits(seconds=100))
+    run = world.run("T", RunLimits(seconds=100))
 
     assert run.state == "partial"
     assert run.answer.startswith("join of T.")
@@ -147,7 +147,7 @@ def test_an_answer_that_takes_too_long_is_put_together_without_a_model(make: Mak
     world.brain.before = slow
     world.engine = replace(world.engine, clock=clock)
 
-    run = world.run("T", Limits(seconds=100))
+    run = world.run("T", RunLimits(seconds=100))
 
     assert run.state == "partial"
     assert "answer of alpha." in run.answer
@@ -156,10 +156,10 @@ def test_an_answer_that_takes_too_long_is_put_together_without_a_model(make: Mak
 
 def test_the_owners_limits_hold_for_runs_and_a_share_is_kept_of_them(make: Make) -> None:
     world = make(Brain(plans=MANY, usage=DEAR))
-    meter = usage.open_meter(world.engine.folder, usage.Limits(run_tokens=16_000), lambda: NOW)
+    meter = usage.open_meter(world.engine.folder, usage.SpendingLimits(run_tokens=16_000), lambda: NOW)
     object.__setattr__(world.engine, "meter", meter)
 
-    run = world.run("T", Limits(tokens=0, parallel=1))
+    run = world.run("T", RunLimits(tokens=0, parallel=1))
 
     assert run.state == "partial"
     assert run.answer.startswith("join of T.")
@@ -170,15 +170,15 @@ def test_the_owners_limits_hold_for_runs_and_a_share_is_kept_of_them(make: Make)
 
 def test_more_tokens_let_a_run_go_on(make: Make) -> None:
     world = make(Brain(plans=MANY, usage=DEAR))
-    run = world.run("T", Limits(tokens=16_000, parallel=1))
+    run = world.run("T", RunLimits(tokens=16_000, parallel=1))
     done = [task for task, state in world.states(run).items() if state == "done"]
 
-    run = world.go_on(run.id, limits=Limits(tokens=1_000_000))
+    run = world.go_on(run.id, limits=RunLimits(tokens=1_000_000))
 
     assert run.state == "complete"
     assert not any(world.brain.kinds(task) for task in done)
 
 
 def test_estimates_are_rather_too_high() -> None:
-    assert budget.estimate("word " * 100) > 100
-    assert budget.estimate("日本語" * 10) > 15
+    assert budget.estimate_tokens("word " * 100) > 100
+    assert budget.estimate_tokens("日本語" * 10) > 15

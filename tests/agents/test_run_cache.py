@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from knapper.agents.run import runs
-from knapper.agents.run.engine import Need
-from knapper.agents.run.events import Checkpoint, NodeChanged
-from knapper.agents.run.nodes import Found
-from knapper.agents.run.records import Order
-from knapper.agents.run.store import FILE, VERSION, Store
+from knapper.agents.runs import service
+from knapper.agents.runs.engine import RetrievalRequest
+from knapper.agents.runs.model import CheckpointEvent, NodeChanged, RetrievedContext, RunOrder
+from knapper.agents.runs.store import RUNS_FILE, RUNS_VERSION, RunStore
 from knapper.changes.disk.storage import open_shared_database
 from knapper.codemode import authoring
 from knapper.errors import NotFound, StorageError
@@ -126,7 +124,7 @@ def test_whatever_else_an_answer_rests_on_is_part_of_the_key(
         more |= {"strategy": {"strategy": "planning"}, "code_mode": {"code_mode": False}}.get(what, {})
         more |= {"profile": {"profile": "local"}, "fresh": {"fresh": True}}.get(what, {})
 
-    _ = world.go_on(runs.begin(world.engine, replace(Order(task="alpha"), **more)).id)
+    _ = world.go_on(service.create_run(world.engine, replace(RunOrder(task="alpha"), **more)).id)
 
     assert world.brain.kinds("alpha")
 
@@ -233,7 +231,7 @@ def test_a_replay_that_is_refused_leaves_the_run_as_it_was(make: Make) -> None:
     assert (shown.state, shown.updated) == ("complete", run.updated)
 
 
-class Shaky(Store):
+class Shaky(RunStore):
     """Fail where somebody looks whether a run is to end, at first."""
 
     looked = 0
@@ -247,9 +245,9 @@ class Shaky(Store):
 
 def test_a_look_that_fails_is_no_order_to_cancel(make: Make) -> None:
     world = make(Brain())
-    shaky = Shaky(open_shared_database(world.engine.folder / FILE, "", VERSION))
+    shaky = Shaky(open_shared_database(world.engine.folder / RUNS_FILE, "", RUNS_VERSION))
 
-    async def find(need: Need) -> Found:
+    async def find(need: RetrievalRequest) -> RetrievedContext:
         while shaky.looked < 2:  # noqa: ASYNC110 - another thread looks
             await asyncio.sleep(0.01)
         return await world.finder(need)
@@ -271,16 +269,16 @@ def test_what_a_replay_costs_is_added_to_what_the_run_cost(make: Make) -> None:
     assert world.node(run, "root").spent.requests == 3
 
 
-def poor(text: str = "little") -> Found:
-    return Found(context=text, score=0.1, tier="C")
+def poor(text: str = "little") -> RetrievedContext:
+    return RetrievedContext(context=text, score=0.1, tier="C")
 
 
 def test_where_much_depends_on_a_node_a_person_is_asked(make: Make) -> None:
     world = make(Brain())
     world.finder.found["alpha"] = poor()
-    points: list[Checkpoint] = []
+    points: list[CheckpointEvent] = []
 
-    async def person(point: Checkpoint) -> str:
+    async def person(point: CheckpointEvent) -> str:
         points.append(point)
         return "look in the cellar"
 
@@ -313,7 +311,7 @@ def test_a_person_can_leave_a_node_out(make: Make) -> None:
     world = make(Brain(plans=THREE))
     world.finder.found["alpha"] = poor()
 
-    async def person(_: Checkpoint) -> str:
+    async def person(_: CheckpointEvent) -> str:
         return "skip"
 
     world.engine = replace(world.engine, person=person)
@@ -328,16 +326,16 @@ def test_a_question_outlasts_the_run_that_asked_it(make: Make) -> None:
     world = make(Brain())
     world.finder.found["alpha"] = poor()
 
-    async def never(_: Checkpoint) -> str:
+    async def never(_: CheckpointEvent) -> str:
         await asyncio.sleep(60)
         return ""
 
-    async def later(_: Checkpoint) -> str:
+    async def later(_: CheckpointEvent) -> str:
         return "go on"
 
     world.engine = replace(world.engine, person=never)
     run = world.begin("alpha")
-    cancelled(world, run.id, when=lambda event: isinstance(event, Checkpoint))
+    cancelled(world, run.id, when=lambda event: isinstance(event, CheckpointEvent))
     world.engine = replace(world.engine, person=later)
 
     again = world.go_on(run.id)
@@ -355,7 +353,7 @@ def cancelled(world: World, run_id: str, when: Callable[[object], bool]) -> None
         if when(event):
             _ = world.runs.cancel(run_id)
 
-    _ = asyncio.run(runs.carry_out(world.engine, run_id, tell))
+    _ = asyncio.run(service.carry_out_run(world.engine, run_id, tell))
 
 
 def test_a_cancelled_run_keeps_what_is_done_and_goes_on_from_there(make: Make) -> None:

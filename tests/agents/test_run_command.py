@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from knapper.agents.run.events import Checkpoint
-from knapper.agents.run.nodes import Asking, Found
+from knapper.agents.runs.model import CheckpointEvent, NodeQuestion, RetrievedContext
 from knapper.app import Hub
 from knapper.app.runs.opening import open_runs
 from knapper.cli import main, running, settings
@@ -105,8 +104,8 @@ def test_a_run_that_waits_for_a_person_is_listed_with_that(capsys: pytest.Captur
     with Hub(settings.read(Options())) as hub, open_runs(hub) as opened:
         point = opened.checkpoints.ask(run_id, "1", "Alpha grows?", {})
         node = opened.runs.node(run_id, "1")
-        asking = Asking(question="Where does Alpha grow?")
-        found = replace(node.found or Found(context=""), checkpoint=point.id)
+        asking = NodeQuestion(question="Where does Alpha grow?")
+        found = replace(node.found or RetrievedContext(context=""), checkpoint=point.id)
         opened.runs.store.put(run_id, replace(node, found=found, asking=asking))
     rows = {one["id"]: one["asks"] for one in told(capsys, "list")["results"]}
     lines = knap(capsys, "list")[1].splitlines()
@@ -246,7 +245,7 @@ def test_a_person_answers_at_the_terminal_one_question_at_a_time(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("go on\nlook there\n"))
-    points = [Checkpoint(node_id=one, question=f"{one}?", options=("go on", "skip")) for one in ("a", "b")]
+    points = [CheckpointEvent(node_id=one, question=f"{one}?", options=("go on", "skip")) for one in ("a", "b")]
 
     async def both() -> list[str]:
         person = running.Person()
@@ -260,9 +259,9 @@ def test_an_answer_given_elsewhere_counts_and_what_is_typed_then_answers_the_nex
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reading, writing = os.pipe()
-    points = [Checkpoint(node_id=one, id=one, question=f"{one}?", options=("go on", "skip")) for one in ("a", "b")]
+    points = [CheckpointEvent(node_id=one, id=one, question=f"{one}?", options=("go on", "skip")) for one in ("a", "b")]
 
-    async def elsewhere(point: Checkpoint) -> str:
+    async def elsewhere(point: CheckpointEvent) -> str:
         if point.node_id == "b":
             await asyncio.sleep(60)
         return "skip"

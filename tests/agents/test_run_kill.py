@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.run.nodes import ANSWERED
-from knapper.agents.run.store import open_store
+from knapper.agents.runs.model import ANSWERED
+from knapper.agents.runs.store import open_run_store
 from tests.agents import run_server
 from tests.agents.run_server import Served
 from tests.agents.run_world import Brain, Part
@@ -51,7 +51,7 @@ def answered(own_home: Path) -> tuple[str, set[tuple[str, str]]]:
     file = state_of(own_home)
     if file is None:
         return "", set()
-    store = open_store(file.parent)
+    store = open_run_store(file.parent)
     try:
         found, _ = store.runs()
         nodes = store.nodes(found[0].id) if found else []

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.run.engine import Need
-from knapper.agents.run.nodes import ALL, Found, Source
-from knapper.agents.run.records import Limits
+from knapper.agents.runs.engine import RetrievalRequest
+from knapper.agents.runs.model import ALL_NOTES, RetrievedContext, RunLimits, SourceRef
 from tests.agents import run_world
 from tests.agents.run_world import Brain, Part, World
 
@@ -37,7 +36,7 @@ def test_a_new_note_makes_it_stale_and_nothing_else(make: Make) -> None:
     world.write("Z.md", "# Z\n\nZeta is new.\n")
 
     assert before == {}
-    assert world.runs.stale(run.id, world.context) == {zeta.id: [ALL]}
+    assert world.runs.stale(run.id, world.context) == {zeta.id: [ALL_NOTES]}
     again = world.go_on(run.id, replay="stale")
     assert world.finder.asked == ["zeta"]
     assert ("answer", "a") not in world.brain.asked
@@ -57,7 +56,7 @@ def test_any_note_that_is_not_as_it_was_counts(make: Make, change: str) -> None:
     else:
         _ = note.rename(world.vault.root / "Zeta.md")
 
-    assert world.runs.stale(run.id, world.context) == {"root": [ALL]}
+    assert world.runs.stale(run.id, world.context) == {"root": [ALL_NOTES]}
 
 
 def test_what_is_no_note_or_saved_anew_as_it_was_does_not_count(make: Make) -> None:
@@ -89,7 +88,7 @@ def test_a_run_that_goes_on_looks_again_for_what_was_found_nowhere(make: Make) -
             raise KeyboardInterrupt
 
     world.brain.before = fail
-    run = world.begin("T", Limits(parallel=1))
+    run = world.begin("T", RunLimits(parallel=1))
     with pytest.raises(KeyboardInterrupt):
         _ = world.go_on(run.id)
     world.write("Z.md", "# Z\n\nZeta is new.\n")
@@ -102,19 +101,19 @@ def test_a_note_that_is_saved_while_others_are_looked_through_counts(make: Make)
     world = make()
     finder = world.finder
 
-    async def slow(need: Need) -> Found:
+    async def slow(need: RetrievalRequest) -> RetrievedContext:
         world.write("Late.md", "# Late\n")
         return await finder(need)
 
     world = replace(world, engine=replace(world.engine, retrieve=slow))
     run = world.run("zeta")
 
-    assert world.runs.stale(run.id, world.context) == {"root": [ALL]}
+    assert world.runs.stale(run.id, world.context) == {"root": [ALL_NOTES]}
 
 
 def test_a_persons_own_words_are_something(make: Make) -> None:
     world = make()
-    world.finder.found["zeta"] = Found(context="## What the person says\nZeta is Greek.", checkpoint="c1")
+    world.finder.found["zeta"] = RetrievedContext(context="## What the person says\nZeta is Greek.", checkpoint="c1")
     run = world.run("zeta")
     world.write("Z.md", "# Z\n")
 
@@ -124,7 +123,7 @@ def test_a_persons_own_words_are_something(make: Make) -> None:
 def test_a_script_that_showed_something_without_a_citation_rests_on_what_it_read(make: Make) -> None:
     world = make()
     note = world.context.view.read("A.md")
-    world.finder.found["zeta"] = Found(context="Alpha", reads=(Source(path="A.md", hash=note.hash),))
+    world.finder.found["zeta"] = RetrievedContext(context="Alpha", reads=(SourceRef(path="A.md", hash=note.hash),))
     run = world.run("zeta")
     world.write("Z.md", "# Z\n")
 

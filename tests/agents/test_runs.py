@@ -10,13 +10,10 @@ from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo
 
 from knapper.agents.events import Usage
-from knapper.agents.run import runs, strategies
-from knapper.agents.run.engine import Need
-from knapper.agents.run.events import NodeChanged, RunDone, RunStarted
-from knapper.agents.run.finding import Finding
-from knapper.agents.run.nodes import Found
-from knapper.agents.run.records import Limits, Order
-from knapper.agents.run.wording import Wording
+from knapper.agents.runs import engine, service
+from knapper.agents.runs.engine import RetrievalRequest, RunPrompts
+from knapper.agents.runs.model import NodeChanged, RetrievedContext, RunDone, RunLimits, RunOrder, RunStarted
+from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.errors import BadInput, ConflictError, NotFound, SetupError, StorageError
 from knapper.tools.context import Context
 from tests.agents import run_world
@@ -95,8 +92,8 @@ def test_parts_are_done_side_by_side_up_to_the_limit(make: Make) -> None:
     waits: dict[str, float] = dict.fromkeys(("alpha", "beta", "gamma"), 0.05)
     together, apart = make(Meeting(plans=THREE)), make(Brain(plans=THREE, wait_s=waits))
 
-    ended = together.run("T", Limits(parallel=3))
-    _ = apart.run("T", Limits(parallel=1))
+    ended = together.run("T", RunLimits(parallel=3))
+    _ = apart.run("T", RunLimits(parallel=1))
 
     assert ended.state == "complete"
     assert apart.brain.most_at_once == 1
@@ -186,7 +183,7 @@ def test_ones_own_instructions_take_the_place_of_the_built_in_ones(make: Make, t
     world = make()
     (tmp_path / "run-answer.md").write_text("You do one part, and rhyme.", encoding="utf-8")
     (tmp_path / "run-judge.md").write_bytes(b"\xff\xfe")
-    words = Wording(folder=tmp_path)
+    words = RunPrompts(folder=tmp_path)
 
     assert words.load("answer") == "You do one part, and rhyme."
     assert words.load("join") == world.engine.words.load("join")
@@ -197,16 +194,16 @@ def test_ones_own_instructions_take_the_place_of_the_built_in_ones(make: Make, t
 @pytest.mark.parametrize("text", ["", " \n", "x" * 30_000])
 def test_a_strategy_that_says_nothing_or_too_much_is_refused(text: str) -> None:
     with pytest.raises(SetupError, match="the strategy 's' has"):
-        _ = strategies.parse("s", text)
+        _ = engine.parse_strategy("s", text)
 
 
 def test_a_strategy_that_can_not_be_used_is_left_out_and_named_where_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "empty.md").write_text("", encoding="utf-8")
     (tmp_path / "torn.md").write_bytes(b"\xff\xfe")
     (tmp_path / "cooking.md").write_text("# Cooking\n\nMaking a meal.\n", encoding="utf-8")
-    found = strategies.Strategies(folder=tmp_path)
+    found = engine.Strategies(folder=tmp_path)
 
-    assert [one.name for one in found.all()] == [*strategies.BUILT_IN, "cooking"]
+    assert [one.name for one in found.all()] == [*engine.BUILT_IN_STRATEGIES, "cooking"]
     with pytest.raises(SetupError, match="the strategy 'empty' has 0 characters"):
         _ = found.load("empty")
 
@@ -231,7 +228,7 @@ def test_a_run_goes_no_deeper_than_it_may(make: Make) -> None:
     world, flat = make(Brain(plans=plans)), make(Brain(plans=plans))
 
     run = world.run("T")
-    shallow = flat.run("T", Limits(depth=1))
+    shallow = flat.run("T", RunLimits(depth=1))
 
     assert max(node.depth for node in world.runs.show(run.id).nodes) == 3
     assert world.node(run, "1.1.1").why == "it lies 3 deep, and the run may go no deeper"
@@ -256,7 +253,7 @@ def test_a_run_has_no_more_nodes_than_it_may(make: Make) -> None:
     }
     world = make(Brain(plans=plans))
 
-    run = world.run("T", Limits(nodes=6))
+    run = world.run("T", RunLimits(nodes=6))
 
     assert len(world.runs.show(run.id).nodes) == 6
     assert run.state == "complete"
@@ -308,7 +305,7 @@ def test_events_tell_each_change_and_end_with_the_run(make: Make) -> None:
 def test_without_code_mode_search_finds_the_context(make: Make) -> None:
     world = make(Brain(answers={"Alpha -grows tall": "[[A]]"}))
 
-    world.engine = replace(world.engine, retrieve=Finding())
+    world.engine = replace(world.engine, retrieve=VaultRetriever())
 
     run = world.run("Alpha -grows tall", code_mode=False)
 
@@ -335,16 +332,16 @@ def test_a_run_that_goes_on_is_refused_to_another(make: Make) -> None:
     async def both() -> None:
         begun, may_go_on = asyncio.Event(), asyncio.Event()
 
-        async def find(need: Need) -> Found:
+        async def find(need: RetrievalRequest) -> RetrievedContext:
             begun.set()
             await may_go_on.wait()
             return await world.finder(need)
 
         engine = replace(world.engine, retrieve=find)
-        first = asyncio.create_task(runs.carry_out(engine, run.id, world.events.append))
+        first = asyncio.create_task(service.carry_out_run(engine, run.id, world.events.append))
         await begun.wait()
         with pytest.raises(ConflictError, match="goes on already"):
-            _ = await runs.carry_out(world.engine, run.id, world.events.append)
+            _ = await service.carry_out_run(world.engine, run.id, world.events.append)
         may_go_on.set()
         _ = await first
 
@@ -353,7 +350,7 @@ def test_a_run_that_goes_on_is_refused_to_another(make: Make) -> None:
     assert world.runs.show(run.id).run.state == "complete"
 
 
-@pytest.mark.parametrize("replay", ["", runs.STALE, "root"])
+@pytest.mark.parametrize("replay", ["", service.REPLAY_STALE, "root"])
 def test_a_run_stays_what_it_was_where_its_vaults_can_not_be_opened_any_more(make: Make, replay: str) -> None:
     world = make()
     done = world.run("alpha")
@@ -363,7 +360,7 @@ def test_a_run_stays_what_it_was_where_its_vaults_can_not_be_opened_any_more(mak
 
     engine = replace(world.engine, context_of=gone)
     with pytest.raises(SetupError, match="gone"):
-        _ = asyncio.run(runs.carry_out(engine, done.id, world.events.append, replay=replay))
+        _ = asyncio.run(service.carry_out_run(engine, done.id, world.events.append, replay=replay))
 
     shown = world.runs.show(done.id)
     assert (shown.run, shown.nodes) == (done, world.engine.store.nodes(done.id))
@@ -374,9 +371,9 @@ def test_orders_that_can_not_be_carried_out_are_refused(make: Make) -> None:
     world = make()
 
     with pytest.raises(BadInput, match="empty"):
-        _ = Order(task="  ")
+        _ = RunOrder(task="  ")
     with pytest.raises(BadInput, match="depth is 9"):
-        _ = Limits(depth=9)
+        _ = RunLimits(depth=9)
     with pytest.raises(NotFound, match="no strategy 'x'"):
         _ = world.begin("alpha", strategy="x")
     with pytest.raises(NotFound, match="no run 'nothing'"):

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.sessions import export, identity, locks, records, store
-from knapper.agents.sessions.identity import Traits
-from knapper.agents.sessions.records import Exchange, Head
-from knapper.agents.sessions.store import Store
+from knapper.agents.sessions import locks, store
+from knapper.agents.sessions.store import Exchange, FileIdentity, HistorySummary, SessionStore
 from knapper.errors import BadInput, ConflictError, NotFound
 from tests.agents.scripted import NOW
 
@@ -31,8 +29,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def kept(tmp_path: Path, clock: Clock) -> Generator[Store]:
-    opened = store.open_store(tmp_path, clock)
+def kept(tmp_path: Path, clock: Clock) -> Generator[SessionStore]:
+    opened = store.open_session_store(tmp_path, clock)
     yield opened
     opened.shut()
 
@@ -41,11 +39,11 @@ def exchange(question: str = "What?", answer: str = "That.", messages: str = "[]
     return Exchange(number=0, at=NOW, question=question, file="a.md", outcome={"answer": answer}, messages=messages)
 
 
-def file(path: str, digest: str = "", node: str = "") -> Traits:
-    return Traits(path=path, hash=digest, node=node)
+def file(path: str, digest: str = "", node: str = "") -> FileIdentity:
+    return FileIdentity(path=path, hash=digest, node=node)
 
 
-def test_the_same_note_goes_on_and_another_one_has_its_own(kept: Store) -> None:
+def test_the_same_note_goes_on_and_another_one_has_its_own(kept: SessionStore) -> None:
     first = kept.by_file(file("a.md"))
     other = kept.by_file(file("b.md"))
     again = kept.by_file(file("a.md"))
@@ -54,7 +52,7 @@ def test_the_same_note_goes_on_and_another_one_has_its_own(kept: Store) -> None:
     assert first.id != other.id
 
 
-def test_no_note_at_all_has_a_session_of_its_own(kept: Store) -> None:
+def test_no_note_at_all_has_a_session_of_its_own(kept: SessionStore) -> None:
     first = kept.without_file()
 
     assert kept.without_file().id == first.id
@@ -63,12 +61,12 @@ def test_no_note_at_all_has_a_session_of_its_own(kept: Store) -> None:
 
 
 def test_sessions_outlast_the_program(tmp_path: Path, clock: Clock) -> None:
-    opened = store.open_store(tmp_path, clock)
+    opened = store.open_session_store(tmp_path, clock)
     session = opened.by_file(file("a.md"))
     _ = opened.append(session.id, 0, exchange("Who?"))
     opened.shut()
 
-    again = store.open_store(tmp_path, clock)
+    again = store.open_session_store(tmp_path, clock)
 
     assert again.by_file(file("a.md")).id == session.id
     assert [turn.question for turn in again.turns(session.id)] == ["Who?"]
@@ -84,7 +82,9 @@ def test_sessions_outlast_the_program(tmp_path: Path, clock: Clock) -> None:
         (file("a.md", "h", "1:2"), file("b.md", "other", "1:2"), ()),
     ],
 )
-def test_a_renamed_note_keeps_its_session(kept: Store, was: Traits, now: Traits, earlier: tuple[str, ...]) -> None:
+def test_a_renamed_note_keeps_its_session(
+    kept: SessionStore, was: FileIdentity, now: FileIdentity, earlier: tuple[str, ...]
+) -> None:
     session = kept.by_file(was)
 
     found = kept.by_file(now, earlier, lambda path: path == "a.md")
@@ -94,20 +94,20 @@ def test_a_renamed_note_keeps_its_session(kept: Store, was: Traits, now: Traits,
     assert kept.by_file(file("a.md")).id != session.id
 
 
-def test_a_copy_of_a_note_begins_its_own_session(kept: Store) -> None:
+def test_a_copy_of_a_note_begins_its_own_session(kept: SessionStore) -> None:
     session = kept.by_file(file("a.md", "h"))
 
     assert kept.by_file(file("b.md", "h"), (), lambda _: False).id != session.id
 
 
-def test_an_unknown_session_is_not_found(kept: Store) -> None:
+def test_an_unknown_session_is_not_found(kept: SessionStore) -> None:
     for act in (kept.get, kept.turns, kept.history, kept.fork, kept.clear, kept.delete):
         with pytest.raises(NotFound) as told:
             act("nobody")
         assert told.value.code == "no_session"
 
 
-def test_turns_are_numbered_and_name_the_session(kept: Store) -> None:
+def test_turns_are_numbered_and_name_the_session(kept: SessionStore) -> None:
     session = kept.begin()
 
     assert kept.append(session.id, 0, exchange("  What is\n  green?  ")) == 1
@@ -118,7 +118,7 @@ def test_turns_are_numbered_and_name_the_session(kept: Store) -> None:
     assert [turn.as_dict()["outcome"] for turn in kept.turns(session.id)] == [{"answer": "That."}] * 2
 
 
-def test_a_writer_that_missed_a_turn_is_refused(kept: Store) -> None:
+def test_a_writer_that_missed_a_turn_is_refused(kept: SessionStore) -> None:
     session = kept.begin()
     _ = kept.append(session.id, 0, exchange())
 
@@ -130,11 +130,11 @@ def test_a_writer_that_missed_a_turn_is_refused(kept: Store) -> None:
 
 
 def test_many_writers_leave_whole_turns_only(tmp_path: Path, clock: Clock) -> None:
-    opened = [store.open_store(tmp_path, clock) for _ in range(4)]
+    opened = [store.open_session_store(tmp_path, clock) for _ in range(4)]
     session = opened[0].begin()
     refused: list[int] = []
 
-    def write(own: Store) -> None:
+    def write(own: SessionStore) -> None:
         for _ in range(10):
             try:
                 own.append(session.id, own.last(session.id), exchange("q" * 1_000))
@@ -154,10 +154,10 @@ def test_many_writers_leave_whole_turns_only(tmp_path: Path, clock: Clock) -> No
 
 
 def test_two_that_ask_for_one_notes_session_at_once_get_the_same(tmp_path: Path, clock: Clock) -> None:
-    opened = [store.open_store(tmp_path, clock) for _ in range(4)]
+    opened = [store.open_session_store(tmp_path, clock) for _ in range(4)]
     found: list[str] = []
 
-    def ask(own: Store) -> None:
+    def ask(own: SessionStore) -> None:
         found.append(own.by_file(file("a.md")).id)
 
     threads = [threading.Thread(target=ask, args=(own,)) for own in opened]
@@ -172,7 +172,7 @@ def test_two_that_ask_for_one_notes_session_at_once_get_the_same(tmp_path: Path,
         own.shut()
 
 
-def test_a_session_can_be_renamed(kept: Store) -> None:
+def test_a_session_can_be_renamed(kept: SessionStore) -> None:
     session = kept.begin()
 
     assert kept.rename(session.id, " Fence \n").name == "Fence"
@@ -180,7 +180,7 @@ def test_a_session_can_be_renamed(kept: Store) -> None:
         kept.rename(session.id, "  ")
 
 
-def test_a_fork_goes_on_by_itself(kept: Store) -> None:
+def test_a_fork_goes_on_by_itself(kept: SessionStore) -> None:
     session = kept.begin(name="Plan")
     for number in range(3):
         _ = kept.append(session.id, number, exchange(f"q{number}"))
@@ -195,10 +195,10 @@ def test_a_fork_goes_on_by_itself(kept: Store) -> None:
     assert early.forked_from == session.id
 
 
-def test_a_cleared_session_begins_anew_and_keeps_its_id(kept: Store) -> None:
+def test_a_cleared_session_begins_anew_and_keeps_its_id(kept: SessionStore) -> None:
     session = kept.by_file(file("a.md"))
     _ = kept.append(session.id, 0, exchange())
-    kept.sum_up(session.id, Head(messages="[1]", upto=1))
+    kept.sum_up(session.id, HistorySummary(messages="[1]", upto=1))
 
     cleared = kept.clear(session.id)
 
@@ -208,28 +208,28 @@ def test_a_cleared_session_begins_anew_and_keeps_its_id(kept: Store) -> None:
     assert kept.append(session.id, 1, exchange()) == 2
 
 
-def test_a_session_that_was_cleared_while_it_was_summed_up_stays_so(kept: Store) -> None:
+def test_a_session_that_was_cleared_while_it_was_summed_up_stays_so(kept: SessionStore) -> None:
     session = kept.begin()
     _ = kept.append(session.id, 0, exchange())
     _ = kept.clear(session.id)
 
-    kept.sum_up(session.id, Head(messages="[1]", upto=1))
+    kept.sum_up(session.id, HistorySummary(messages="[1]", upto=1))
 
-    assert kept.history(session.id).head == Head()
+    assert kept.history(session.id).head == HistorySummary()
 
 
-def test_a_summary_stands_for_the_turns_before_it_which_stay_readable(kept: Store) -> None:
+def test_a_summary_stands_for_the_turns_before_it_which_stay_readable(kept: SessionStore) -> None:
     session = kept.begin()
     for number in range(3):
         _ = kept.append(session.id, number, exchange(f"q{number}"))
 
-    kept.sum_up(session.id, Head(messages="[2]", upto=2))
+    kept.sum_up(session.id, HistorySummary(messages="[2]", upto=2))
 
     assert [turn.question for turn in kept.history(session.id).turns] == ["q2"]
     assert len(kept.turns(session.id)) == 3
 
 
-def test_a_deleted_session_is_gone_with_its_turns(kept: Store) -> None:
+def test_a_deleted_session_is_gone_with_its_turns(kept: SessionStore) -> None:
     session = kept.begin()
     _ = kept.append(session.id, 0, exchange())
 
@@ -238,7 +238,7 @@ def test_a_deleted_session_is_gone_with_its_turns(kept: Store) -> None:
     assert kept.list() == ([], 0)
 
 
-def test_sessions_are_listed_by_their_last_use(kept: Store) -> None:
+def test_sessions_are_listed_by_their_last_use(kept: SessionStore) -> None:
     ids = [kept.begin().id for _ in range(3)]
     _ = kept.append(ids[0], 0, exchange())
 
@@ -248,7 +248,7 @@ def test_sessions_are_listed_by_their_last_use(kept: Store) -> None:
     assert [session.id for session in found] == [ids[0], ids[2]]
 
 
-def test_old_sessions_go_and_then_the_oldest_of_too_many(kept: Store, clock: Clock) -> None:
+def test_old_sessions_go_and_then_the_oldest_of_too_many(kept: SessionStore, clock: Clock) -> None:
     old = kept.begin()
     clock.now += dt.timedelta(days=40)
     sessions = [kept.begin() for _ in range(4)]
@@ -262,41 +262,41 @@ def test_old_sessions_go_and_then_the_oldest_of_too_many(kept: Store, clock: Clo
     assert old.id not in {session.id for session in kept.list()[0]}
 
 
-def test_a_session_that_is_larger_than_allowed_stays_while_it_is_the_last(kept: Store) -> None:
+def test_a_session_that_is_larger_than_allowed_stays_while_it_is_the_last(kept: SessionStore) -> None:
     session = kept.begin()
     _ = kept.append(session.id, 0, exchange(messages="[" + " " * 10_000 + "]"))
 
     assert kept.prune(max_days=30, max_bytes=10) == 0
 
 
-def test_a_session_is_exported_as_markdown(kept: Store) -> None:
+def test_a_session_is_exported_as_markdown(kept: SessionStore) -> None:
     session = kept.begin(name="Fence")
     _ = kept.append(session.id, 0, exchange("What\ncolour?", "Green. [[Garden]] (line 1)"))
 
-    text = export.markdown(kept.get(session.id), kept.turns(session.id))
+    text = store.write_session_markdown(kept.get(session.id), kept.turns(session.id))
 
     assert text == ("# Fence\n\n## 2026-03-14 09:26 What colour?\n\n> What\n> colour?\n\nGreen. [[Garden]] (line 1)\n")
 
 
-def test_ids_are_uuids(kept: Store) -> None:
+def test_ids_are_uuids(kept: SessionStore) -> None:
     assert len(kept.begin().id) == 36
-    assert records.VERSION == 1
-    assert identity.Traits(path="a").hash == ""
+    assert store.SESSIONS_VERSION == 1
+    assert store.FileIdentity(path="a").hash == ""
 
 
 def test_several_who_look_whether_a_turn_goes_on_hold_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "_GLANCE_S", 1.0)  # one who looks may stand still meanwhile, on a busy machine
+    monkeypatch.setattr(locks, "_PROBE_S", 1.0)  # one who looks may stand still meanwhile, on a busy machine
 
     async def turn() -> bool:
-        async with locks.hold(tmp_path, "s", wait_s=0):
-            return await asyncio.to_thread(locks.is_held, tmp_path, "s")
+        async with locks.lock_session(tmp_path, "s", wait_s=0):
+            return await asyncio.to_thread(locks.is_session_locked, tmp_path, "s")
 
     async def all_at_once() -> tuple[list[bool], list[bool]]:
-        before = [locks.is_held(tmp_path, "s")]
+        before = [locks.is_session_locked(tmp_path, "s")]
         held = await turn()
-        looks = [asyncio.to_thread(locks.is_held, tmp_path, "s") for _ in range(3)]
+        looks = [asyncio.to_thread(locks.is_session_locked, tmp_path, "s") for _ in range(3)]
         return [*before, held], await asyncio.gather(*looks)
 
     told, looked = asyncio.run(all_at_once())

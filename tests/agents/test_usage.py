@@ -11,11 +11,10 @@ import pytest
 from pydantic_ai.exceptions import UsageLimitExceeded
 from pydantic_ai.usage import RunUsage
 
-from knapper.agents import usage
-from knapper.agents.chat import Message
+from knapper.agents.chat.turn import ChatTurn, Message
 from knapper.agents.events import Event
-from knapper.agents.turns import Turn
-from knapper.agents.usage import Limits
+from knapper.agents.model import usage
+from knapper.agents.model.usage import SpendingLimits
 from knapper.codemode.model import ModelSpend
 from knapper.errors import RefusedError, StorageError
 from tests.agents import scripted
@@ -27,17 +26,17 @@ def spent(tokens: int, cost: str | None = None) -> ModelSpend:
     return ModelSpend(requests=1, input_tokens=tokens, output_tokens=0, cost_usd=Decimal(cost) if cost else None)
 
 
-def meter(folder: Path, limits: Limits, now: dt.datetime = NOW) -> usage.Meter:
+def meter(folder: Path, limits: SpendingLimits, now: dt.datetime = NOW) -> usage.Meter:
     return usage.open_meter(folder, limits, lambda: now)
 
 
 def test_what_is_used_is_added_up_for_runs_and_days(tmp_path: Path) -> None:
-    own = meter(tmp_path, Limits())
+    own = meter(tmp_path, SpendingLimits())
     own.record("a", "m", spent(10, "0.10"))
     own.record("a", "m", spent(5))
     own.record("b", "m", spent(1, "0.02"))
     own.shut()
-    tomorrow = meter(tmp_path, Limits(), NOW + dt.timedelta(days=1))
+    tomorrow = meter(tmp_path, SpendingLimits(), NOW + dt.timedelta(days=1))
 
     assert tomorrow.of_run("a").tokens == 15
     assert tomorrow.of_run("a").cost_usd == Decimal("0.10")
@@ -47,7 +46,7 @@ def test_what_is_used_is_added_up_for_runs_and_days(tmp_path: Path) -> None:
 
 
 def test_nothing_used_is_nothing_written(tmp_path: Path) -> None:
-    own = meter(tmp_path, Limits())
+    own = meter(tmp_path, SpendingLimits())
     own.record("a", "m", ModelSpend())
 
     assert own.of_run("a") == ModelSpend()
@@ -57,13 +56,15 @@ def test_nothing_used_is_nothing_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "left"),
     [
-        (Limits(), None),
-        (Limits(turn_tokens=70), 70),
-        (Limits(turn_tokens=70, run_tokens=30), 20),
-        (Limits(turn_tokens=70, run_tokens=300, day_tokens=50), 39),
+        (SpendingLimits(), None),
+        (SpendingLimits(turn_tokens=70), 70),
+        (SpendingLimits(turn_tokens=70, run_tokens=30), 20),
+        (SpendingLimits(turn_tokens=70, run_tokens=300, day_tokens=50), 39),
     ],
 )
-def test_a_turn_may_use_what_the_tightest_limit_leaves(tmp_path: Path, limits: Limits, left: int | None) -> None:
+def test_a_turn_may_use_what_the_tightest_limit_leaves(
+    tmp_path: Path, limits: SpendingLimits, left: int | None
+) -> None:
     own = meter(tmp_path, limits)
     own.record("a", "m", spent(10))
     own.record("b", "m", spent(1))
@@ -76,12 +77,14 @@ def test_a_turn_may_use_what_the_tightest_limit_leaves(tmp_path: Path, limits: L
 @pytest.mark.parametrize(
     ("limits", "setting"),
     [
-        (Limits(run_tokens=10), "model.run_tokens"),
-        (Limits(day_tokens=10), "model.day_tokens"),
-        (Limits(day_cents=5), "model.day_cents"),
+        (SpendingLimits(run_tokens=10), "model.run_tokens"),
+        (SpendingLimits(day_tokens=10), "model.day_tokens"),
+        (SpendingLimits(day_cents=5), "model.day_cents"),
     ],
 )
-def test_a_limit_that_is_reached_refuses_and_names_its_setting(tmp_path: Path, limits: Limits, setting: str) -> None:
+def test_a_limit_that_is_reached_refuses_and_names_its_setting(
+    tmp_path: Path, limits: SpendingLimits, setting: str
+) -> None:
     own = meter(tmp_path, limits)
     own.record("a", "m", spent(10, "0.05"))
 
@@ -96,7 +99,7 @@ def test_a_turn_stops_where_its_limit_is(tmp_path: Path) -> None:
     vault = opened.vault(tmp_path, {"A.md": "A\n"})
     folder = tmp_path / "account"
     folder.mkdir()
-    own = meter(folder, Limits(turn_tokens=60))
+    own = meter(folder, SpendingLimits(turn_tokens=60))
     model = Model([[scripted.Call("read_file", {"path": "A.md", "offset": number})] for number in range(9)])
 
     with scripted.agent(vault) as context:
@@ -113,7 +116,7 @@ def test_a_turn_is_held_to_what_another_one_has_left_of_the_day_meanwhile(tmp_pa
     vault = opened.vault(tmp_path, {"A.md": "A\n"})
     folder = tmp_path / "account"
     folder.mkdir()
-    own = meter(folder, Limits(day_tokens=100_000))
+    own = meter(folder, SpendingLimits(day_tokens=100_000))
     model = Model([[scripted.Call("read_file", {"path": "A.md", "offset": number})] for number in range(9)])
 
     def answered(event: Event) -> None:
@@ -121,7 +124,7 @@ def test_a_turn_is_held_to_what_another_one_has_left_of_the_day_meanwhile(tmp_pa
             own.record("another", "m", spent(99_999))
 
     with scripted.agent(vault) as context:
-        turn = Turn(scripted.chat(model, meter=own), context, Message(text="hello", run="run-1"))
+        turn = ChatTurn(scripted.chat(model, meter=own), context, Message(text="hello", run="run-1"))
         asyncio.run(turn.run(answered))
 
     assert turn.state == "limit"
@@ -129,8 +132,8 @@ def test_a_turn_is_held_to_what_another_one_has_left_of_the_day_meanwhile(tmp_pa
     own.shut()
 
 
-@pytest.mark.parametrize("limits", [Limits(day_tokens=100), Limits(day_cents=5)])
-def test_turns_that_go_on_at_once_use_no_more_than_the_day_has(tmp_path: Path, limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [SpendingLimits(day_tokens=100), SpendingLimits(day_cents=5)])
+def test_turns_that_go_on_at_once_use_no_more_than_the_day_has(tmp_path: Path, limits: SpendingLimits) -> None:
     own = meter(tmp_path, limits)
     one, other = own.allow("one"), own.allow("other")
     used = RunUsage(requests=1, input_tokens=60, cost=Decimal("0.03"))
@@ -147,8 +150,8 @@ def test_turns_that_go_on_at_once_use_no_more_than_the_day_has(tmp_path: Path, l
     own.shut()
 
 
-@pytest.mark.parametrize("limits", [Limits(day_tokens=100), Limits(day_cents=5)])
-def test_turns_of_several_processes_use_no_more_than_the_day_has(tmp_path: Path, limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [SpendingLimits(day_tokens=100), SpendingLimits(day_cents=5)])
+def test_turns_of_several_processes_use_no_more_than_the_day_has(tmp_path: Path, limits: SpendingLimits) -> None:
     own, other = meter(tmp_path, limits), meter(tmp_path, limits)
     used = RunUsage(requests=1, input_tokens=60, cost=Decimal("0.03"))
     mine, others = own.allow("one"), other.allow("other")
@@ -171,10 +174,10 @@ def test_turns_of_several_processes_use_no_more_than_the_day_has(tmp_path: Path,
 
 
 def test_what_a_turn_used_that_was_killed_stays_counted(tmp_path: Path) -> None:
-    killed = meter(tmp_path, Limits(day_tokens=100))
+    killed = meter(tmp_path, SpendingLimits(day_tokens=100))
     killed.allow("one").check_before_request(RunUsage(requests=2, input_tokens=99))
     killed.shut()
-    own = meter(tmp_path, Limits(day_tokens=99))
+    own = meter(tmp_path, SpendingLimits(day_tokens=99))
 
     with pytest.raises(RefusedError, match="day_tokens"):
         own.allow("one")
@@ -183,9 +186,9 @@ def test_what_a_turn_used_that_was_killed_stays_counted(tmp_path: Path) -> None:
 
 
 def test_a_request_is_allowed_though_what_is_used_cannot_be_written_down_now(tmp_path: Path) -> None:
-    own = meter(tmp_path, Limits(day_tokens=100))
+    own = meter(tmp_path, SpendingLimits(day_tokens=100))
     allowed = own.allow("one")
-    with sqlite3.connect(tmp_path / usage.FILE) as database:
+    with sqlite3.connect(tmp_path / usage.USAGE_FILE) as database:
         database.execute("CREATE TRIGGER full BEFORE INSERT ON spent BEGIN SELECT RAISE(FAIL, 'full'); END")
     database.close()
     used = RunUsage(requests=1, input_tokens=60)
@@ -201,7 +204,7 @@ def test_a_request_is_allowed_though_what_is_used_cannot_be_written_down_now(tmp
 
 
 def test_without_a_limit_of_the_day_nothing_is_written_while_a_turn_goes_on(tmp_path: Path) -> None:
-    own = meter(tmp_path, Limits(turn_tokens=100))
+    own = meter(tmp_path, SpendingLimits(turn_tokens=100))
     own.allow("one").check_before_request(RunUsage(requests=1, input_tokens=60))
 
     assert own.today() == ModelSpend()
@@ -209,7 +212,7 @@ def test_without_a_limit_of_the_day_nothing_is_written_while_a_turn_goes_on(tmp_
 
 
 def test_a_server_that_does_not_tell_what_was_used_is_no_warning_on_the_screen(tmp_path: Path) -> None:
-    own = meter(tmp_path, Limits(turn_tokens=100, day_cents=5))
+    own = meter(tmp_path, SpendingLimits(turn_tokens=100, day_cents=5))
     unknown = RunUsage(requests=1, unmeasured_requests=1)
     priceless = RunUsage(requests=1, input_tokens=50)
 
@@ -222,5 +225,5 @@ def test_a_server_that_does_not_tell_what_was_used_is_no_warning_on_the_screen(t
 
 
 def test_a_known_models_price_is_known() -> None:
-    assert usage.of(RunUsage(requests=1, input_tokens=5, cost=Decimal("0.1"))).as_dict()["cost_usd"] == 0.1
-    assert usage.of(RunUsage(requests=1, input_tokens=5)).as_dict()["cost_usd"] is None
+    assert usage.read_usage(RunUsage(requests=1, input_tokens=5, cost=Decimal("0.1"))).as_dict()["cost_usd"] == 0.1
+    assert usage.read_usage(RunUsage(requests=1, input_tokens=5)).as_dict()["cost_usd"] is None

@@ -9,10 +9,9 @@ from typing import Literal
 
 import pytest
 
-from knapper.agents.run import finding, runs
-from knapper.agents.run.events import Checkpoint
-from knapper.agents.run.finding import Finding
-from knapper.agents.run.records import Limits
+from knapper.agents.runs import retrieving, service
+from knapper.agents.runs.model import CheckpointEvent, RunLimits
+from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.app import tables
 from knapper.app.scripting import Scripts
 from knapper.changes.writer import SubmitOptions
@@ -68,7 +67,7 @@ def make(tmp_path: Path, sandbox: WorkerPool, checkpoints: CheckpointStore) -> I
         def context_of(run: str) -> Context:
             return replace(world.context, asked=SubmitOptions(run=run), open_sandbox=lambda: sandbox)
 
-        finding = Finding(checkpoints=checkpoints)
+        finding = VaultRetriever(checkpoints=checkpoints)
         world.engine = replace(world.engine, retrieve=finding, context_of=context_of)
         return world
 
@@ -164,7 +163,7 @@ def test_a_run_has_at_most_five_scripts_written_anew(make: Make) -> None:
     scripts = {part.task: [POOR] for part in parts}
     world = make(Brain(plans={"T": parts}, scripts=scripts))
 
-    run = world.run("T", Limits(parallel=1))
+    run = world.run("T", RunLimits(parallel=1))
 
     written = [world.brain.kinds(part.task).count("script") for part in parts]
     assert sum(written) == 7 + 5
@@ -175,7 +174,7 @@ def test_a_run_has_at_most_five_scripts_written_anew(make: Make) -> None:
 def test_what_is_left_of_these_outlasts_the_process(make: Make) -> None:
     parts = [Part(f"{ABSENT} {number}") for number in range(6)]
     world = make(Brain(plans={"T": parts}, scripts={part.task: [POOR] for part in parts}))
-    run = world.run("T", Limits(parallel=1))
+    run = world.run("T", RunLimits(parallel=1))
 
     _ = world.go_on(run.id, replay="6")
 
@@ -185,9 +184,9 @@ def test_what_is_left_of_these_outlasts_the_process(make: Make) -> None:
 def test_a_person_is_asked_once_and_what_they_name_is_used(make: Make, checkpoints: CheckpointStore) -> None:
     plan = {"T": [Part(ABSENT, impact="security"), Part(TASK)]}
     world = make(Brain(plans=plan, scripts={ABSENT: [POOR], TASK: [GOOD]}))
-    points: list[Checkpoint] = []
+    points: list[CheckpointEvent] = []
 
-    async def person(point: Checkpoint) -> str:
+    async def person(point: CheckpointEvent) -> str:
         points.append(point)
         return "[[Costs]]"
 
@@ -211,10 +210,10 @@ def test_the_answer_may_come_from_another_surface(
     plan = {"T": [Part(ABSENT, impact="security"), Part(TASK)]}
     world = make(Brain(plans=plan, scripts={ABSENT: [POOR], TASK: [GOOD]}))
 
-    async def person(point: Checkpoint) -> str:
+    async def person(point: CheckpointEvent) -> str:
         answer = CheckpointAnswer(choice=choice, text="Use slerp." if choice == "use" else "")
         _ = checkpoints.answer(point.id, answer, access.default_grants("page"))
-        return await finding.polled(checkpoints, point, look_s=0.01)
+        return await retrieving.wait_for_answer(checkpoints, point, look_s=0.01)
 
     world.engine = replace(world.engine, person=person)
 
@@ -233,7 +232,7 @@ def test_a_persons_own_words_are_used_and_going_on_does_not_ask_again(make: Make
     world = make(Brain(plans=plan, scripts={ABSENT: [POOR], TASK: [GOOD]}))
     asked: list[str] = []
 
-    async def person(point: Checkpoint) -> str:
+    async def person(point: CheckpointEvent) -> str:
         asked.append(point.node_id)
         return "Use slerp between unit quaternions."
 
@@ -285,7 +284,7 @@ def test_a_model_is_asked_for_no_script_after_the_run_was_ended(make: Make) -> N
     run = world.begin(TASK)
 
     async def cancelled() -> int:
-        work = asyncio.create_task(runs.carry_out(world.engine, run.id, world.events.append))
+        work = asyncio.create_task(service.carry_out_run(world.engine, run.id, world.events.append))
         while not world.brain.kinds(TASK).count("script"):  # noqa: ASYNC110 - a model is no event
             await asyncio.sleep(0.01)
         _ = work.cancel()
@@ -334,7 +333,7 @@ def test_a_script_ends_with_its_run(make: Make) -> None:
     run = world.begin(TASK)
 
     async def cancelled() -> None:
-        work = asyncio.create_task(runs.carry_out(world.engine, run.id, world.events.append))
+        work = asyncio.create_task(service.carry_out_run(world.engine, run.id, world.events.append))
         assert await asyncio.to_thread(endless.begun.wait, 60)
         _ = work.cancel()
         with pytest.raises(asyncio.CancelledError):

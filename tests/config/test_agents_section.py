@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.scout.names import TOOLS, UPDATE_SELECTION
+from knapper.agents.pipeline.scopes import SCOUT_TOOLS, UPDATE_SELECTION
 from knapper.app.tasks import pipelines, presets
 from knapper.config import load
 from knapper.config.sections.agents import Agents
@@ -26,7 +26,7 @@ def test_the_defaults_are_those_of_the_document(tmp_path: Path) -> None:
     assert (found.editable, found.can) == ("context", ("add", "delete", "create", "navigate"))
     assert (found.chat_history_length, found.auto_search, found.orchestrate) == (10, True, False)
     assert (found.scout.rounds, found.scout.notes, found.scout.keyword_limit) == (5, 20, 10)
-    assert {UPDATE_SELECTION, *found.scout.tools} == set(TOOLS)
+    assert {UPDATE_SELECTION, *found.scout.tools} == set(SCOUT_TOOLS)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from playwright.sync_api import Locator, Page, expect
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from knapper.agents.run.engine import AskPerson, Engine, Need
-from knapper.agents.run.nodes import Found
+from knapper.agents.runs.engine import AskPerson, RetrievalRequest, RunEngine
+from knapper.agents.runs.model import RetrievedContext
 from knapper.app import Hub
 from knapper.app.runs.opening import TaskRuns
 from knapper.app.runs.rooms import RunRooms
@@ -51,25 +51,25 @@ class Gated(Brain):
 class Finder:
     """Find what a test says for a task, or the note that it names by its first letter; ask a person where told to."""
 
-    found: Mapping[str, Found] = field(default_factory=dict[str, Found])
+    found: Mapping[str, RetrievedContext] = field(default_factory=dict[str, RetrievedContext])
     asks: Sequence[str] = ()
     words: list[str] = field(default_factory=list[str])
     """What persons have answered."""
 
-    def of(self, checkpoints: CheckpointStore) -> Callable[[Need], "asyncio.Future[Found]"]:
-        def retrieve(need: Need) -> "asyncio.Future[Found]":
+    def of(self, checkpoints: CheckpointStore) -> Callable[[RetrievalRequest], "asyncio.Future[RetrievedContext]"]:
+        def retrieve(need: RetrievalRequest) -> "asyncio.Future[RetrievedContext]":
             return asyncio.ensure_future(self._find(need, checkpoints))
 
         return retrieve
 
-    async def _find(self, need: Need, checkpoints: CheckpointStore) -> Found:
+    async def _find(self, need: RetrievalRequest, checkpoints: CheckpointStore) -> RetrievedContext:
         task = need.node.task
         known = checkpoints.find(need.asker.run, need.node.id, task)
         if known is not None and known.answer is not None:
             self.words.append(known.answer.text or known.answer.choice)
         elif task in self.asks:
             asked = checkpoints.ask(need.asker.run, need.node.id, task, {})
-            return Found(context="", score=0.1, tier="C", checkpoint=asked.id)
+            return RetrievedContext(context="", score=0.1, tier="C", checkpoint=asked.id)
         return self.found.get(task) or run_world.read(need.context, f"{task[0].upper()}.md")
 
 
@@ -80,12 +80,12 @@ def serving(
     finder: Finder | None = None,
     *,
     change: Callable[[Settings], Settings] = lambda found: found,
-    work: Callable[[TaskRuns, Engine], Engine] = lambda _, made: made,
+    work: Callable[[TaskRuns, RunEngine], RunEngine] = lambda _, made: made,
 ) -> Generator[Site]:
     """Serve notes below *base*; *work* changes what carries runs out."""
     found = finder or Finder()
 
-    def engine(tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
+    def engine(tasks: TaskRuns, model: str, person: AskPerson | None) -> RunEngine:
         made = tasks.engine_of(brain.open(), model or "scripted", person)
         return work(tasks, replace(made, retrieve=found.of(tasks.checkpoints), look_s=0.05))
 

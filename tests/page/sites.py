@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 from pydantic_ai.models import Model as AnyModel
 
-from knapper.agents.chat import Chat
+from knapper.agents.chat.turn import ChatConfig
 from knapper.app import Hub
 from knapper.app.chats import Chats
 from knapper.app.chatting import Chatting
@@ -80,7 +80,7 @@ def serving(
 ) -> Generator[Site]:
     """Serve notes below *base*; *more* makes what is served beside the page and its chat."""
 
-    def answering(chats: Chats) -> Chat:
+    def answering(chats: Chats) -> ChatConfig:
         return scripted.chat(open_model(), chats.hub.table.rows, meter=chats.meter)
 
     found = change(apps.settings(base, notes))

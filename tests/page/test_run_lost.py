@@ -9,11 +9,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pydantic import JsonValue
 
-from knapper.agents.run import runs
-from knapper.agents.run.engine import Engine
-from knapper.agents.run.finding import Finding
-from knapper.agents.run.nodes import Found
-from knapper.agents.run.records import Order
+from knapper.agents.runs import service
+from knapper.agents.runs.engine import RunEngine
+from knapper.agents.runs.model import RetrievedContext, RunOrder
+from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.app.runs.opening import TaskRuns, open_runs
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Vault
@@ -78,8 +77,8 @@ def test_a_run_of_another_process_is_followed(tmp_path: Path, tab: Page) -> None
     brain = Gated(plans=PLANS, held={"answer Alpha grows?"})
     with run_sites.serving(tmp_path, Brain()) as site, open_runs(site.hub) as own:
         engine = replace(own.engine_of(brain.open(), "elsewhere"), retrieve=Finder().of(own.checkpoints))
-        run = runs.begin(engine, Order(task=TASK, code_mode=False))
-        thread = threading.Thread(target=lambda: asyncio.run(runs.carry_out(engine, run.id, lambda _: None)))
+        run = service.create_run(engine, RunOrder(task=TASK, code_mode=False))
+        thread = threading.Thread(target=lambda: asyncio.run(service.carry_out_run(engine, run.id, lambda _: None)))
         thread.start()
         try:
             site.enter(tab)
@@ -117,7 +116,7 @@ def test_a_run_of_another_vault_is_followed_there(tmp_path: Path, tab: Page) -> 
 def test_a_run_runs_and_loads_nothing_of_what_it_holds(tmp_path: Path, tab: Page) -> None:
     evil = "<img src=x onerror=\"document.title='owned'\">"
     attempt: dict[str, JsonValue] = {"step": evil, "kind": evil, "error": HOSTILE, "score": 0.1, "script": HOSTILE}
-    found = Found(context="x", score=0.1, tier=evil, script=HOSTILE, attempts=(attempt,), notes=(HOSTILE,))
+    found = RetrievedContext(context="x", score=0.1, tier=evil, script=HOSTILE, attempts=(attempt,), notes=(HOSTILE,))
     brain = Brain(plans={evil: [Part(f"Alpha {evil}", impact="security"), Part("Beta")]})
     brain.answers |= {f"answer Alpha {evil}": HOSTILE, f"join {evil}": HOSTILE}
     with run_sites.serving(tmp_path, brain, Finder({f"Alpha {evil}": found})) as site:
@@ -146,7 +145,9 @@ def test_no_run_is_wider_than_the_screen(tmp_path: Path, browser: Browser, width
         "script": f"x = '{long}'\n" * 9,
     }
     brain = Brain(plans={"Alpha": [Part(f"Alpha {long}"), Part("Beta")]}, answers={"join Alpha": f"{long} [[{long}]]"})
-    finder = Finder({f"Alpha {long}": Found(context="x", tier="A", script="x", attempts=(attempt,), notes=(long,))})
+    finder = Finder(
+        {f"Alpha {long}": RetrievedContext(context="x", tier="A", script="x", attempts=(attempt,), notes=(long,))}
+    )
     with (
         run_sites.serving(tmp_path, brain, finder) as site,
         browser.new_context(viewport={"width": width, "height": 640}, locale="en") as context,
@@ -167,11 +168,11 @@ def test_no_run_is_wider_than_the_screen(tmp_path: Path, browser: Browser, width
 
 @pytest.mark.timeout(180)
 def test_what_real_scripts_find_is_shown(tmp_path: Path, tab: Page, sandbox: WorkerPool) -> None:
-    def by_scripts(tasks: TaskRuns, made: Engine) -> Engine:
+    def by_scripts(tasks: TaskRuns, made: RunEngine) -> RunEngine:
         def context_of(run: str) -> Context:
             return replace(tasks.context(run), open_sandbox=lambda: sandbox)
 
-        return replace(made, retrieve=Finding(checkpoints=tasks.checkpoints), context_of=context_of)
+        return replace(made, retrieve=VaultRetriever(checkpoints=tasks.checkpoints), context_of=context_of)
 
     task = "When are the tomatoes watered?"
     brain = Brain(scripts={task: [searching("tomatoes watering")]}, answers={task: "[[Garden]] (lines 10-11) says it."})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from knapper.agents.run.nodes import Found, Source
+from knapper.agents.runs.model import RetrievedContext, SourceRef
 from knapper.config import Vault
 from tests.agents.run_world import Brain, Part
 from tests.index import worlds
@@ -139,7 +139,7 @@ def test_a_part_shows_its_scripts_scores_and_sources(tmp_path: Path, tab: Page) 
         expect(shown.get_by_role("heading", name="Read as well")).to_be_visible()
 
 
-def _scripted() -> Found:
+def _scripted() -> RetrievedContext:
     """Find something by a script that was written again."""
     bad = {
         "step": "script",
@@ -150,10 +150,10 @@ def _scripted() -> Found:
         "wall_s": 0.25,
     }
     good = {"step": "again", "kind": "ok", "error": "", "score": 0.62, "calls": 1, "wall_s": 0.1}
-    return Found(
+    return RetrievedContext(
         context="Alpha grows tall.",
-        sources=(Source(path="A.md", hash="x", first=3, last=3),),
-        reads=(Source(path="B.md", hash="x"),),
+        sources=(SourceRef(path="A.md", hash="x", first=3, last=3),),
+        reads=(SourceRef(path="B.md", hash="x"),),
         score=0.62,
         parts={"overlap": 0.7, "coverage": 0.6},
         confidence=0.8,

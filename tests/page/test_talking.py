@@ -8,7 +8,7 @@ import pytest
 from filelock import FileLock
 from playwright.sync_api import Page, expect
 
-from knapper.agents.usage import Meter
+from knapper.agents.model.usage import Meter
 from knapper.codemode.model import ModelSpend
 from tests.agents.scripted import Call, Model
 from tests.page import gates, sites

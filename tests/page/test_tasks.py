@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
-from knapper.agents.pipeline import frozen
-from knapper.agents.pipeline.frozen import Frozen
-from knapper.agents.pipeline.requests import Request
-from knapper.agents.pipeline.runs import PausedRun
+from knapper.agents.pipeline import pipeline
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.pipeline import PausedState
+from knapper.agents.pipeline.store import PausedRun
 from knapper.app import chats
 from knapper.app.acting import CLIENT
 from knapper.app.tasks import pipelines
@@ -378,7 +378,7 @@ def _rendered(tab: Page, kind: str, found: Mapping[str, object]) -> dict[str, ob
 
 def _paused(site: Site) -> None:
     """Have a run wait that the command line began, in a session of its own."""
-    request = Request(task="Water it", run_id="run-1", session_id="")
+    request = TaskRequest(task="Water it", run_id="run-1", session_id="")
     question: dict[str, JSONValue] = {"question": "Which bed do you mean?", "options": ["The left one"]}
     with pipelines.open_pipelines(site.hub) as opened:
         begun = opened.chats.store.begin(name="Of the terminal")
@@ -390,7 +390,7 @@ def _paused(site: Site) -> None:
                 at=chats.now(),
                 question=question,
                 request=request.as_dict(),
-                state=frozen.write(Frozen()),
+                state=pipeline.dump_state(PausedState()),
             )
         )
 

@@ -16,7 +16,7 @@ from fastmcp import Client as Asking
 from starlette.testclient import TestClient
 
 from knapper import app
-from knapper.agents import toolset, workbench
+from knapper.agents import toolset
 from knapper.cli import main
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
@@ -72,9 +72,9 @@ def direct(base: Path, state: Path) -> Generator[Call]:
 def by_an_agent(base: Path, state: Path) -> Generator[Call]:
     """Call as a model does whose answers are text; what is a person's own is called directly."""
     with app.open_hub(settings(base, state)) as hub:
-        rows = toolset.offered(hub.table.rows)
-        bench = workbench.fresh(rows, hub.context(client=CLIENT, vault=""), max_chars=10_000_000)
-        tools, numbers = toolset.TableTools(), itertools.count()
+        rows = toolset.choose_tools(hub.table.rows)
+        bench = toolset.open_tool_session(rows, hub.context(client=CLIENT, vault=""), max_chars=10_000_000)
+        tools, numbers = toolset.TableToolset(), itertools.count()
 
         async def ask(name: str, arguments: dict[str, Any]) -> Answer:
             arguments = {key: value for key, value in arguments.items() if key != "vault"}  # an agent is in one

@@ -15,7 +15,7 @@ from pydantic_ai.models import Model as AnyModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from starlette.testclient import TestClient
 
-from knapper.agents.chat import Chat
+from knapper.agents.chat.turn import ChatConfig
 from knapper.app import Hub
 from knapper.app.chats import Chats
 from knapper.app.chatting import Chatting
@@ -33,7 +33,7 @@ from tests.server import apps
 Opens = Callable[[], AnyModel]
 
 
-def opener(open_model: Opens) -> Callable[[Chats], Chat]:
+def opener(open_model: Opens) -> Callable[[Chats], ChatConfig]:
     """Have chats answered by a model, with the vault's own tools."""
     return lambda chats: scripted.chat(open_model(), chats.hub.table.rows, meter=chats.meter)
 

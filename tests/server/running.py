@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 from starlette.testclient import TestClient
 
-from knapper.agents.run.engine import AskPerson, Engine, Need, Retrieve
-from knapper.agents.run.nodes import Found
+from knapper.agents.runs.engine import AskPerson, NodeRetriever, RetrievalRequest, RunEngine
+from knapper.agents.runs.model import RetrievedContext
 from knapper.app import Hub
 from knapper.app.runs.opening import TaskRuns
 from knapper.app.runs.rooms import RunRooms
@@ -33,7 +33,7 @@ NOTES = {
     "Private/Diary.md": "# Diary\n\nThe secret of alpha.\n",
 }
 PLAN = {"T": [Part("Alpha grows?"), Part("Beta stays?", needs=["Alpha grows?"])]}
-Retrieves = Callable[[TaskRuns], Retrieve]
+Retrieves = Callable[[TaskRuns], NodeRetriever]
 SEARCH = Section(code_mode=False)
 """Retrieve by search, so that no sandbox is needed."""
 
@@ -41,7 +41,7 @@ SEARCH = Section(code_mode=False)
 def mounted(hub: Hub, stop: Stop, brain: Brain, retrieve: Retrieves | None = None) -> Mount:
     """Have runs carried out by a brain, over the vault's own notes unless a test finds them."""
 
-    def opened(tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
+    def opened(tasks: TaskRuns, model: str, person: AskPerson | None) -> RunEngine:
         del model
         made = replace(tasks.engine_of(brain.open(), "scripted", person), look_s=0.02)
         return made if retrieve is None else replace(made, retrieve=retrieve(tasks))
@@ -155,16 +155,16 @@ def done(client: httpx2.Client | TestClient, task: str = "T", **more: object) ->
     return run_id
 
 
-def poor(tasks: TaskRuns) -> Retrieve:
+def poor(tasks: TaskRuns) -> NodeRetriever:
     """Find nothing for anything, so that a person is asked; what they say is found then."""
 
-    async def find(need: Need) -> Found:
+    async def find(need: RetrievalRequest) -> RetrievedContext:
         kept = tasks.checkpoints.find(need.asker.run, need.node.id, need.node.task)
         if kept is not None and kept.answer is not None:
-            return Found(context=f"They said: {kept.answer.text or kept.answer.notes}")
+            return RetrievedContext(context=f"They said: {kept.answer.text or kept.answer.notes}")
         if not need.attended:
-            return Found(context="", tier="C")
-        return Found(
+            return RetrievedContext(context="", tier="C")
+        return RetrievedContext(
             context="",
             tier="C",
             checkpoint=tasks.checkpoints.ask(need.asker.run, need.node.id, need.node.task, {}).id,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from knapper.agents.live import Ending, Live, Tell
+from knapper.agents.background import BackgroundJob, FinalEventSpec, JobEventSink
 from knapper.jsontypes import JSONValue
 from knapper.server import events
 
@@ -32,11 +32,11 @@ class Over:
         return {"text": self.text}
 
 
-def begun() -> Live[Over]:
-    return Live(id="1", about="x", ending=Ending(kind=Over, make=lambda state, _: Over(state)))
+def begun() -> BackgroundJob[Over]:
+    return BackgroundJob(id="1", about="x", ending=FinalEventSpec(kind=Over, make=lambda state, _: Over(state)))
 
 
-async def heard(live: Live[Over], after: int = 0, *, most: int = 1_000, heartbeat_s: float = 5.0) -> list[str]:
+async def heard(live: BackgroundJob[Over], after: int = 0, *, most: int = 1_000, heartbeat_s: float = 5.0) -> list[str]:
     found: list[str] = []
     frames = events.frames_of(live, {"id": live.id}, after, heartbeat_s)
     async for raw in frames:
@@ -47,7 +47,7 @@ async def heard(live: Live[Over], after: int = 0, *, most: int = 1_000, heartbea
     return found
 
 
-async def counting(tell: Tell, count: int) -> None:
+async def counting(tell: JobEventSink, count: int) -> None:
     for number in range(1, count + 1):
         tell(Count(number))
         await asyncio.sleep(0)

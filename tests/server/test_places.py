@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from knapper.agents.background import BackgroundJob, FinalEventSpec, JobEventSink
 from knapper.agents.events import Done
-from knapper.agents.live import Ending, Live, Tell
 from knapper.errors import ConflictError, KnapError, SetupError, StorageError
 from knapper.server import events, places
 from knapper.server.http import rooms
@@ -59,13 +59,15 @@ def test_no_error_tells_a_folder_of_the_machine(tmp_path: Path, kind: type[KnapE
 
 
 def test_an_event_of_an_error_tells_no_folder_of_the_machine_either(tmp_path: Path) -> None:
-    async def broken(tell: Tell) -> None:
+    async def broken(tell: JobEventSink) -> None:
         del tell
         await asyncio.sleep(0)
         raise StorageError(f"{tmp_path}/state/sessions.db can't be used", hint="check it")
 
     async def streamed(request: Request) -> Response:
-        live = Live(id="1", about="x", ending=Ending(kind=Done, make=lambda state, _: Done(answer="", state=state)))
+        live = BackgroundJob(
+            id="1", about="x", ending=FinalEventSpec(kind=Done, make=lambda state, _: Done(answer="", state=state))
+        )
         live.begin(broken)
         return events.stream(live, {}, request)
 

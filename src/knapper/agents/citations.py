@@ -1,36 +1,274 @@
-"""Find what an answer cites, check each place against the files, and take out what doesn't hold.
+"""Find the citations of an answer, check them against the files, and have failing ones repaired."""
 
-A citation is ``[[Note#Heading]] (lines 3-9)``; heading and lines may be missing. One of another vault begins with that
-vault's name, ``[[work:Note#Heading]]``: in Obsidian no note can have such a name, so that nothing else is meant by it.
-"""
-
+import asyncio
 import re
+import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
-from knapper.agents import passages
-from knapper.agents.passages import Passage
-from knapper.errors import KnapError
+from pydantic_ai import Agent
+from pydantic_ai.models import Model
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from knapper.agents import untrusted
+from knapper.agents.model import usage
+from knapper.agents.model.replies import SurrogateSafeModel
+from knapper.codemode.bridge import MAIN_VAULT
+from knapper.errors import KnapError, NotFound
+from knapper.index import chunker
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
-from knapper.vault import parser
-from knapper.vault.outline import Link
+from knapper.vault import links, parser, source
+from knapper.vault.outline import Link, Section
+from knapper.vault.parser import Note
+from knapper.vault.paths import NotePath
 
-_LINES: Final = re.compile(
+_QUOTES: Final = '\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb"'
+_SIGN_FOLDS: Final = {**dict.fromkeys(_QUOTES, "'"), "\u2013": "-", "\u2014": "-"}
+_FOLD_TABLE: Final = str.maketrans(_SIGN_FOLDS)
+_MARKDOWN_MARKS: Final = re.compile(r"[*_`~=]+|^\s*(?:>+|[-+]|\d+[.)])\s+|\[\[(?:[^\]|\n]*\|)?|\]\]", re.MULTILINE)
+_MAX_COLONS: Final = 3
+"""Up to which a target may be read as a vault's name."""
+_ELLIPSIS: Final = re.compile(r"\s*(?:\u2026|\.{3}|\[\.\.\.\]|\[\u2026\])\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitationTarget:
+    """Name a place, as a link and a stretch of lines do."""
+
+    target: str
+    """A note as links name it; one of another vault has that vault's name and a colon before it."""
+    headings: tuple[str, ...] = ()
+    block: str = ""
+    first: int = 0
+    """1-based; 0 for all that the heading owns, or the whole note."""
+    last: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitedPassage:
+    """Hold a stretch of whole lines of a note."""
+
+    vault: str = ""
+    """Empty for the vault that was asked from."""
+    path: NotePath
+    heading: str
+    """As the note has it; empty where none was named."""
+    first: int
+    last: int
+    start: int
+    """Span in the file's bytes."""
+    stop: int
+    hash: str
+    """Of the whole file."""
+    text: str
+    """As it reads until a person has decided on the edits that wait in it."""
+    note: Note = field(repr=False)
+
+
+def find_passage(context: Context, place: CitationTarget) -> CitedPassage:
+    """Find a place in the files as they are now.
+
+    Raises:
+        NotFound: The note, the heading, the block or the lines aren't there (codes ``no_note``, ``no_heading``,
+            ``no_block``, ``no_such_line``), or the lines aren't under the heading (``other_section``). A vault that
+            the client doesn't know of is as one that isn't there.
+        KnapError: The note can't be read.
+    """
+    home, path = _resolve_note(context, place.target)
+    note = home.view.read(path)
+    section = _find_section(note, place.headings) if place.headings else None
+    count = len(note.outline.line_starts)
+    first, last = place.first, max(place.first, place.last)
+    if last and not first:
+        raise NotFound(f"{note.path} has no line 0", hint="lines are counted from 1", code="no_such_line")
+    if place.block:
+        block = next((one for one in note.outline.block_ids if one.name == place.block), None)
+        if block is None:
+            raise NotFound(f"{note.path} has no block ^{place.block}", code="no_block")
+        span = source.measure_lines(_note_bytes(note))
+        first, last = (first, last) if first else (span.number(block.start), span.number(block.stop - 1))
+    if not first:
+        first, last = (section.line, section.end_line) if section else (1, count)
+    if last > count:
+        hint = f"it has {count} lines"
+        raise NotFound(f"{note.path} has no line {last}", hint=hint, code="no_such_line")
+    if section and (last < section.line or first > section.end_line):
+        raise NotFound(
+            f"lines {first}-{last} of {note.path} aren't under '{section.title}'",
+            hint=f"that heading owns lines {section.line}-{section.end_line}",
+            code="other_section",
+        )
+    vault = "" if home.vault == context.vault else home.vault
+    return replace(_make_passage(note, section, first, last), vault=vault)
+
+
+def check_quote(passage: CitedPassage, quote: str) -> None:
+    """Check that a text stands in a passage; marks of Markdown, white space and kinds of quotes don't count.
+
+    An ellipsis in the quotation stands for anything.
+
+    Raises:
+        NotFound: It doesn't (code ``not_quoted``); the hint tells where else in the note it stands.
+    """
+    if _contains_quote(passage.text, quote):
+        return
+    raise NotFound(
+        f"“{quote[:80]}” doesn't stand in lines {passage.first}-{passage.last} of {passage.path}",
+        hint=_quote_hint(passage, quote),
+        code="not_quoted",
+    )
+
+
+def number_passage(passage: CitedPassage, *, around: int, most: int) -> str:
+    """Show a passage and some lines around it, each with its number in the file.
+
+    Args:
+        passage: Which.
+        around: Lines before and after.
+        most: Lines in all.
+    """
+    rows = _note_lines(passage.note)
+    start = max(0, passage.first - 1 - around)
+    stop = min(len(rows), passage.last + around, start + most)
+    return "".join(f"{number}: {row}\n" for number, row in enumerate(rows[start:stop], start + 1))
+
+
+def _resolve_note(context: Context, target: str) -> tuple[Context, NotePath]:
+    """Find the note that a target means; one of this vault goes before another vault's, as a name may hold a colon."""
+    own_path = _find_path(context, target)
+    if own_path is not None:
+        return context, own_path
+    hint = ""
+    for colon in islice(re.finditer(":", target), _MAX_COLONS):
+        name, rest = target[: colon.start()].strip(), target[colon.end() :].strip()
+        if name in {MAIN_VAULT, context.vault}:
+            hint = f"a note of this vault goes without '{name}:'"
+            continue
+        home = _open_vault(context, name)
+        path = _find_path(home, rest) if home else None
+        if home and path:
+            return home, path
+    raise NotFound(f"there is no note '{target}'", hint=hint, code="no_note")
+
+
+def _open_vault(context: Context, name: str) -> Context | None:
+    """Open another vault; one that can't be opened is none."""
+    try:
+        return context.scripting.open_vault(name) if name else None
+    except KnapError:
+        return None
+
+
+def _find_path(context: Context, target: str) -> NotePath | None:
+    """Find a note of one vault: by its path, or by its name as links do."""
+    for spelling in (target, f"{target}.md"):
+        try:
+            return context.view.path(spelling)
+        except KnapError:
+            continue
+    link_target = links.resolve(
+        target, NotePath(""), lambda key: [path for path in context.index.graph.lookup(key) if context.sees(path)]
+    )
+    return link_target.path if target.strip() else None
+
+
+def _find_section(note: Note, headings: tuple[str, ...]) -> Section:
+    for section in note.outline.sections:
+        if not section.level or not links.heading_matches(headings[-1], section.title):
+            continue
+        above = list(section.path[:-1])
+        if all(any(links.heading_matches(wanted, title) for title in above) for wanted in headings[:-1]):
+            return section
+    raise NotFound(f"{note.path} has no heading '{headings[-1]}'", code="no_heading")
+
+
+def _make_passage(note: Note, section: Section | None, first: int, last: int) -> CitedPassage:
+    starts = note.outline.line_starts
+    data = _note_bytes(note)
+    start = starts[first - 1]
+    stop = starts[last] if last < len(starts) else len(data)
+    return CitedPassage(
+        path=note.path,
+        heading=f"{'#' * section.level} {section.title}" if section else "",
+        first=first,
+        last=last,
+        start=start,
+        stop=stop,
+        hash=note.hash,
+        text=_original_text(note, start, stop),
+        note=note,
+    )
+
+
+def _note_bytes(note: Note) -> bytes:
+    return source.decode(note.raw).data if note.outline.encoding == "utf-16" else note.raw
+
+
+def _original_text(note: Note, start: int, stop: int) -> str:
+    """Read lines; where an edit waits, the text before it stands in its block's place."""
+    original = chunker.restore_original(note.raw, note.outline)
+    if original is None:
+        return parser.decode_text(_note_bytes(note)[start:stop])
+    original_lines: list[bytes] = []
+    offset = 0
+    for row in original.data.splitlines(keepends=True):
+        disk_start, disk_stop = original.place(offset, offset + len(row))
+        if disk_start < stop and disk_stop > start:
+            original_lines.append(row)
+        offset += len(row)
+    return parser.decode_text(b"".join(original_lines))
+
+
+def _note_lines(note: Note) -> list[str]:
+    return [parser.decode_text(row) for row in _note_bytes(note).splitlines()]
+
+
+def _contains_quote(text: str, quote: str) -> bool:
+    haystack, position = _fold_text(text), 0
+    for part in _ELLIPSIS.split(quote.strip().strip(".,;:!?")):
+        needle = _fold_text(part)
+        index = haystack.find(needle, position)
+        if index < 0:
+            return False
+        position = index + len(needle)
+    return True
+
+
+def _fold_text(text: str) -> str:
+    folded = unicodedata.normalize("NFC", text).translate(_FOLD_TABLE)
+    return " ".join(_MARKDOWN_MARKS.sub("", folded).split()).casefold()
+
+
+def _quote_hint(passage: CitedPassage, quote: str) -> str:
+    rows = _note_lines(passage.note)
+    for size in (1, 2, 3):
+        for start in range(len(rows) - size + 1):
+            if _contains_quote("\n".join(rows[start : start + size]), quote):
+                return (
+                    f"it stands in lines {start + 1}-{start + size}" if size > 1 else f"it stands in line {start + 1}"
+                )
+    return "it stands nowhere in that note"
+
+
+_LINES_SUFFIX: Final = re.compile(
     rb"\s*[(\[,:]?\s*(?:lines?|L)\.?\s*(\d{1,7})(?:\s*(?:-|\xe2\x80\x93|to)\s*L?(\d{1,7}))?\s*[)\]]?", re.IGNORECASE
 )
-_ALIAS: Final = re.compile(r"(?:lines?|L)\.?\s*(\d{1,7})(?:\s*[-\u2013]\s*L?(\d{1,7}))?", re.IGNORECASE)
-_QUOTE: Final = re.compile(r'"([^"\n]{2,})"|\u201c([^\u201d\n]{2,})\u201d|\u201e([^\u201c\n]{2,})\u201c|«([^»\n]{2,})»')
-_LEAST_WORDS: Final = 4
+_LINES_ALIAS: Final = re.compile(r"(?:lines?|L)\.?\s*(\d{1,7})(?:\s*[-\u2013]\s*L?(\d{1,7}))?", re.IGNORECASE)
+_QUOTED_TEXT: Final = re.compile(
+    r'"([^"\n]{2,})"|\u201c([^\u201d\n]{2,})\u201d|\u201e([^\u201c\n]{2,})\u201c|«([^»\n]{2,})»'
+)
+_MIN_QUOTE_WORDS: Final = 4
 """A shorter quotation may be a name or a manner of speaking."""
-_LEAST_CHARS: Final = 20
+_MIN_QUOTE_CHARS: Final = 20
 _MAX_QUOTED: Final = 400
 """Characters of the cited lines that a citation carries with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cited:
+class ParsedCitation:
     """Hold a citation as it is written."""
 
     start: int
@@ -49,11 +287,11 @@ class Cited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Citation:
+class VerifiedCitation:
     """Hold a citation that holds."""
 
-    cited: Cited
-    passage: Passage
+    cited: ParsedCitation
+    passage: CitedPassage
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape it as every surface shows it.
@@ -77,10 +315,10 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class CitationFailure:
     """Hold a citation that doesn't hold, and why."""
 
-    cited: Cited
+    cited: ParsedCitation
     written: str
     code: str
     reason: str
@@ -92,93 +330,179 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedAnswer:
     """Hold what checking an answer gave."""
 
     answer: str
-    citations: tuple[Citation, ...]
-    failures: tuple[Failure, ...]
+    citations: tuple[VerifiedCitation, ...]
+    failures: tuple[CitationFailure, ...]
 
 
-def find(answer: str) -> list[Cited]:
+def find_citations(answer: str) -> list[ParsedCitation]:
     """List the citations of an answer in order; links in code aren't any."""
     data = answer.encode()
     links = [link for link in parser.parse_note(data).links if link.kind in {"wikilink", "embed"}]
-    found: list[Cited] = []
+    citations: list[ParsedCitation] = []
     for link in links:
-        before = data[found[-1].stop if found else 0 : link.start].decode(errors="replace")
-        found.append(_cited(data, link, before.rpartition("\n\n")[2]))
-    return found
+        before = data[citations[-1].stop if citations else 0 : link.start].decode(errors="replace")
+        citations.append(_parse_citation(data, link, before.rpartition("\n\n")[2]))
+    return citations
 
 
-def spelled(path: str, vault: str = "", first: int = 0, last: int = 0) -> str:
+def format_citation(path: str, vault: str = "", first: int = 0, last: int = 0) -> str:
     """Write a citation: ``[[Note]] (lines 3-9)``, with the vault's name before another vault's note."""
     name = path.removesuffix(".md")
     link = f"[[{vault}:{name}]]" if vault else f"[[{name}]]"
     return f"{link} (lines {first}-{last})" if first else link
 
 
-def check(context: Context, answer: str) -> Checked:
+def check_citations(context: Context, answer: str) -> CheckedAnswer:
     """Check each citation against the files as they are now: note, heading, lines, and what is quoted.
 
     Args:
         context: The vault, as the agent sees it; others are opened for the same client.
         answer: Markdown.
     """
-    citations: list[Citation] = []
-    failures: list[Failure] = []
+    citations: list[VerifiedCitation] = []
+    failures: list[CitationFailure] = []
     data = answer.encode()
-    for cited in find(answer):
+    for cited in find_citations(answer):
         try:
-            place = passages.Place(
+            place = CitationTarget(
                 target=cited.target,
                 headings=cited.headings,
                 block=cited.block,
                 first=cited.first,
                 last=cited.last,
             )
-            passage = passages.find(context, place)
+            passage = find_passage(context, place)
             for quote in cited.quotes:
-                passages.hold(passage, quote)
-            citations.append(Citation(cited=cited, passage=passage))
+                check_quote(passage, quote)
+            citations.append(VerifiedCitation(cited=cited, passage=passage))
         except KnapError as error:
             written = data[cited.start : cited.stop].decode(errors="replace")
             failures.append(
-                Failure(cited=cited, written=written, code=error.code, reason=error.message, hint=error.hint)
+                CitationFailure(cited=cited, written=written, code=error.code, reason=error.message, hint=error.hint)
             )
-    return Checked(answer=answer, citations=tuple(citations), failures=tuple(failures))
+    return CheckedAnswer(answer=answer, citations=tuple(citations), failures=tuple(failures))
 
 
-def without(answer: str, failures: Sequence[Failure]) -> str:
+def remove_citations(answer: str, failures: Sequence[CitationFailure]) -> str:
     """Take citations out of an answer; a link that gives no lines leaves its name behind."""
     data = answer.encode()
     for failure in reversed(failures):
         cited = failure.cited
-        kept = b"" if cited.first else cited.shown.encode()
-        head = data[: cited.start] if kept else data[: cited.start].rstrip(b" \t")
-        data = head + kept + data[cited.stop :]
+        replacement = b"" if cited.first else cited.shown.encode()
+        head = data[: cited.start] if replacement else data[: cited.start].rstrip(b" \t")
+        data = head + replacement + data[cited.stop :]
     return data.decode(errors="replace")
 
 
-def _cited(data: bytes, link: Link, before: str) -> Cited:
-    told = _LINES.match(data, link.stop)
-    alias = _ALIAS.fullmatch(link.alias.strip()) if link.alias else None
-    numbers = [int(one) for one in (told or alias).groups() if one] if (told or alias) else []  # pyright: ignore[reportOptionalMemberAccess] - one of them is there
+def _parse_citation(data: bytes, link: Link, before: str) -> ParsedCitation:
+    suffix = _LINES_SUFFIX.match(data, link.stop)
+    alias = _LINES_ALIAS.fullmatch(link.alias.strip()) if link.alias else None
+    numbers = [int(one) for one in (suffix or alias).groups() if one] if (suffix or alias) else []  # pyright: ignore[reportOptionalMemberAccess] - one of them is there
     name = link.alias if link.alias and alias is None else link.target or " > ".join(link.headings)
-    return Cited(
+    return ParsedCitation(
         start=link.start,
-        stop=told.end() if told else link.stop,
+        stop=suffix.end() if suffix else link.stop,
         target=link.target,
         headings=link.headings,
         block=link.block,
         first=numbers[0] if numbers else 0,
         last=max(numbers[-1], 1) if numbers else 0,
-        quotes=_quotes(before),
+        quotes=_find_quotes(before),
         shown=name.rpartition("/")[2].removesuffix(".md"),
     )
 
 
-def _quotes(before: str) -> tuple[str, ...]:
+def _find_quotes(before: str) -> tuple[str, ...]:
     """List what is quoted at length; a short one may be a name."""
-    found = [next(part for part in match.groups() if part) for match in _QUOTE.finditer(before)]
-    return tuple(one for one in found if len(one.split()) >= _LEAST_WORDS or len(one) >= _LEAST_CHARS)
+    quotes = [next(part for part in match.groups() if part) for match in _QUOTED_TEXT.finditer(before)]
+    return tuple(one for one in quotes if len(one.split()) >= _MIN_QUOTE_WORDS or len(one) >= _MIN_QUOTE_CHARS)
+
+
+_CONTEXT_LINES: Final = 3
+_MAX_LINES: Final = 60
+_MAX_CHARS: Final = 2_000
+_MIN_LENGTH_SHARE: Final = 0.5
+"""An answer that shrinks below this share of the old one wasn't mended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitationRepairer:
+    """Hold what mends answers."""
+
+    model: Model
+    """Wrote the answer."""
+    prompt: str
+    """Asks for a better one."""
+    usage: RunUsage
+    """What it costs is added here."""
+    limits: UsageLimits | None = None
+    """What that may come to with all that it holds already; None for no limit."""
+
+
+async def repair_citations(checked: CheckedAnswer, context: Context, mender: CitationRepairer) -> CheckedAnswer:
+    """Ask for an answer with the failing citations mended, and check that.
+
+    Args:
+        checked: The answer, some citations of which don't hold.
+        context: The vault, as the agent sees it.
+        mender: What mends it; where it may not or can't, the answer stays.
+
+    Returns:
+        The better one of the two answers.
+    """
+    agent = Agent(SurrogateSafeModel(mender.model), instructions=mender.prompt, retries=0)
+    prompt = await asyncio.to_thread(_repair_prompt, checked, context)
+    try:
+        result = await agent.run(prompt, usage=mender.usage, usage_limits=mender.limits)
+    except usage.MODEL_ERRORS:
+        return checked
+    mended = untrusted.sanitize_answer(result.output.strip())[0]
+    if len(mended) < _MIN_LENGTH_SHARE * len(remove_citations(checked.answer, checked.failures)):
+        return checked
+    rechecked = await asyncio.to_thread(check_citations, context, mended)
+    return rechecked if len(rechecked.failures) < len(checked.failures) else checked
+
+
+def drop_failed_citations(checked: CheckedAnswer) -> CheckedAnswer:
+    """Take out what still doesn't hold; it stays reported, and what is left can't be an image from elsewhere."""
+    return replace(checked, answer=untrusted.sanitize_answer(remove_citations(checked.answer, checked.failures))[0])
+
+
+def _repair_prompt(checked: CheckedAnswer, context: Context) -> str:
+    mark = untrusted.new_mark()
+    failing = "\n\n".join(_failure_text(one, context, mark) for one in checked.failures)
+    return f"Your answer:\n\n{checked.answer}\n\nThese citations don't hold:\n\n{failing}"
+
+
+def _failure_text(failure: CitationFailure, context: Context, mark: str) -> str:
+    hint = f" ({failure.hint})" if failure.hint else ""
+    line = untrusted.escape_plain(f"- {failure.written}: {failure.reason}{hint}")
+    excerpt = _target_excerpt(failure, context)
+    return f"{line}\n{untrusted.enclose('passage', untrusted.escape(excerpt), mark)}" if excerpt else line
+
+
+def _target_excerpt(failure: CitationFailure, context: Context) -> str:
+    """Show what stands where the citation points to, or in the note where the lines are wrong."""
+    citation = failure.cited
+    places = (
+        CitationTarget(
+            target=citation.target,
+            headings=citation.headings,
+            block=citation.block,
+            first=citation.first,
+            last=citation.last,
+        ),
+        CitationTarget(target=citation.target, headings=citation.headings),
+        CitationTarget(target=citation.target),
+    )
+    for place in places:
+        try:
+            passage = find_passage(context, place)
+        except KnapError:
+            continue
+        return number_passage(passage, around=_CONTEXT_LINES, most=_MAX_LINES)[:_MAX_CHARS]
+    return ""

@@ -10,11 +10,11 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 from knapper.jsontypes import JSONValue
 
-State = Literal["complete", "limit", "asked", "cancelled", "failed"]
+TurnState = Literal["complete", "limit", "asked", "cancelled", "failed"]
 """How a turn ended: answered; stopped at a limit; with a question; by its person; by an error."""
 
 
-class Happening:
+class BaseEvent:
     """Give every kind of event one shape."""
 
     __slots__ = ()
@@ -30,7 +30,7 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Happening):
+class Text(BaseEvent):
     """Add to what the model says."""
 
     kind: ClassVar[str] = "text"
@@ -40,7 +40,7 @@ class Text(Happening):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall(Happening):
+class ToolCall(BaseEvent):
     """Say that the model calls a tool."""
 
     kind: ClassVar[str] = "tool_call"
@@ -51,7 +51,7 @@ class ToolCall(Happening):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult(Happening):
+class ToolResult(BaseEvent):
     """Say what a tool answered."""
 
     kind: ClassVar[str] = "tool_result"
@@ -67,11 +67,11 @@ class ToolResult(Happening):
 
     def as_dict(self) -> dict[str, JSONValue]:
         """Shape the event as every surface shows it."""
-        return {**Happening.as_dict(self), "answer": dict(self.answer)}
+        return {**BaseEvent.as_dict(self), "answer": dict(self.answer)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal(Happening):
+class ProposalEvent(BaseEvent):
     """Hand over a proposal that the turn made; a person can accept it by its id and digest."""
 
     kind: ClassVar[str] = "proposal"
@@ -80,7 +80,7 @@ class Proposal(Happening):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Happening):
+class QuestionEvent(BaseEvent):
     """Ask the person; their next message in the session is the answer."""
 
     kind: ClassVar[str] = "question"
@@ -90,7 +90,7 @@ class Question(Happening):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage(Happening):
+class Usage(BaseEvent):
     """Tell what the turn has used so far."""
 
     kind: ClassVar[str] = "usage"
@@ -102,7 +102,7 @@ class Usage(Happening):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Error(Happening):
+class Error(BaseEvent):
     """Say what went wrong."""
 
     kind: ClassVar[str] = "error"
@@ -112,11 +112,11 @@ class Error(Happening):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done(Happening):
+class Done(BaseEvent):
     """End the turn, with all that it came to."""
 
     kind: ClassVar[str] = "done"
-    state: State
+    state: TurnState
     answer: str
     """With citations that hold only; what was streamed may differ from it."""
     citations: list[JSONValue] = field(default_factory=list[JSONValue])
@@ -133,4 +133,4 @@ class Done(Happening):
     notes: list[JSONValue] = field(default_factory=list[JSONValue])
 
 
-Event: TypeAlias = Text | ToolCall | ToolResult | Proposal | Question | Usage | Error | Done
+Event: TypeAlias = Text | ToolCall | ToolResult | ProposalEvent | QuestionEvent | Usage | Error | Done

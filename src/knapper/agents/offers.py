@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, NotRequired, Unpack
 
 from typing_extensions import TypedDict
 
-from knapper.agents import names
+from knapper.agents.model import names
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
@@ -64,7 +64,7 @@ class Answered(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
+class AgentRequest:
     """Hold what a client asks of the agents."""
 
     kind: Literal["ask", "scout"]
@@ -84,21 +84,21 @@ class Offered:
         return self.choices.get("answer", "") or self.hints.get("answer", "")
 
 
-NAMES: Final = frozenset({"ask_vault", "scout_vault"})
+AGENT_TOOLS: Final = frozenset({"ask_vault", "scout_vault"})
 """The tools; an agent of ours isn't offered them, as it would only ask itself."""
-Ask = Callable[[Context, Offered], Answer]
+AskAgents = Callable[[Context, AgentRequest], Answer]
 """Has the agents do what is asked."""
 
 
-def _without_model(_context: Context, _asked: Offered) -> Answer:
-    _ = names.parse("")
+def _without_model(_context: Context, _asked: AgentRequest) -> Answer:
+    _ = names.parse_model_name("")
     raise BadInput("no model is set")
 
 
-class Offers:
+class AgentTools:
     """Hold who does what the tools are asked for."""
 
-    def __init__(self, ask: Ask = _without_model) -> None:
+    def __init__(self, ask: AskAgents = _without_model) -> None:
         """Take who does it; without one, no model is set."""
         self._ask = ask
 
@@ -137,7 +137,7 @@ class Offers:
             SetupError: No model is set.
             NotFound: There is no such note, preset or run.
         """
-        return self._ask(context, Offered(kind="ask", task=_checked(task, choices), note=note, choices=choices))
+        return self._ask(context, AgentRequest(kind="ask", task=_check_task(task, choices), note=note, choices=choices))
 
     def scout_vault(
         self, context: Context, task: str = "", note: str = "", **hints: Unpack[Hints]
@@ -161,21 +161,25 @@ class Offers:
             SetupError: No model is set.
             NotFound: There is no such note or run.
         """
-        return self._ask(context, Offered(kind="scout", task=_checked(task, hints), note=note, hints=hints))
+        return self._ask(context, AgentRequest(kind="scout", task=_check_task(task, hints), note=note, hints=hints))
 
 
-def _checked(task: str, given: Choices | Hints) -> str:
+def _check_task(task: str, given: Choices | Hints) -> str:
     if not task.strip() and not given.get("run_id"):
         raise BadInput("the task is empty", hint="say what is to be done")
     return task
 
 
-_SHOWN: Final = ("state", "answer", "run_id", "pipeline", "usage")
-_KEPT: Final = ("question", "citations", "proposals", "edit_results", "proposed_edits", "opened", "context")
+_ALWAYS_SHOWN: Final = ("state", "answer", "run_id", "pipeline", "usage")
+_SHOWN_IF_SET: Final = ("question", "citations", "proposals", "edit_results", "proposed_edits", "opened", "context")
 
 
-def shaped(outcome: dict[str, JSONValue]) -> Answer:
+def shape_outcome(outcome: dict[str, JSONValue]) -> Answer:
     """Give what a run came to as the tools give it; empty parts are left out."""
-    shown: Answer = {"success": True, **{name: outcome[name] for name in _SHOWN}}
+    answer: Answer = {"success": True, **{name: outcome[name] for name in _ALWAYS_SHOWN}}
     notices = outcome["notices"]
-    return shown | {name: outcome[name] for name in _KEPT if outcome[name]} | ({"notes": notices} if notices else {})
+    return (
+        answer
+        | {name: outcome[name] for name in _SHOWN_IF_SET if outcome[name]}
+        | ({"notes": notices} if notices else {})
+    )

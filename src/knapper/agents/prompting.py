@@ -13,7 +13,7 @@ from knapper.tools.context import Context
 from knapper.vault import parser
 from knapper.vault.access import PREFERENCES_NOTE
 
-Name = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator"]
+PromptName = Literal["chat", "repair", "summary", "scout", "web", "task", "orchestrator"]
 _MAX_PREFERENCES: Final = 4_000
 """Characters of the preferences that go into the prompt."""
 
@@ -27,7 +27,7 @@ class Prompts:
     folder: Path | None = None
     """A folder with prompts of their own, by name: ``chat.md``."""
 
-    def load(self, name: Name) -> str:
+    def load(self, name: PromptName) -> str:
         """Give a prompt: the person's own where there is one.
 
         Raises:
@@ -39,17 +39,17 @@ class Prompts:
                 raise SetupError(
                     f"there is no prompt '{self.own_file}'", code="no_prompt", hint="model.prompt names it; mend that"
                 )
-            return _read(self.own_file)
-        own = self.folder / f"{name}.md" if self.folder else None
-        return _read(own) if own and own.is_file() else built_in(name)
+            return _read_prompt_file(self.own_file)
+        own_prompt = self.folder / f"{name}.md" if self.folder else None
+        return _read_prompt_file(own_prompt) if own_prompt and own_prompt.is_file() else read_built_in(name)
 
 
-def built_in(name: Name) -> str:
+def read_built_in(name: PromptName) -> str:
     """Give a prompt that comes with the program."""
     return resources.files("knapper.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
-def write(base: str, context: Context, now: datetime, *, active_file: str = "") -> str:
+def write_system_prompt(base: str, context: Context, now: datetime, *, active_file: str = "") -> str:
     """Write the system prompt of one turn.
 
     Args:
@@ -60,9 +60,9 @@ def write(base: str, context: Context, now: datetime, *, active_file: str = "") 
     """
     parts = [base.strip(), f"## Today\n\n{now:%A}, {now.date().isoformat()}, {now:%H:%M}."]
     if active_file:
-        shown = untrusted.escape(active_file)
-        parts.append(f'## The open note\n\nThe person looks at {shown}. "This note" means that file.')
-    preferences = _preferences(context)
+        escaped_path = untrusted.escape(active_file)
+        parts.append(f'## The open note\n\nThe person looks at {escaped_path}. "This note" means that file.')
+    preferences = _read_preferences(context)
     if preferences:
         parts.append(
             "## User Preferences\n\nThe person saved these; follow them where they don't go against the rules above."
@@ -71,17 +71,17 @@ def write(base: str, context: Context, now: datetime, *, active_file: str = "") 
     return "\n\n".join(parts)
 
 
-def _preferences(context: Context) -> str:
+def _read_preferences(context: Context) -> str:
     """Read the person's preferences; only a person's word changes that note, so it isn't strangers' text."""
     try:
         note = context.view.read(PREFERENCES_NOTE)
     except NotFound:
         return ""
     text = parser.decode_text(note.raw).strip()[:_MAX_PREFERENCES]
-    return untrusted.plain(text)
+    return untrusted.escape_plain(text)
 
 
-def _read(path: Path) -> str:
+def _read_prompt_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

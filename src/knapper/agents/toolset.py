@@ -1,53 +1,260 @@
 """Offer the table's tools to a model: calls are repaired, checked, run in threads, and answered within limits."""
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 import anyio.to_thread
+from anyio import CapacityLimiter
 from pydantic_ai import RunContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-from knapper.agents import asking, halves, repair, workbench
-from knapper.agents.events import Proposal, Question, ToolResult
-from knapper.agents.results import Shown
-from knapper.agents.synthetic import ASK_USER, DEFINITIONS, GET_CONTINUATION
-from knapper.agents.workbench import Workbench
+from knapper.agents import untrusted
+from knapper.agents.events import Event, ProposalEvent, QuestionEvent, ToolResult
+from knapper.agents.model import replies
+from knapper.agents.model.replies import Arguments
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.jsontypes import JSONValue
 from knapper.tools import proposals, registry
-from knapper.tools.context import Context
+from knapper.tools.context import CancelSignal, Context
 from knapper.tools.registry import CALL_TOOL, ToolSpec
 
-UNCOUNTED: Final = frozenset({"log_interaction", GET_CONTINUATION})
+GET_CONTINUATION: Final = "get_continuation"
+ASK_USER: Final = "ask_user"
+LOOP_TOOLS: Final = (
+    ToolDefinition(
+        name=GET_CONTINUATION,
+        description="Read on in a tool result of this turn that was cut.",
+        parameters_json_schema={
+            "type": "object",
+            "properties": {
+                "tool_call_id": {"type": "string", "description": "As the cut result tells."},
+                "offset": {"type": "integer", "description": "The character to begin at.", "default": 0},
+            },
+            "required": ["tool_call_id"],
+            "additionalProperties": False,
+        },
+    ),
+    ToolDefinition(
+        name=ASK_USER,
+        description="Ask the person, where the task can be meant in several ways and the notes don't tell which.",
+        parameters_json_schema={
+            "type": "object",
+            "properties": {
+                "question": {"type": "string"},
+                "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from."},
+            },
+            "required": ["question"],
+            "additionalProperties": False,
+        },
+        sequential=True,
+    ),
+)
+
+
+def read_question(given: Arguments) -> tuple[str, tuple[str, ...]]:
+    """Give the question, and the answers to choose from; what is no text is none of them."""
+    given = cast("Arguments", replies.join_surrogates_in_json(given))
+    question, options = given.get("question"), given.get("options")
+    rows = options if isinstance(options, list) else []
+    return str(question or "").strip(), tuple(one.strip() for one in rows if isinstance(one, str) and one.strip())
+
+
+def check_question(question: str, *, is_first: bool) -> None:
+    """See that a question can be put.
+
+    Args:
+        question: What the person would be shown.
+        is_first: Whether nothing is asked already.
+
+    Raises:
+        BadInput: There is nothing to answer, or something was asked just before.
+    """
+    if not question:
+        raise BadInput("the question is empty", hint="ask the person in words, or go on without", code="no_question")
+    if not is_first:
+        raise BadInput(
+            "a question is put to the person already", hint="ask one at a time; this one after the answer", code="asked"
+        )
+
+
+MAX_RESULT_CHARS: Final = 4_000
+"""Characters of a tool's result that the model is given at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultExcerpt:
+    """Hold what the model is given of a result."""
+
+    text: str
+    chars: int
+    """Of the whole."""
+    truncated: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class ResultExcerpts:
+    """Hold the results of one turn that were longer than the model may read at once."""
+
+    mark: str
+    """That of the turn's blocks."""
+    max_chars: int = MAX_RESULT_CHARS
+    _kept: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+
+    def show(self, call_id: str, tool: str, answer: object) -> ResultExcerpt:
+        """Write an answer as the model is given it, cut where it is too long.
+
+        Args:
+            call_id: The call's.
+            tool: The tool's name.
+            answer: JSON.
+        """
+        whole = untrusted.escape(answer)
+        if len(whole) > self.max_chars:
+            self._kept[call_id] = (tool, whole)
+        return self._stretch(call_id, tool, whole, 0)
+
+    def more(self, call_id: str, offset: int) -> ResultExcerpt:
+        """Give a later stretch of a result that was cut.
+
+        Raises:
+            NotFound: No result of this turn with that id was cut.
+            BadInput: The offset lies outside of it.
+        """
+        if call_id not in self._kept:
+            call_ids = ", ".join(self._kept)
+            hint = f"results that were cut in this turn: {call_ids}" if call_ids else "no result was cut in this turn"
+            raise NotFound(f"there is no cut result of the call '{call_id[:80]}'", hint=hint, code="no_such_result")
+        tool, whole = self._kept[call_id]
+        if not 0 <= offset < len(whole):
+            raise BadInput(f"offset is {offset}", hint=f"give 0 to {len(whole) - 1}")
+        return self._stretch(call_id, tool, whole, offset)
+
+    def _stretch(self, call_id: str, tool: str, whole: str, offset: int) -> ResultExcerpt:
+        stop = min(offset + self.max_chars, len(whole))
+        block = untrusted.enclose(tool, whole[offset:stop], self.mark)
+        if offset == 0 and stop == len(whole):
+            return ResultExcerpt(text=block, chars=len(whole), truncated=False)
+        header = f"[characters {offset} to {stop} of {len(whole)}, tool_call_id: {call_id}"
+        footer = (
+            f"; get_continuation(tool_call_id, offset={stop}) reads on]" if stop < len(whole) else "; this is the end]"
+        )
+        return ResultExcerpt(text=f"{block}\n{header}{footer}", chars=len(whole), truncated=stop < len(whole))
+
+
+_MAX_THREADS: Final = 4
+"""Tools of one turn that run at once."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolSession:
+    """Hold what the tools of one turn share."""
+
+    rows: Mapping[str, ToolSpec]
+    context: Context
+    results: ResultExcerpts
+    listed: set[str]
+    """Names of the table's tools that the model is shown; those that it finds are added."""
+    brief: bool = False
+    """Show only the parameters that a model can't do without."""
+    told: list[Event] = field(default_factory=list[Event])
+    """What happened that isn't streamed yet."""
+    answers: dict[str, Mapping[str, JSONValue]] = field(default_factory=dict[str, Mapping[str, JSONValue]])
+    """All that the tools answered, by the calls' ids."""
+    cut: set[str] = field(default_factory=set[str])
+    """Ids of calls whose arguments end in the middle; they change nothing."""
+    used: list[JSONValue] = field(default_factory=list[JSONValue])
+    proposals: list[str] = field(default_factory=list[str])
+    changes: list[str] = field(default_factory=list[str])
+    question: QuestionEvent | None = None
+    """What the person is asked; the turn ends with it."""
+    threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_MAX_THREADS))
+    """The turn's own, so that slow tools of one turn keep no other one waiting."""
+    writing: set["asyncio.Task[str]"] = field(default_factory=set["asyncio.Task[str]"])
+    """Calls that may change something; one that has begun is brought to its end, even where the turn is cancelled."""
+    cancelling: CancelSignal = field(default_factory=CancelSignal)
+    """Tells calls that can be ended at any time, such as scripts, that the turn is cancelled."""
+    _last: str = ""
+
+    async def settle(self) -> None:
+        """End what can be ended, and wait until no call changes anything any more."""
+        self.cancelling.tell()
+        if self.writing:
+            _ = await asyncio.wait(self.writing)
+
+    def repeats(self, name: str, arguments: Mapping[str, JSONValue]) -> bool:
+        """Tell whether a call is the one before it once more."""
+        call_key = json.dumps([name, arguments], sort_keys=True, ensure_ascii=False)
+        repeated = call_key == self._last
+        self._last = call_key
+        return repeated
+
+
+def open_tool_session(
+    rows: Mapping[str, ToolSpec], context: Context, *, max_chars: int, essential: bool = False
+) -> ToolSession:
+    """Begin a bench.
+
+    Args:
+        rows: The tools that may be called.
+        context: The vault, as the agent sees it.
+        max_chars: How much of a result the model is given at once.
+        essential: Show the essential ones only, until others are found.
+    """
+    listed_names = {name for name, row in rows.items() if row.profile == "essential" or not essential}
+    results = ResultExcerpts(mark=untrusted.new_mark(), max_chars=max_chars)
+    cancelling = CancelSignal()
+    cancellable = replace(context, on_cancel=cancelling.on)
+    return ToolSession(
+        rows=rows, context=cancellable, results=results, listed=listed_names, brief=essential, cancelling=cancelling
+    )
+
+
+def summarize_answer(answer: Mapping[str, JSONValue]) -> str:
+    """Say in a line for a person what a tool answered."""
+    if answer.get("success") is False:
+        return str(answer.get("error", "it failed"))
+    results = answer.get("results")
+    if isinstance(results, list):
+        total = answer.get("total", len(results))
+        return f"{total} result{'' if total == 1 else 's'}"
+    parts = [str(answer[name]) for name in ("status", "path", "message") if answer.get(name)]
+    return ": ".join(parts[:2]) or "done"
+
+
+UNCOUNTED_TOOLS: Final = frozenset({"log_interaction", GET_CONTINUATION})
 """Tools whose calls don't count towards the cap of a bench."""
 FIND_TOOL: Final = "find_tool"
-_PERSONS_OWN: Final = frozenset({"accept_proposal", "undo", "undo_change"})
+_PERSON_ONLY_TOOLS: Final = frozenset({"accept_proposal", "undo", "undo_change"})
 """Tools that decide on a person's behalf, which no agent does."""
-_PATHS: Final = frozenset({"path", "paths", "source", "destination", "folder", "note_name", "file", "files"})
-_REPEATED: Final = (
+_PATH_PARAMETERS: Final = frozenset({"path", "paths", "source", "destination", "folder", "note_name", "file", "files"})
+_REPEATED_CALL: Final = (
     "This very call was made just before, and its result stands above. Use that, or call with other arguments."
 )
-_CUT: Final = "the call's arguments end in the middle, and nothing was changed"
-_ASKED: Final = "The question is put to the person; their next message answers it. End your turn now."
-_RETRIES: Final = 50
+_TRUNCATED_CALL: Final = "the call's arguments end in the middle, and nothing was changed"
+_QUESTION_ASKED: Final = "The question is put to the person; their next message answers it. End your turn now."
+_TOOL_RETRIES: Final = 50
 
 
-def offered(rows: Sequence[ToolSpec], *, may_write: bool = True) -> dict[str, ToolSpec]:
+def choose_tools(rows: Sequence[ToolSpec], *, may_write: bool = True) -> dict[str, ToolSpec]:
     """Choose the tools that a model is offered, by name; deciding on proposals and undoing are a person's."""
-    return {row.name: row for row in rows if row.name not in _PERSONS_OWN and (may_write or row.effect == "read")}
+    return {row.name: row for row in rows if row.name not in _PERSON_ONLY_TOOLS and (may_write or row.effect == "read")}
 
 
-def arguments_of(rows: Mapping[str, ToolSpec], name: str, raw: object) -> repair.Arguments:
+def repair_arguments(rows: Mapping[str, ToolSpec], name: str, raw: object) -> replies.Arguments:
     """Read a call's arguments as they will be used, but for halves of characters, which tools refuse to write."""
-    known = {definition.name: definition for definition in _definitions(rows)}
-    schema: repair.Schema = known[name].parameters_json_schema if name in known else {}
-    return cast("repair.Arguments", halves.whole(repair.fit(repair.read(raw), schema)))
+    definitions = {definition.name: definition for definition in _describe_tools(rows)}
+    schema: replies.Schema = definitions[name].parameters_json_schema if name in definitions else {}
+    return cast(
+        "replies.Arguments", replies.join_surrogates_in_json(replies.fit_arguments(replies.read_arguments(raw), schema))
+    )
 
 
-class TableTools(AbstractToolset[Workbench]):
+class TableToolset(AbstractToolset[ToolSession]):
     """Offer the tools of a bench."""
 
     @property
@@ -55,53 +262,62 @@ class TableTools(AbstractToolset[Workbench]):
         """Name the toolset."""
         return "vault"
 
-    async def get_tools(self, ctx: RunContext[Workbench]) -> dict[str, ToolsetTool[Workbench]]:
+    async def get_tools(self, ctx: RunContext[ToolSession]) -> dict[str, ToolsetTool[ToolSession]]:
         """Describe the tools that the turn has."""
-        shown = {name: row for name, row in ctx.deps.rows.items() if name in ctx.deps.listed}
-        return {definition.name: self._tool(definition) for definition in _definitions(shown, brief=ctx.deps.brief)}
+        listed_rows = {name: row for name, row in ctx.deps.rows.items() if name in ctx.deps.listed}
+        return {
+            definition.name: self._tool(definition) for definition in _describe_tools(listed_rows, brief=ctx.deps.brief)
+        }
 
     async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Workbench], tool: ToolsetTool[Workbench]
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[ToolSession], tool: ToolsetTool[ToolSession]
     ) -> str:
         """Call a tool, and tell the turn what came of it; errors are told to the model, with their hints."""
         del tool
-        bench, call_id = ctx.deps, ctx.tool_call_id or ""
-        arguments = cast("repair.Arguments", tool_args)
+        session, call_id = ctx.deps, ctx.tool_call_id or ""
+        arguments = cast("replies.Arguments", tool_args)
         if name == CALL_TOOL:
-            name, arguments = _meant(bench, arguments)
-        if bench.repeats(name, arguments):
-            return _tell(bench, call_id, name, {"success": False, "error": _REPEATED, "code": "repeated_call"})
+            name, arguments = _resolve_call(session, arguments)
+        if session.repeats(name, arguments):
+            return _return_answer(
+                session, call_id, name, {"success": False, "error": _REPEATED_CALL, "code": "repeated_call"}
+            )
         if name == GET_CONTINUATION:
-            return _continue(bench, call_id, arguments)
+            return _read_on(session, call_id, arguments)
         if name == ASK_USER:
-            return _ask(bench, call_id, arguments)
-        row = bench.rows.get(name)
-        if row is None or (row.effect != "read" and call_id in bench.cut):
-            return _refuse(bench, call_id, name, row)
+            return _ask_person(session, call_id, arguments)
+        row = session.rows.get(name)
+        if row is None or (row.effect != "read" and call_id in session.cut):
+            return _refuse_call(session, call_id, name, row)
         if row.effect == "read":
-            return await _carried_out(bench, call_id, row, arguments)
-        task = asyncio.create_task(_carried_out(bench, call_id, row, arguments))
-        bench.writing.add(task)
+            return await _run_tool(session, call_id, row, arguments)
+        task = asyncio.create_task(_run_tool(session, call_id, row, arguments))
+        session.writing.add(task)
         return await asyncio.shield(task)
 
-    def _tool(self, definition: ToolDefinition) -> ToolsetTool[Workbench]:
-        return ToolsetTool(toolset=self, tool_def=definition, max_retries=_RETRIES, args_validator=_Repair(definition))
+    def _tool(self, definition: ToolDefinition) -> ToolsetTool[ToolSession]:
+        return ToolsetTool(
+            toolset=self,
+            tool_def=definition,
+            max_retries=_TOOL_RETRIES,
+            args_validator=_TableArgumentValidator(definition),
+        )
 
 
-class _Repair:
+class _TableArgumentValidator:
     """Read a call's arguments, and mend them; stands where pydantic's validator would."""
 
     def __init__(self, definition: ToolDefinition) -> None:
-        self._schema = cast("repair.Schema", definition.parameters_json_schema)
+        self._schema = cast("replies.Schema", definition.parameters_json_schema)
 
     def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, JSONValue]:  # noqa: A002, ANN401 - the validator's own signature
-        return repair.fit(repair.read(input), self._schema)
+        return replies.fit_arguments(replies.read_arguments(input), self._schema)
 
     def validate_python(self, input: Any, **_: Any) -> dict[str, JSONValue]:  # noqa: A002, ANN401 - the same
-        return repair.fit(repair.read(input), self._schema)
+        return replies.fit_arguments(replies.read_arguments(input), self._schema)
 
 
-def _definitions(rows: Mapping[str, ToolSpec], *, brief: bool = False) -> list[ToolDefinition]:
+def _describe_tools(rows: Mapping[str, ToolSpec], *, brief: bool = False) -> list[ToolDefinition]:
     """Describe the table's tools, and the loop's own; writes are run one after another, reads side by side."""
     table = [
         ToolDefinition(
@@ -112,141 +328,143 @@ def _definitions(rows: Mapping[str, ToolSpec], *, brief: bool = False) -> list[T
         )
         for name, row in rows.items()
     ]
-    return [*table, *DEFINITIONS]
+    return [*table, *LOOP_TOOLS]
 
 
-async def _carried_out(bench: Workbench, call_id: str, row: ToolSpec, arguments: repair.Arguments) -> str:
+async def _run_tool(bench: ToolSession, call_id: str, row: ToolSpec, arguments: replies.Arguments) -> str:
     began = time.monotonic()
     answer = await anyio.to_thread.run_sync(
-        _answer, row, bench.context, arguments, abandon_on_cancel=True, limiter=bench.threads
+        _answer_call, row, bench.context, arguments, abandon_on_cancel=True, limiter=bench.threads
     )
-    bench.used.append(_used(row.name, answer, time.monotonic() - began))
-    await anyio.to_thread.run_sync(_note_writes, bench, answer, limiter=bench.threads)
+    bench.used.append(_usage_row(row.name, answer, time.monotonic() - began))
+    await anyio.to_thread.run_sync(_record_writes, bench, answer, limiter=bench.threads)
     if row.name == FIND_TOOL:
-        answer = _here(bench, answer)
-        bench.listed |= _found(answer)
-    return _tell(bench, call_id, row.name, answer)
+        answer = _keep_offered(bench, answer)
+        bench.listed |= _tool_names(answer)
+    return _return_answer(bench, call_id, row.name, answer)
 
 
-def _answer(row: ToolSpec, context: Context, arguments: repair.Arguments) -> dict[str, JSONValue]:
+def _answer_call(row: ToolSpec, context: Context, arguments: replies.Arguments) -> dict[str, JSONValue]:
     return registry.invoke_or_error(
-        row, context, {name: _spaced(context, name, one) for name, one in arguments.items()}
+        row, context, {name: _normalize_spaces(context, name, one) for name, one in arguments.items()}
     )
 
 
-def _spaced(context: Context, name: str, value: JSONValue) -> JSONValue:
+def _normalize_spaces(context: Context, name: str, value: JSONValue) -> JSONValue:
     """Write paths with plain spaces, unless a file has just the name that was given."""
-    if name not in _PATHS:
+    if name not in _PATH_PARAMETERS:
         return value
     if isinstance(value, list):
-        return [_spaced(context, name, one) for one in value]
-    if not isinstance(value, str) or repair.plain_spaces(value) == value:
+        return [_normalize_spaces(context, name, one) for one in value]
+    if not isinstance(value, str) or replies.plain_spaces(value) == value:
         return value
     try:
         _ = context.view.path(value)
     except KnapError:
-        return repair.plain_spaces(value)
+        return replies.plain_spaces(value)
     return value
 
 
-def _refuse(bench: Workbench, call_id: str, name: str, row: ToolSpec | None) -> str:
+def _refuse_call(bench: ToolSession, call_id: str, name: str, row: ToolSpec | None) -> str:
     """Tell the model that a tool isn't here, or that its call isn't whole."""
     if row is None:
         missing = NotFound(f"there is no tool '{name[:80]}' here", hint="find_tool finds others", code="no_tool")
-        return _tell(bench, call_id, CALL_TOOL, cast("dict[str, JSONValue]", missing.as_dict()))
-    cut = BadInput(_CUT, hint="send the whole call again, and a long text in several calls", code="cut_off")
-    return _tell(bench, call_id, name, cast("dict[str, JSONValue]", cut.as_dict()))
+        return _return_answer(bench, call_id, CALL_TOOL, cast("dict[str, JSONValue]", missing.as_dict()))
+    cut = BadInput(_TRUNCATED_CALL, hint="send the whole call again, and a long text in several calls", code="cut_off")
+    return _return_answer(bench, call_id, name, cast("dict[str, JSONValue]", cut.as_dict()))
 
 
-def _continue(bench: Workbench, call_id: str, arguments: repair.Arguments) -> str:
+def _read_on(bench: ToolSession, call_id: str, arguments: replies.Arguments) -> str:
     offset = arguments.get("offset", 0)
     try:
         if not isinstance(offset, int):
             raise BadInput(f"offset is {str(offset)[:40]!r}", hint="give a whole number")  # noqa: TRY301 - told to the model, like all others
-        shown = bench.results.more(str(arguments.get("tool_call_id", "")), offset)
+        excerpt = bench.results.more(str(arguments.get("tool_call_id", "")), offset)
     except (BadInput, NotFound) as error:
-        return _tell(bench, call_id, GET_CONTINUATION, cast("dict[str, JSONValue]", error.as_dict()))
-    bench.told.append(_result(call_id, GET_CONTINUATION, {"success": True}, shown))
-    return shown.text
+        return _return_answer(bench, call_id, GET_CONTINUATION, cast("dict[str, JSONValue]", error.as_dict()))
+    bench.told.append(_make_result(call_id, GET_CONTINUATION, {"success": True}, excerpt))
+    return excerpt.text
 
 
-def _ask(bench: Workbench, call_id: str, arguments: repair.Arguments) -> str:
-    question, options = asking.read(arguments)
+def _ask_person(bench: ToolSession, call_id: str, arguments: replies.Arguments) -> str:
+    question, options = read_question(arguments)
     try:
-        asking.check(question, is_first=bench.question is None)
+        check_question(question, is_first=bench.question is None)
     except BadInput as error:
-        return _tell(bench, call_id, ASK_USER, cast("dict[str, JSONValue]", error.as_dict()))
-    bench.question = Question(id=call_id, question=question, options=[*options])
+        return _return_answer(bench, call_id, ASK_USER, cast("dict[str, JSONValue]", error.as_dict()))
+    bench.question = QuestionEvent(id=call_id, question=question, options=[*options])
     bench.told.append(bench.question)
-    return _ASKED
+    return _QUESTION_ASKED
 
 
-def _tell(bench: Workbench, call_id: str, name: str, answer: dict[str, JSONValue]) -> str:
-    answer = cast("dict[str, JSONValue]", halves.whole(answer))
+def _return_answer(bench: ToolSession, call_id: str, name: str, answer: dict[str, JSONValue]) -> str:
+    answer = cast("dict[str, JSONValue]", replies.join_surrogates_in_json(answer))
     bench.answers[call_id] = answer
-    shown = bench.results.show(call_id, name, answer)
-    bench.told.append(_result(call_id, name, answer, shown))
-    return shown.text
+    excerpt = bench.results.show(call_id, name, answer)
+    bench.told.append(_make_result(call_id, name, answer, excerpt))
+    return excerpt.text
 
 
-def _result(call_id: str, name: str, answer: dict[str, JSONValue], shown: Shown) -> ToolResult:
+def _make_result(call_id: str, name: str, answer: dict[str, JSONValue], shown: ResultExcerpt) -> ToolResult:
     return ToolResult(
         id=call_id,
         name=name,
         success=answer.get("success") is not False,
-        summary=workbench.summary(answer),
+        summary=summarize_answer(answer),
         answer=answer,
         chars=shown.chars,
         truncated=shown.truncated,
     )
 
 
-def _used(name: str, answer: Mapping[str, JSONValue], seconds: float) -> JSONValue:
+def _usage_row(name: str, answer: Mapping[str, JSONValue], seconds: float) -> JSONValue:
     return {
         "name": name,
         "success": answer.get("success") is not False,
-        "summary": workbench.summary(answer),
+        "summary": summarize_answer(answer),
         "duration_ms": round(seconds * 1_000),
     }
 
 
-def _note_writes(bench: Workbench, answer: Mapping[str, JSONValue]) -> None:
+def _record_writes(bench: ToolSession, answer: Mapping[str, JSONValue]) -> None:
     """Remember what was changed, and hand over what waits for a person."""
     status = answer.get("status")
     if status == "applied" and answer.get("change_id"):
         bench.changes.append(str(answer["change_id"]))
-    for proposal in _left(answer, bench.context.vault):
+    for proposal in _new_proposals(answer, bench.context.vault):
         bench.proposals.append(proposal)
-        bench.told.append(Proposal(proposal=proposals.show_proposal(bench.context, proposal)))
+        bench.told.append(ProposalEvent(proposal=proposals.show_proposal(bench.context, proposal)))
 
 
-def _left(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
+def _new_proposals(answer: Mapping[str, JSONValue], vault: str) -> list[str]:
     """Name the proposals in a vault that a call has left: its own, or those of the script that it ran."""
     if answer.get("status") == "proposed" and answer.get("proposal_id"):
         return [str(answer["proposal_id"])]
     rows = answer.get("proposals")
-    named = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return [str(row["id"]) for row in named if row.get("vault") == vault and "id" in row]
+    proposal_rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return [str(row["id"]) for row in proposal_rows if row.get("vault") == vault and "id" in row]
 
 
-def _meant(bench: Workbench, arguments: repair.Arguments) -> tuple[str, repair.Arguments]:
+def _resolve_call(bench: ToolSession, arguments: replies.Arguments) -> tuple[str, replies.Arguments]:
     """Read which tool a call of the one that calls others means: only those of the bench can be called so."""
     name, inner = str(arguments.get("name", "")), arguments.get("arguments")
     if name == CALL_TOOL or name not in bench.rows:
         return f"{CALL_TOOL}: {name}" if name == CALL_TOOL else name, {}
-    return name, repair.fit(repair.read(inner), cast("repair.Schema", registry.parameter_schema(bench.rows[name])))
+    return name, replies.fit_arguments(
+        replies.read_arguments(inner), cast("replies.Schema", registry.parameter_schema(bench.rows[name]))
+    )
 
 
-def _here(bench: Workbench, answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+def _keep_offered(bench: ToolSession, answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
     """Leave out of the tools that were found those that the bench hasn't."""
     results = answer.get("results")
     if not isinstance(results, list):
         return dict(answer)
-    kept: list[JSONValue] = [row for row in results if isinstance(row, dict) and row.get("name") in bench.rows]
-    return {**answer, "results": kept, "total": len(kept)}
+    offered_rows: list[JSONValue] = [row for row in results if isinstance(row, dict) and row.get("name") in bench.rows]
+    return {**answer, "results": offered_rows, "total": len(offered_rows)}
 
 
-def _found(answer: Mapping[str, JSONValue]) -> set[str]:
+def _tool_names(answer: Mapping[str, JSONValue]) -> set[str]:
     results = answer.get("results")
     rows = results if isinstance(results, list) else []
     return {str(row["name"]) for row in rows if isinstance(row, dict) and "name" in row}

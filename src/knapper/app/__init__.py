@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from knapper.app.hub import Hub
 
 if TYPE_CHECKING:
-    from knapper.agents.offers import Offered
+    from knapper.agents.offers import AgentRequest
     from knapper.config import Settings
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
@@ -28,7 +28,7 @@ def open_vault(settings: Settings, *, client: str = "cli") -> Context:
     return opened.open_vault(settings, client=client)
 
 
-def _offered(hub: Hub, context: Context, asked: Offered) -> Answer:
+def _offered(hub: Hub, context: Context, asked: AgentRequest) -> Answer:
     from knapper.app import offering  # noqa: PLC0415 - 2 s that only the agents' own tools should cost
 
     return offering.ask(hub, context, asked)

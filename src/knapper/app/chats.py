@@ -8,19 +8,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knapper.agents import models, usage
-from knapper.agents.chat import Chat
-from knapper.agents.conversations import Conversations
-from knapper.agents.models import Patience
-from knapper.agents.offers import NAMES as OFFERED
+from knapper.agents.chat.conversations import Conversations
+from knapper.agents.chat.turn import ChatConfig
+from knapper.agents.model import providers, usage
+from knapper.agents.model.providers import ModelTimeouts
+from knapper.agents.offers import AGENT_TOOLS
 from knapper.agents.prompting import Prompts
 from knapper.app import acting, model_choice, sessions
 from knapper.app.acting import CLIENT
 from knapper.app.closing import Closing
 
 if TYPE_CHECKING:
-    from knapper.agents.sessions.store import Store
-    from knapper.agents.usage import Meter
+    from knapper.agents.model.usage import Meter
+    from knapper.agents.sessions.store import SessionStore
     from knapper.app.hub import Hub
 
 
@@ -29,12 +29,12 @@ class Chats(Closing):
     """Hold the sessions of one vault, and open the models that answer in them."""
 
     conversations: Conversations
-    store: Store
+    store: SessionStore
     meter: Meter
     hub: Hub
     vault: str
 
-    def chat(self, model: str = "") -> Chat:
+    def chat(self, model: str = "") -> ChatConfig:
         """Open a model with the vault's tools; nothing is sent yet.
 
         Args:
@@ -47,12 +47,12 @@ class Chats(Closing):
         own = settings.model
         wanted = model_choice.wanted(settings, model)
         prompt = Path(own.prompt) if own.prompt else None
-        return Chat(
-            model=models.open_model(
-                wanted, model_choice.keys(settings).find, Patience(timeout_s=own.timeout_s, retries=own.retries)
+        return ChatConfig(
+            model=providers.open_model(
+                wanted, model_choice.keys(settings).find, ModelTimeouts(timeout_s=own.timeout_s, retries=own.retries)
             ),
             name=str(wanted[0]),
-            rows=[row for row in self.hub.table.rows if row.name not in OFFERED],
+            rows=[row for row in self.hub.table.rows if row.name not in AGENT_TOOLS],
             prompts=Prompts(own_file=prompt, folder=settings.config_file.parent / "prompts"),
             now=now,
             meter=self.meter,
@@ -83,7 +83,7 @@ def open_chats(hub: Hub, vault: str = "") -> Chats:
     own = settings.model
     opened = hub.open(vault)
     folder = opened.folder
-    limits = usage.Limits(
+    limits = usage.SpendingLimits(
         turn_tokens=own.turn_tokens, run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents
     )
     name = opened.vault.name

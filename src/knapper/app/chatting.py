@@ -8,9 +8,9 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents import live
-from knapper.agents.conversations import Conversations
-from knapper.agents.sessions import export, store
+from knapper.agents import background
+from knapper.agents.chat.conversations import Conversations
+from knapper.agents.sessions import store
 from knapper.app import acting, chats
 from knapper.app.chats import Chats
 from knapper.changes.writer import SubmitOptions
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from knapper.agents.chat import Chat
-    from knapper.agents.sessions.records import Session
-    from knapper.agents.sessions.store import Store
+    from knapper.agents.chat.turn import ChatConfig
+    from knapper.agents.sessions.store import Session, SessionStore
     from knapper.app.hub import Hub
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
@@ -41,13 +40,13 @@ class Room:
 
     client: str
     chats: Chats
-    turns: live.LiveTurns = field(default_factory=live.turns)
+    turns: background.TurnJobs = field(default_factory=background.make_turn_jobs)
     """Those that go on, or have ended a while ago; used from the server's event loop only."""
-    open_chat: Callable[[Chats], Chat] = Chats.chat
+    open_chat: Callable[[Chats], ChatConfig] = Chats.chat
     may_write: bool = True
 
     @property
-    def store(self) -> Store:
+    def store(self) -> SessionStore:
         """Give the client's sessions."""
         return self.chats.store
 
@@ -83,7 +82,7 @@ class Room:
                 code="note_hidden",
             )
 
-    def chat(self) -> Chat:
+    def chat(self) -> ChatConfig:
         """Open the configured model with the vault's tools.
 
         Raises:
@@ -112,14 +111,14 @@ class Room:
         session, turns = self.store.get(session_id), self.store.turns(session_id)
         if not turns:
             raise BadInput("nothing was said in this session yet", hint="say something first", code="session_empty")
-        text = export.markdown(session, turns)
-        return files.create_file(self.context(session_id), path or export.place(session, turns), text)
+        text = store.write_session_markdown(session, turns)
+        return files.create_file(self.context(session_id), path or store.export_path(session, turns), text)
 
 
 class Chatting:
     """Hold the rooms of a server's clients; any thread may ask for one."""
 
-    def __init__(self, hub: Hub, open_chat: Callable[[Chats], Chat] = Chats.chat) -> None:
+    def __init__(self, hub: Hub, open_chat: Callable[[Chats], ChatConfig] = Chats.chat) -> None:
         """Begin without any.
 
         Args:
@@ -173,7 +172,7 @@ class Chatting:
         acting.check(hub, vault, client)
         folder = folder_of(shared.conversations.folder, client)
         own = hub.settings.model
-        sessions = store.open_store(folder, chats.now)
+        sessions = store.open_session_store(folder, chats.now)
         _ = sessions.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)
 
         def opened(run: str) -> Context:

@@ -16,7 +16,7 @@ from knapper.errors import KnapError, NotFound
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from knapper.agents.offers import Offered
+    from knapper.agents.offers import AgentRequest
     from knapper.app.opened import OpenedVault
     from knapper.changes.writer import SubmitOptions
     from knapper.config import Settings
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from knapper.tools.registry import ToolTable
     from knapper.tools.shapes import Answer
 
-    Offer = Callable[["Hub", Context, Offered], Answer]
+    Offer = Callable[["Hub", Context, AgentRequest], Answer]
     """Does by a hub's vaults what a client asks the agents' own tools for."""
 
 
@@ -71,10 +71,10 @@ class Hub(Closing):
     def table(self) -> ToolTable:
         """Give the tools of all layers."""
         if self._table is None:
-            from knapper.agents.offers import Offers  # noqa: PLC0415 - as below
+            from knapper.agents.offers import AgentTools  # noqa: PLC0415 - as below
             from knapper.app import tables  # noqa: PLC0415 - schemas are made only where tools are called by name
 
-            offers = Offers() if self._offer is None else Offers(partial(self._offer, self))
+            offers = AgentTools() if self._offer is None else AgentTools(partial(self._offer, self))
             self._table = tables.whole(self._names, offers)
         return self._table
 

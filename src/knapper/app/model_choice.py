@@ -2,9 +2,8 @@
 
 from typing import cast
 
-from knapper.agents import names
-from knapper.agents.keys import Keys
-from knapper.agents.names import ModelName, Provider
+from knapper.agents.model import names
+from knapper.agents.model.names import ApiKeys, ModelName, Provider
 from knapper.config import Settings
 from knapper.errors import RefusedError
 from knapper.vault.access import Grants
@@ -22,9 +21,9 @@ def wanted(settings: Settings, model: str = "") -> list[ModelName]:
     """
     own = settings.model
     if model:
-        return [_placed(settings, names.parse(model))]
-    first = names.parse(own.name, base_url=own.base_url)
-    return [_placed(settings, one) for one in (first, *(names.parse(name) for name in own.fallbacks))]
+        return [_placed(settings, names.parse_model_name(model))]
+    first = names.parse_model_name(own.name, base_url=own.base_url)
+    return [_placed(settings, one) for one in (first, *(names.parse_model_name(name) for name in own.fallbacks))]
 
 
 def check(settings: Settings, model: str, grants: Grants) -> None:
@@ -45,7 +44,7 @@ def check(settings: Settings, model: str, grants: Grants) -> None:
         )
 
 
-def keys(settings: Settings) -> Keys:
+def keys(settings: Settings) -> ApiKeys:
     """Hold the keys that the configuration gives.
 
     A key that Fireworks' variable gives goes to Fireworks alone, even where it stands for the model's own.
@@ -53,8 +52,8 @@ def keys(settings: Settings) -> Keys:
     own = settings.model
     by_provider: dict[Provider, str] = {cast("Provider", provider): key for provider, key in own.keys}
     is_own = own.name and own.api_key and own.api_key != by_provider.get("fireworks")
-    owner = _placed(settings, names.parse(own.name, base_url=own.base_url)) if is_own else None
-    return Keys(by_provider=by_provider, own=own.api_key if is_own else "", owner=owner)
+    owner = _placed(settings, names.parse_model_name(own.name, base_url=own.base_url)) if is_own else None
+    return ApiKeys(by_provider=by_provider, own=own.api_key if is_own else "", owner=owner)
 
 
 def _placed(settings: Settings, name: ModelName) -> ModelName:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from knapper.agents import offers
-from knapper.agents.offers import Offered
-from knapper.agents.pipeline.events import Outcome, PipelineEvent, Progress
-from knapper.agents.presets import AgentToggles
+from knapper.agents.offers import AgentRequest
+from knapper.agents.pipeline.records import PhaseProgress, PipelineEvent, PipelineOutcome
+from knapper.agents.pipeline.store import AgentToggles
 from knapper.app.acting import CLIENT
 from knapper.app.tasks import choices, pipelines, presets, resuming
 from knapper.app.tasks.choices import Choice
@@ -18,8 +18,8 @@ from knapper.errors import RefusedError, SetupError
 from knapper.tools import answers
 
 if TYPE_CHECKING:
-    from knapper.agents.pipeline.answering import Answering
-    from knapper.agents.pipeline.requests import Request
+    from knapper.agents.pipeline.context import TaskRequest
+    from knapper.agents.pipeline.service import PipelineService
     from knapper.app.hub import Hub
     from knapper.app.tasks.pipelines import Pipelines
     from knapper.tools.context import Context
@@ -31,7 +31,7 @@ _STEPS = 6.0
 """What progress is told as a share of; nobody knows how many steps there will be."""
 
 
-def ask(hub: Hub, context: Context, asked: Offered) -> Answer:
+def ask(hub: Hub, context: Context, asked: AgentRequest) -> Answer:
     """Carry a tool's call out, in the thread that calls.
 
     The model acts as the agent for the client that called: it sees and changes no more than both may.
@@ -52,18 +52,20 @@ def ask(hub: Hub, context: Context, asked: Offered) -> Answer:
     if outcome.error is not None and outcome.state in {"failed", "limit"}:
         kind = RefusedError if outcome.state == "limit" else SetupError
         raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
-    return offers.shaped(outcome.as_dict())
+    return offers.shape_outcome(outcome.as_dict())
 
 
-async def _carried_out(answering: Answering, context: Context, work: Request | Offered, by: Grants) -> Outcome:
+async def _carried_out(
+    answering: PipelineService, context: Context, work: TaskRequest | AgentRequest, by: Grants
+) -> PipelineOutcome:
     heard: list[str] = []
 
     def tell(event: PipelineEvent) -> None:
-        if isinstance(event, Progress):
+        if isinstance(event, PhaseProgress):
             heard.append(event.text)
             context.progress(min(len(heard), _STEPS - 1), _STEPS, event.text)
 
-    if isinstance(work, Offered):
+    if isinstance(work, AgentRequest):
         return await answering.resume(work.run_id, work.answer, context, tell, by=by)
     return await answering.ask(work, context, tell)
 
@@ -80,7 +82,7 @@ def _acting(hub: Hub, context: Context, opened: Pipelines, run_id: str) -> tuple
     return replace(acting, progress=context.progress), owner
 
 
-def _request(opened: Pipelines, asked: Offered, context: Context) -> Request:
+def _request(opened: Pipelines, asked: AgentRequest, context: Context) -> TaskRequest:
     """Make a request of what a client says, beside what is usual as far as the client may see and do that."""
     said = asked.choices
     preset = said.get("preset", "")

@@ -11,12 +11,12 @@ from knapper.agents.sessions import store
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from knapper.agents.sessions.store import Store
+    from knapper.agents.sessions.store import SessionStore
     from knapper.app.hub import Hub
 
 
 @contextmanager
-def open_sessions(hub: Hub, vault: str = "") -> Generator[Store]:
+def open_sessions(hub: Hub, vault: str = "") -> Generator[SessionStore]:
     """Open the sessions of a vault for a while; old ones, and the oldest of too many, are dropped.
 
     Args:
@@ -34,10 +34,10 @@ def open_sessions(hub: Hub, vault: str = "") -> Generator[Store]:
         opened.shut()
 
 
-def open_store(hub: Hub, vault: str = "") -> Store:
+def open_store(hub: Hub, vault: str = "") -> SessionStore:
     """Open the sessions of a vault until they are shut; errors are those of `open_sessions`."""
     own = hub.settings.model
-    opened = store.open_store(hub.open(vault).folder, now)
+    opened = store.open_session_store(hub.open(vault).folder, now)
     with ExitStack() as stack:
         _ = stack.callback(opened.shut)
         _ = opened.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)

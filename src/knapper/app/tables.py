@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from knapper.agents.offers import Offers
+from knapper.agents.offers import AgentTools
 from knapper.codemode import tool
 from knapper.tools import table
 from knapper.tools.registry import ToolFinder, ToolSpec, ToolTable
 
 
-def whole(vaults: Sequence[str] = (), offers: Offers | None = None) -> ToolTable:
+def whole(vaults: Sequence[str] = (), offers: AgentTools | None = None) -> ToolTable:
     """Make the table.
 
     Args:
         vaults: Names of the vaults that a server holds.
         offers: Who does what the agents' tools are asked for; None where there is no model.
     """
-    rows = (*table.TOOLS, *tool.TOOLS, *(offers or Offers()).rows())
+    rows = (*table.TOOLS, *tool.TOOLS, *(offers or AgentTools()).rows())
     finder = ToolFinder(ToolTable(rows, vaults))
     found = (
         ToolSpec(function=finder.find_tool, profile="essential"),

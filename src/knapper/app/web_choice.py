@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from knapper.agents import names
-from knapper.agents.names import ModelName
+from knapper.agents.model import names
+from knapper.agents.model.names import ModelName
 from knapper.app import model_choice
 from knapper.config import Settings
 from knapper.errors import SetupError
@@ -49,7 +49,7 @@ def _searching(settings: Settings) -> ModelName:
         )
     if chosen.model and not place and ":" not in text:
         text = f"openai:{text}"
-    named = names.parse(text, base_url=place)
+    named = names.parse_model_name(text, base_url=place)
     if chosen.base_url:
         return ModelName(provider="compatible", name=named.name, base_url=chosen.base_url.rstrip("/"))
     if named.provider == "openai" or named.base_url:

@@ -5,8 +5,7 @@ import uuid
 from typing import Final
 
 from knapper import app
-from knapper.agents.chat import Message, Tell
-from knapper.agents.turns import Turn
+from knapper.agents.chat.turn import ChatTurn, EventSink, Message
 from knapper.app import chats
 from knapper.cli import conversing, output
 from knapper.cli.codes import ExitCode
@@ -34,12 +33,12 @@ def answer(said: Options, found: Settings, question: str, *, model: str, note: s
         chat = opened.chat(model)
         run = str(uuid.uuid4())
         context = opened.conversations.context_of(run)
-        turn = Turn(chat, context, Message(text=question, run=run, active_file=note))
+        turn = ChatTurn(chat, context, Message(text=question, run=run, active_file=note))
         shown = _quiet(said) if said.as_json else conversing.screen(said)
         if not said.as_json:
             shown.asking(chat.name)
 
-        async def work(tell: Tell) -> None:
+        async def work(tell: EventSink) -> None:
             await turn.run(tell)
 
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents.sessions import export
+from knapper.agents.sessions import store as sessions_store
 from knapper.cli import decisions, lines, output
 from knapper.cli.render import outcomes, waiting
 from knapper.errors import KnapError
@@ -98,9 +98,11 @@ def _save(talk: Talk, path: str) -> None:
     if not turns:
         output.note(talk.said, "nothing was said yet")
         return
-    path = path or export.place(session, turns)
+    path = path or sessions_store.export_path(session, turns)
     with _person(talk) as context:
-        answer: Mapping[str, JSONValue] = files.create_file(context, path, export.markdown(session, turns))
+        answer: Mapping[str, JSONValue] = files.create_file(
+            context, path, sessions_store.write_session_markdown(session, turns)
+        )
     output.write(talk.said, outcomes.text(answer))
 
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import click
 
-from knapper.agents.chat import Tell
-from knapper.agents.events import Done, Error, Event, Proposal, Question, Text, ToolCall, ToolResult
+from knapper.agents.chat.turn import EventSink
+from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
 from knapper.cli import codes, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
@@ -48,9 +48,9 @@ class Screen:
                 self._note(f"→ {event.name}({_arguments(event.arguments)})")
             case ToolResult():
                 self._note(f"  {'✓' if event.success else '✗'} {event.summary}")
-            case Proposal():
+            case ProposalEvent():
                 self.proposals.append(str(event.proposal["id"]))
-            case Question():
+            case QuestionEvent():
                 options = "".join(f"\n  - {one}" for one in event.options)
                 output.note(self.said, output.plain(f"? {event.question}{options}"))
             case Error():
@@ -129,7 +129,7 @@ class Plain:
         self._ends = True
 
 
-def answer(runner: asyncio.Runner, work: Callable[[Tell], Coroutine[Any, Any, object]], shown: Screen) -> bool:
+def answer(runner: asyncio.Runner, work: Callable[[EventSink], Coroutine[Any, Any, object]], shown: Screen) -> bool:
     """Carry a turn out; Ctrl-C stops it, and not the program.
 
     Returns:

@@ -8,21 +8,21 @@ from typing import Any, Final, cast
 import click
 
 from knapper import app
-from knapper.agents.contexts import unified
 from knapper.agents.events import ToolCall
-from knapper.agents.pipeline.events import (
+from knapper.agents.pipeline import context
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.pipeline import PipelineEventSink
+from knapper.agents.pipeline.records import (
+    ContextEvent,
     Debug,
-    Gathered,
     Navigate,
     Notice,
-    Outcome,
+    PhaseProgress,
     PipelineEvent,
-    Progress,
-    Selected,
-    Sources,
+    PipelineOutcome,
+    SelectionEvent,
+    SourcesEvent,
 )
-from knapper.agents.pipeline.pipeline import Tell
-from knapper.agents.pipeline.requests import Request
 from knapper.app.hub import Hub
 from knapper.app.tasks import pipelines, resuming
 from knapper.app.tasks.choices import Choice
@@ -54,7 +54,7 @@ class Screen:
     """Tell what happens on the error stream."""
 
     said: Options
-    outcome: Outcome | None = None
+    outcome: PipelineOutcome | None = None
     opened: list[str] = field(default_factory=list[str])
     found: bool = False
     """Something came of it: the task was worked on, or there are notes or pages for it."""
@@ -63,15 +63,15 @@ class Screen:
         """Show an event."""
         self.found = self.found or _finds(event)
         match event:
-            case Progress(phase="scout", state="ended"):  # `Selected` has told it, with the notes
+            case PhaseProgress(phase="scout", state="ended"):  # `Selected` has told it, with the notes
                 pass
-            case Progress():
+            case PhaseProgress():
                 self._note(f"{event.phase}: {event.text}")
             case ToolCall():
                 self._note(f"  → {event.name}")
-            case Selected():
+            case SelectionEvent():
                 self._lines(shown.selection(event.scout))
-            case Gathered():
+            case ContextEvent():
                 self._lines(shown.context(event.context))
             case Notice():
                 self._note(f"! {event.text}")
@@ -79,7 +79,7 @@ class Screen:
                 self.opened.append(event.path)
             case Debug():
                 output.note(self.said, output.plain(f"=== {event.phase}: {event.title}\n{event.text}"))
-            case Outcome():
+            case PipelineOutcome():
                 self.outcome = event
             case _:
                 pass
@@ -124,7 +124,7 @@ def answer(said: Options, found: Settings, asked: Asked) -> ExitCode:
         return _end(said, hub, screen, finished=finished)
 
 
-async def _resumed(opened: Pipelines, run_id: str, asked: Asked, tell: Tell) -> Outcome:
+async def _resumed(opened: Pipelines, run_id: str, asked: Asked, tell: PipelineEventSink) -> PipelineOutcome:
     """Go on with a run on the person's word; the agents see and change no more by that."""
     person = opened.hub.settings.client("cli")
     run = resuming.find(opened, run_id, person)
@@ -132,7 +132,7 @@ async def _resumed(opened: Pipelines, run_id: str, asked: Asked, tell: Tell) -> 
         return await answering.resume(run_id, asked.question, context, tell, by=person.grants)
 
 
-def _run(runner: asyncio.Runner, work: Coroutine[Any, Any, Outcome]) -> bool:
+def _run(runner: asyncio.Runner, work: Coroutine[Any, Any, PipelineOutcome]) -> bool:
     """Carry a run out; Ctrl-C stops it, and what there is by then is shown."""
     try:
         _ = runner.run(work)
@@ -142,14 +142,14 @@ def _run(runner: asyncio.Runner, work: Coroutine[Any, Any, Outcome]) -> bool:
 
 
 def _answered(runner: asyncio.Runner, opened: Pipelines, asked: Asked, screen: Screen) -> bool:
-    outcome = cast("Outcome", screen.outcome)
+    outcome = cast("PipelineOutcome", screen.outcome)
     for line in shown.question(outcome.question):
         click.echo(output.plain(line), err=True)
     text = click.prompt("answer", err=True)
     return _run(runner, _resumed(opened, outcome.run_id, replace(asked, question=text), screen.tell))
 
 
-def _request(opened: Pipelines, asked: Asked) -> Request:
+def _request(opened: Pipelines, asked: Asked) -> TaskRequest:
     switches = asked.switches
     sight = opened.context("").view
     for path in filter(None, (asked.note, *switches["add"])):
@@ -163,7 +163,7 @@ def _request(opened: Pipelines, asked: Asked) -> Request:
     session = opened.chats.conversations.route(asked.note).id if switches["history"] and asked.note else ""
     request = opened.request(asked.question, chosen, current=asked.note, session_id=session)
     if switches["token_limit"] is not None:
-        unified.check_limit(switches["token_limit"])
+        context.check_limit(switches["token_limit"])
         request = replace(request, token_limit=switches["token_limit"])
     route = request.orchestrate if switches["route"] is None else switches["route"]
     return replace(request, orchestrate=route, debug=switches["debug"])
@@ -202,7 +202,7 @@ def _end(said: Options, hub: Hub, screen: Screen, *, finished: bool) -> ExitCode
     return _code(screen, outcome, finished=finished)
 
 
-def _code(screen: Screen, outcome: Outcome, *, finished: bool) -> ExitCode:
+def _code(screen: Screen, outcome: PipelineOutcome, *, finished: bool) -> ExitCode:
     if not finished:
         return ExitCode.INTERRUPTED
     return ExitCode.OK if screen.found or outcome.state == "asked" else ExitCode.NOTHING
@@ -211,11 +211,11 @@ def _code(screen: Screen, outcome: Outcome, *, finished: bool) -> ExitCode:
 def _finds(event: PipelineEvent) -> bool:
     """Tell whether an event shows that a run comes to something."""
     match event:
-        case Progress():
+        case PhaseProgress():
             return event.phase == "task"
-        case Selected():
+        case SelectionEvent():
             return bool(event.scout["selected_notes"])
-        case Sources():
+        case SourcesEvent():
             return bool(event.web["sources"] or event.web["findings"])
         case _:
             return False

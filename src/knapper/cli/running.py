@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from knapper.agents.events import Error, Usage
-from knapper.agents.run.events import Checkpoint, NodeChanged, RunDone, RunEvent, RunStarted
-from knapper.agents.run.records import Run, RunState
+from knapper.agents.runs.model import CheckpointEvent, NodeChanged, RunDone, RunEvent, RunRecord, RunStarted, RunState
 from knapper.cli import asking, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
 from knapper.cli.render import runs, streaming
 
 if TYPE_CHECKING:
-    from knapper.agents.run.engine import AskPerson
+    from knapper.agents.runs.engine import AskPerson
+
 
 _CODES: dict[RunState, ExitCode] = {
     "complete": ExitCode.OK,
@@ -48,7 +48,7 @@ class Screen:
                 if text and self._shown.get(str(event.node["id"])) != text:
                     self._shown[str(event.node["id"])] = text
                     self._note(text)
-            case Checkpoint():
+            case CheckpointEvent():
                 if event.unattended:
                     self._note(f"? {event.question} Nobody is here to be asked; it goes on.")
             case RunDone():
@@ -79,7 +79,7 @@ class Person:
         self._line: asyncio.Future[str] | None = None
         """What is being typed; one that nobody has finished belongs to the next question."""
 
-    async def __call__(self, point: Checkpoint) -> str:
+    async def __call__(self, point: CheckpointEvent) -> str:
         """Ask, and wait for the answer; other nodes go on meanwhile."""
         async with self._turn:
             choices = ", ".join([*point.options, "or in your own words"])
@@ -105,7 +105,7 @@ class Person:
         return text
 
 
-def carry_out(said: Options, runner: asyncio.Runner, work: Coroutine[Any, Any, Run], screen: Screen) -> ExitCode:
+def carry_out(said: Options, runner: asyncio.Runner, work: Coroutine[Any, Any, RunRecord], screen: Screen) -> ExitCode:
     """Carry a run out; Ctrl-C ends it, and what is done is kept.
 
     Args:
@@ -139,7 +139,7 @@ def show(said: Options, answer: str) -> None:
         click.echo(output.plain(answer))
 
 
-def _excuse(run: Run) -> None:
+def _excuse(run: RunRecord) -> None:
     """Say why there is no answer, also to those who want no more than that."""
     why = "; ".join(run.reasons) or run.state
     click.echo(output.plain(f"error: the run {run.id} has no answer: {why}"), err=True)

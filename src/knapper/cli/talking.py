@@ -3,7 +3,7 @@
 import asyncio
 
 from knapper import app
-from knapper.agents.sessions.records import Session
+from knapper.agents.sessions.store import Session
 from knapper.app import chats
 from knapper.app.chats import Chats
 from knapper.cli import chat_orders, lines, output, settings

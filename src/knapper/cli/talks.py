@@ -3,10 +3,10 @@
 import asyncio
 from dataclasses import dataclass
 
-from knapper.agents.chat import Chat, Tell
-from knapper.agents.conversations import Said
+from knapper.agents.chat.conversations import SessionMessage
+from knapper.agents.chat.turn import ChatConfig, EventSink
 from knapper.agents.events import Done
-from knapper.agents.sessions.records import Session
+from knapper.agents.sessions.store import Session
 from knapper.app.chats import Chats
 from knapper.cli import conversing, output
 from knapper.cli.codes import ExitCode
@@ -19,7 +19,7 @@ class Talk:
 
     said: Options
     chats: Chats
-    chat: Chat
+    chat: ChatConfig
     session: Session
     note: str
     runner: asyncio.Runner
@@ -27,8 +27,8 @@ class Talk:
     def reply(self, text: str) -> ExitCode:
         """Have a message answered; gives the exit code that tells how that ended."""
 
-        async def work(tell: Tell) -> Done:
-            told = Said(text=text, active_file=self.note)
+        async def work(tell: EventSink) -> Done:
+            told = SessionMessage(text=text, active_file=self.note)
             return await self.chats.conversations.reply(self.chat, self.session.id, told, tell)
 
         screen = conversing.screen(self.said)

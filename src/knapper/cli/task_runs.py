@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import cast
 
 from knapper import app
-from knapper.agents.run import export, runs
-from knapper.agents.run.records import Limits, Order, Run
+from knapper.agents.runs import service
+from knapper.agents.runs.model import RunLimits, RunOrder, RunRecord
 from knapper.app.runs import opening, questions
 from knapper.app.runs.opening import TaskRuns
 from knapper.changes.writer import SubmitOptions
@@ -31,7 +31,7 @@ def start(said: Options, task: str, own: Given) -> ExitCode:
         own: The command's own options.
     """
     found = settings.read(said)
-    order = Order(
+    order = RunOrder(
         task=task,
         strategy=own["strategy"] or found.runs.strategy,
         code_mode=found.runs.code_mode and not own["no_code_mode"],
@@ -46,9 +46,9 @@ def start(said: Options, task: str, own: Given) -> ExitCode:
         if order.code_mode and not opened.is_ready():
             output.note(said, "preparing the sandbox; this is done once and takes some seconds")
         opened.check_vaults(order.also)
-        run = runs.begin(engine, order)
+        run = service.create_run(engine, order)
         screen = running.Screen(said)
-        code = running.carry_out(said, runner, runs.carry_out(engine, run.id, screen.tell), screen)
+        code = running.carry_out(said, runner, service.carry_out_run(engine, run.id, screen.tell), screen)
         return _told(said, opened, run.id, code)
 
 
@@ -67,7 +67,7 @@ def resume(said: Options, run_id: str, own: Going) -> ExitCode:
         engine = opened.engine(model, person=person, roots=own["fs_read"], hosts=own["net_allow"])
         screen = running.Screen(said)
         limits = _limits(run.order.limits, own)
-        work = runs.carry_out(engine, run.id, screen.tell, replay=own["replay"], limits=limits)
+        work = service.carry_out_run(engine, run.id, screen.tell, replay=own["replay"], limits=limits)
         return _told(said, opened, run.id, running.carry_out(said, runner, work, screen))
 
 
@@ -130,7 +130,9 @@ def save(said: Options, run_id: str, path: str, *, yes: bool) -> ExitCode:
             raise BadInput(f"the run {shown.run.id} has no answer yet", hint=f"`knap run resume {shown.run.id}`")
         asked = SubmitOptions(run=shown.run.id, propose=not yes, person_word=yes, reason=f"run {shown.run.id}")
         context = opened.hub.context(client="cli", asked=asked)
-        return writing.tell(said, answers.submit_several(context, export.requests(shown.run, shown.nodes, path)))
+        return writing.tell(
+            said, answers.submit_several(context, service.export_requests(shown.run, shown.nodes, path))
+        )
 
 
 def cancel(said: Options, run_id: str) -> ExitCode:
@@ -169,11 +171,11 @@ def _told(said: Options, opened: TaskRuns, run_id: str, code: ExitCode) -> ExitC
     return code
 
 
-def _has_answer(run: Run) -> bool:
+def _has_answer(run: RunRecord) -> bool:
     return run.state in {"complete", "partial"}
 
 
-def _limits(usual: Limits, own: Allowed) -> Limits:
+def _limits(usual: RunLimits, own: Allowed) -> RunLimits:
     """Give a run's limits, where options say otherwise than usual."""
     said: dict[str, float | int] = {}
     for name in ("depth", "nodes", "tokens", "cents", "parallel"):

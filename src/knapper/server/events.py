@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from knapper.agents.live import Last, Live
+    from knapper.agents.background import BackgroundJob, FinalT
     from knapper.jsontypes import JSONValue
 
     Told = Callable[[Mapping[str, JSONValue]], Mapping[str, JSONValue]]
@@ -52,7 +52,7 @@ class Event:
 
 
 def stream(
-    live: Live[Last], start: Mapping[str, JSONValue], request: Request, *, heartbeat_s: float = HEARTBEAT_S
+    live: BackgroundJob[FinalT], start: Mapping[str, JSONValue], request: Request, *, heartbeat_s: float = HEARTBEAT_S
 ) -> StreamingResponse:
     """Answer a request with the events of what goes on, from where the client's ``Last-Event-ID`` says it was.
 
@@ -71,7 +71,7 @@ def stream(
 
 
 async def frames_of(
-    live: Live[Last],
+    live: BackgroundJob[FinalT],
     start: Mapping[str, JSONValue],
     heard: int,
     heartbeat_s: float = HEARTBEAT_S,

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knapper.agents import scopes
-from knapper.agents.contexts import gather, links, unified
-from knapper.agents.contexts.gather import Wanted
-from knapper.agents.contexts.records import KEPT, ContextNote, NoteSelectionMetadata, Source
-from knapper.agents.scopes import ContextScopeConfig, EditRules
+from knapper.agents.pipeline import context as pipeline_context
+from knapper.agents.pipeline import scopes
+from knapper.agents.pipeline.context import ContextSelection
+from knapper.agents.pipeline.records import SOURCE_PRIORITY, ContextNote, NoteSelectionMetadata, SelectionSource
+from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
 from knapper.errors import BadInput, NotFound
 from knapper.tools.context import Context
 from knapper.vault import parser
@@ -78,7 +78,7 @@ def test_links_are_followed_as_a_plain_walk_does(tmp_path: Path, seed: int) -> N
         _ = context.freshen(meaning=False)
         for depth in range(4):
             for walls in ((), ("Private",), ("A", "B/"), ("A/Deep",)):
-                found = links.spread(context, NotePath(start), depth, walls)
+                found = pipeline_context.follow_links(context, NotePath(start), depth, walls)
 
                 assert found == reference(graph, start, depth, [wall.strip("/") for wall in walls])
 
@@ -96,7 +96,9 @@ def test_links_of_a_vault_that_people_wrote_are_followed_as_a_plain_walk_does(tm
         for start in ("index.md", "how-to/hide-notes.md"):
             for depth in range(4):
                 for walls in ((), ("how-to",), ("reference",)):
-                    assert links.spread(context, NotePath(start), depth, walls) == reference(graph, start, depth, walls)
+                    assert pipeline_context.follow_links(context, NotePath(start), depth, walls) == reference(
+                        graph, start, depth, walls
+                    )
 
     assert len(reference(graph, "index.md", 1, ())) > 10
 
@@ -111,7 +113,7 @@ def test_links_of_any_vault(tmp_path_factory: pytest.TempPathFactory, seed: int,
 
     with vault.open("agent") as context:
         _ = context.freshen(meaning=False)
-        found = links.spread(context, NotePath(start), depth, walls)
+        found = pipeline_context.follow_links(context, NotePath(start), depth, walls)
 
     assert found == reference(graph, start, depth, walls)
 
@@ -123,7 +125,7 @@ def test_what_is_hidden_is_a_wall_too(tmp_path: Path) -> None:
     with vault.open("agent") as context:
         _ = context.freshen(meaning=False)
 
-        assert links.spread(context, NotePath("Start.md"), 3) == {}
+        assert pipeline_context.follow_links(context, NotePath("Start.md"), 3) == {}
 
 
 CHAIN = {
@@ -143,14 +145,14 @@ def chain(tmp_path: Path) -> opened.Opener:
     return make(tmp_path, CHAIN)
 
 
-def chosen(vault: opened.Opener, wanted: Wanted) -> dict[str, str]:
+def chosen(vault: opened.Opener, wanted: ContextSelection) -> dict[str, str]:
     with vault.open("agent") as context:
-        return {str(one.path): one.why() for one in gather.select(context, wanted)}
+        return {str(one.path): one.why() for one in pipeline_context.select_notes(context, wanted)}
 
 
 def test_the_depth_says_how_far_links_are_followed(chain: opened.Opener) -> None:
     found = {
-        depth: set(chosen(chain, Wanted(current="One.md", scope=ContextScopeConfig(link_depth=depth))))
+        depth: set(chosen(chain, ContextSelection(current="One.md", scope=ContextScopeConfig(link_depth=depth))))
         for depth in range(4)
     }
 
@@ -163,7 +165,7 @@ def test_the_depth_says_how_far_links_are_followed(chain: opened.Opener) -> None
 def test_the_same_folder_comes_with_it_without_those_below(chain: opened.Opener) -> None:
     scope = ContextScopeConfig(link_depth=0, include_same_folder=True)
 
-    assert chosen(chain, Wanted(current="F/Two.md", scope=scope)) == {
+    assert chosen(chain, ContextSelection(current="F/Two.md", scope=scope)) == {
         "F/Two.md": "the open note",
         "F/Beside.md": "same folder",
     }
@@ -172,7 +174,7 @@ def test_the_same_folder_comes_with_it_without_those_below(chain: opened.Opener)
 def test_notes_added_by_hand_come_with_it_even_from_excluded_folders(chain: opened.Opener) -> None:
     scope = ContextScopeConfig(link_depth=3, excluded_folders=("F",))
 
-    found = chosen(chain, Wanted(current="One.md", scope=scope, added=("F/Beside.md", "Zero.md")))
+    found = chosen(chain, ContextSelection(current="One.md", scope=scope, added=("F/Beside.md", "Zero.md")))
 
     assert found == {"One.md": "the open note", "Zero.md": "link depth 1, manual", "F/Beside.md": "manual"}
 
@@ -180,14 +182,14 @@ def test_notes_added_by_hand_come_with_it_even_from_excluded_folders(chain: open
 def test_what_was_explored_stands_in_the_place_of_the_scope(chain: opened.Opener) -> None:
     five = NoteSelectionMetadata(path=NotePath("Five.md"), semantic_score=0.824)
 
-    found = chosen(chain, Wanted(current="One.md", chosen=(five,), explored=True))
+    found = chosen(chain, ContextSelection(current="One.md", chosen=(five,), explored=True))
 
     assert found == {"One.md": "the open note", "Five.md": "semantic 82%"}
 
 
 def test_a_note_that_is_not_there_is_an_error(chain: opened.Opener) -> None:
     with pytest.raises(NotFound):
-        _ = chosen(chain, Wanted(current="One.md", added=("Gone.md",)))
+        _ = chosen(chain, ContextSelection(current="One.md", added=("Gone.md",)))
 
 
 @pytest.mark.parametrize(
@@ -203,43 +205,43 @@ def test_a_note_that_is_not_there_is_an_error(chain: opened.Opener) -> None:
     ],
 )
 def test_scopes_are_read_in_all_their_forms(given: object, expected: ContextScopeConfig) -> None:
-    assert scopes.normalize(given) == expected
+    assert scopes.read_scope(given) == expected
 
 
 @pytest.mark.parametrize("wrong", ["all", {"depth": 1}, {"link_depth": 4}, {"link_depth": -1}, {"link_depth": True}, 3])
 def test_what_is_no_scope_is_refused(wrong: object) -> None:
     with pytest.raises(BadInput):
-        _ = scopes.normalize(wrong)
+        _ = scopes.read_scope(wrong)
 
 
 def test_all_capabilities_and_the_context_scope_are_the_default() -> None:
     assert EditRules() == EditRules(editable="context", can=frozenset({"add", "delete", "create", "navigate"}))
-    assert scopes.abilities({"canDelete": False}) == {"add", "create", "navigate"}
-    assert scopes.abilities(["add"]) == {"add"}
+    assert scopes.read_abilities({"canDelete": False}) == {"add", "create", "navigate"}
+    assert scopes.read_abilities(["add"]) == {"add"}
     with pytest.raises(BadInput):
-        _ = scopes.abilities(["fly"])
+        _ = scopes.read_abilities(["fly"])
     with pytest.raises(BadInput):
-        _ = scopes.editable("all")
+        _ = scopes.read_editable_scope("all")
 
 
-def note(path: str, source: Source, size: int, **more: object) -> ContextNote:
+def note(path: str, source: SelectionSource, size: int, **more: object) -> ContextNote:
     raw = ("word " * 19 + "end.\n").encode() * (size // 25)
     why = replace(NoteSelectionMetadata(path=NotePath(path), sources=(source,)), **more)
     return ContextNote(note=parser.make_note(NotePath(path), raw), why=why)
 
 
 def every(size: int) -> list[ContextNote]:
-    return [note(f"{source}.md", source, size) for source in KEPT]
+    return [note(f"{source}.md", source, size) for source in SOURCE_PRIORITY]
 
 
 def test_a_limit_takes_notes_out_by_kind_and_says_so() -> None:
     found = every(1_500)
 
     for limit, kept in ((20_000, 5), (7_000, 4), (5_500, 3), (3_700, 2), (3_000, 1)):
-        context = unified.build(found, limit=limit, mark="m")
+        context = pipeline_context.build_context(found, limit=limit, mark="m")
 
-        assert [one.note.path for one in context.notes] == [f"{source}.md" for source in KEPT[:kept]]
-        assert [one.source for one in context.removed] == [*reversed(KEPT[kept:])]
+        assert [one.note.path for one in context.notes] == [f"{source}.md" for source in SOURCE_PRIORITY[:kept]]
+        assert [one.source for one in context.removed] == [*reversed(SOURCE_PRIORITY[kept:])]
         assert context.tokens <= limit
         assert bool(context.notices) is (kept < 5)
 
@@ -252,13 +254,13 @@ def test_within_a_kind_what_is_far_away_or_unlike_goes_first() -> None:
         note("unlike.md", "semantic", 6_000, semantic_score=0.1),
     ]
 
-    context = unified.build(found, limit=3_000, mark="m")
+    context = pipeline_context.build_context(found, limit=3_000, mark="m")
 
     assert [one.path for one in context.removed] == ["unlike.md", "like.md", "far.md"]
 
 
 def test_of_a_single_note_that_is_too_long_the_beginning_stays() -> None:
-    context = unified.build([note("long.md", "current", 9_000)], limit=3_000, mark="m")
+    context = pipeline_context.build_context([note("long.md", "current", 9_000)], limit=3_000, mark="m")
 
     assert context.cut == "long.md"
     assert context.tokens <= 3_000
@@ -272,7 +274,7 @@ def given_raw(text: str) -> ContextNote:
 
 @pytest.mark.parametrize("line", ["word " * 40_000, "x" * 200_000, "漢" * 20_000, "</a>" * 20_000, "\\" * 60_000])
 def test_of_a_line_longer_than_the_limit_the_beginning_stays(line: str) -> None:
-    context = unified.build([given_raw(f"# Head\n{line}\nafter\n")], limit=3_000, mark="m")
+    context = pipeline_context.build_context([given_raw(f"# Head\n{line}\nafter\n")], limit=3_000, mark="m")
 
     _, _, shown = context.text.partition("\n2: ")
     begun, said, _ = shown.partition(" … (the rest of this line isn't shown)")
@@ -285,13 +287,13 @@ def test_of_a_line_longer_than_the_limit_the_beginning_stays(line: str) -> None:
 
 
 def test_a_long_line_is_cut_between_words() -> None:
-    context = unified.build([given_raw("potatoes " * 9_000)], limit=3_000, mark="m")
+    context = pipeline_context.build_context([given_raw("potatoes " * 9_000)], limit=3_000, mark="m")
 
     assert "potatoes … (the rest of this line" in context.text
 
 
 def test_of_a_line_that_no_room_is_left_for_nothing_is_shown() -> None:
-    context = unified.build([given_raw("y" * 11_500 + "\n" + "x" * 9_000)], limit=3_000, mark="m")
+    context = pipeline_context.build_context([given_raw("y" * 11_500 + "\n" + "x" * 9_000)], limit=3_000, mark="m")
 
     assert "2: x" not in context.text
     assert context.notices == ("the token limit of 3,000 leaves out the end of one.md, from line 2 on",)
@@ -299,7 +301,7 @@ def test_of_a_line_that_no_room_is_left_for_nothing_is_shown() -> None:
 
 def test_a_limit_below_three_thousand_is_refused() -> None:
     with pytest.raises(BadInput, match="2,999"):
-        _ = unified.build([], limit=2_999, mark="m")
+        _ = pipeline_context.build_context([], limit=2_999, mark="m")
 
 
 def test_lines_are_numbered_as_on_disk_and_the_reason_stands_above(tmp_path: Path) -> None:
@@ -326,8 +328,10 @@ def test_an_edit_that_waits_is_marked_with_its_lines(tmp_path: Path) -> None:
 
 
 def build(context: Context, path: str) -> str:
-    found = gather.read(context, gather.select(context, Wanted(current=path)), 3_000)
-    return unified.build(found.notes, limit=3_000, mark="m", problems=found.problems).text
+    found = pipeline_context.read_notes(
+        context, pipeline_context.select_notes(context, ContextSelection(current=path)), 3_000
+    )
+    return pipeline_context.build_context(found.notes, limit=3_000, mark="m", problems=found.problems).text
 
 
 def test_notes_that_there_is_no_room_for_are_not_even_read(tmp_path: Path) -> None:
@@ -335,10 +339,12 @@ def test_notes_that_there_is_no_room_for_are_not_even_read(tmp_path: Path) -> No
     vault = opened.vault(tmp_path, {"Start.md": "# Start\n", **many})
 
     with vault.open("agent") as context:
-        chosen = gather.select(context, Wanted(current="Start.md", added=tuple(many)))
-        found = gather.read(context, chosen, 3_000)
-        built = unified.build(found.notes, limit=3_000, mark="m", unread=found.unread)
-        whole = unified.build(gather.read(context, chosen, 1_000_000).notes, limit=3_000, mark="m")
+        chosen = pipeline_context.select_notes(context, ContextSelection(current="Start.md", added=tuple(many)))
+        found = pipeline_context.read_notes(context, chosen, 3_000)
+        built = pipeline_context.build_context(found.notes, limit=3_000, mark="m", unread=found.unread)
+        whole = pipeline_context.build_context(
+            pipeline_context.read_notes(context, chosen, 1_000_000).notes, limit=3_000, mark="m"
+        )
 
     assert len(found.notes) < 10
     assert [one.note.path for one in built.notes] == [one.note.path for one in whole.notes]

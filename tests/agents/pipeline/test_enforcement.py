@@ -12,10 +12,9 @@ import pytest
 from fastmcp import Client as Asking
 from starlette.testclient import TestClient
 
-from knapper.agents.chat import Message
-from knapper.agents.scopes import EditRules
-from knapper.agents.task import edits
-from knapper.agents.turns import Turn
+from knapper.agents.chat.turn import ChatTurn, Message
+from knapper.agents.pipeline import edits
+from knapper.agents.pipeline.scopes import EditRules
 from knapper.app import Hub
 from knapper.changes.requests import AtPosition
 from knapper.changes.writer import SubmitOptions
@@ -131,7 +130,7 @@ def in_chat(hub: Hub, name: str, given: Mapping[str, object]) -> object:
     """Let a model of a chat call the tool, those that it isn't offered included."""
     model = Model([[Call(name, given)], ["done"]])
     chat = scripted.chat(model, rows=hub.table.rows)
-    turn = Turn(chat, hub.context(client=CLIENT, asked=SubmitOptions(run="r")), Message(text="do it", run="r"))
+    turn = ChatTurn(chat, hub.context(client=CLIENT, asked=SubmitOptions(run="r")), Message(text="do it", run="r"))
     return asyncio.run(scripted.stream(turn))
 
 
@@ -209,7 +208,7 @@ def test_the_owners_rules_hold_for_the_pipeline_too(tmp_path: Path) -> None:
     found = settings(tmp_path, "direct", {"editable": "current", "capabilities": frozenset({"add"})})
     with Hub(found) as hub, hub.context(client=CLIENT) as context:
         shown = frozenset({NotePath("Garden.md"), NotePath("Rain.md")})
-        held = edits.narrowed(context, EditRules(), "Garden.md", shown)
+        held = edits.narrow_context(context, EditRules(), "Garden.md", shown)
 
     assert held.asked is not None
     assert held.asked.scope.paths == {"Garden.md"}

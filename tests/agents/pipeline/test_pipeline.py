@@ -7,25 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents import usage
-from knapper.agents.pipeline import histories, requests
-from knapper.agents.pipeline import runs as kept_runs
-from knapper.agents.pipeline.answering import Answering
-from knapper.agents.pipeline.events import Outcome, PipelineEvent
+from knapper.agents.model import usage
+from knapper.agents.model.usage import Meter, SpendingLimits, open_meter
+from knapper.agents.pipeline import context, service, store, task
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.edits import ChatMessage, EditFailure, EditInstruction, EditResults
 from knapper.agents.pipeline.orchestrator import OrchestratorSettings
-from knapper.agents.pipeline.pipeline import Run
-from knapper.agents.pipeline.requests import Request
-from knapper.agents.pipeline.runs import PausedRun, Runs, open_runs
-from knapper.agents.presets import AgentToggles, Preset, open_presets
-from knapper.agents.scopes import ContextScopeConfig, EditRules
-from knapper.agents.sessions import records as store
+from knapper.agents.pipeline.pipeline import PipelineRun
+from knapper.agents.pipeline.records import PipelineEvent, PipelineOutcome
+from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
+from knapper.agents.pipeline.service import PipelineService
+from knapper.agents.pipeline.store import AgentToggles, PausedRun, PausedRuns, Preset, open_paused_runs, open_presets
 from knapper.agents.sessions import store as sessions_store
-from knapper.agents.sessions.records import Exchange
-from knapper.agents.sessions.store import Store, open_store
-from knapper.agents.task import prior
-from knapper.agents.task.records import ChatMessage, EditFailure, EditResults
-from knapper.agents.task.replies import EditInstruction
-from knapper.agents.usage import Limits, Meter, open_meter
+from knapper.agents.sessions.store import Exchange, SessionStore, open_session_store
 from knapper.changes.disk.storage import open_shared_database
 from knapper.codemode.model import ModelSpend
 from knapper.errors import BadInput, NotFound, StorageError
@@ -90,14 +84,14 @@ def test_presets_are_kept_whole_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "least", "most"), [("chat_history_length", 0, 100), ("token_limit", 3_000, None)])
 def test_settings_of_a_request_have_their_ranges(name: str, least: int, most: int | None) -> None:
-    assert (Request(task="x").chat_history_length, Request(task="x").token_limit) == (10, 16_000)
+    assert (TaskRequest(task="x").chat_history_length, TaskRequest(task="x").token_limit) == (10, 16_000)
     for wrong in (least - 1, *([most + 1] if most else [])):
         with pytest.raises(BadInput):
-            _ = requests.of({**Request(task="x").as_dict(), name: wrong})
+            _ = context.read_request({**TaskRequest(task="x").as_dict(), name: wrong})
 
 
 def test_a_request_is_kept_whole() -> None:
-    one = Request(
+    one = TaskRequest(
         task="x",
         current="Garden.md",
         toggles=AgentToggles(web=True),
@@ -108,7 +102,7 @@ def test_a_request_is_kept_whole() -> None:
         session_id="s",
     )
 
-    assert requests.of(one.as_dict()) == one
+    assert context.read_request(one.as_dict()) == one
 
 
 def test_tokens_are_counted_by_phase_and_the_outcome_has_all(vault: opened.Opener) -> None:
@@ -209,7 +203,7 @@ def test_stopping_while_the_task_is_done_keeps_what_was_found(vault: opened.Open
 
     cast = Cast({"scout": [[scripts.select("Soil.md")]], "task": [stop]})
     with runs.context(vault) as context:
-        made = Run(runs.agents(cast), context, Request(task="x", toggles=AgentToggles(scout=True)))
+        made = PipelineRun(runs.agents(cast), context, TaskRequest(task="x", toggles=AgentToggles(scout=True)))
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(made.run(lambda _: None))
         outcome = made.outcome()
@@ -245,10 +239,10 @@ def exchange(number: int, **outcome: object) -> Exchange:
 def test_history_is_counted_in_messages() -> None:
     turns = [exchange(number) for number in range(1, 8)]
 
-    assert histories.messages(turns, 0) == []
-    assert [one.content for one in histories.messages(turns, 3)] == ["answer 6", "question 7", "answer 7"]
-    assert len(histories.messages(turns, 10)) == 10
-    assert len(histories.messages(turns, 100)) == 14
+    assert service.read_chat_messages(turns, 0) == []
+    assert [one.content for one in service.read_chat_messages(turns, 3)] == ["answer 6", "question 7", "answer 7"]
+    assert len(service.read_chat_messages(turns, 10)) == 10
+    assert len(service.read_chat_messages(turns, 100)) == 14
 
 
 def test_a_message_keeps_the_open_note_its_edits_and_their_results() -> None:
@@ -257,7 +251,7 @@ def test_a_message_keeps_the_open_note_its_edits_and_their_results() -> None:
     results = {"success": 1, "failed": 1, "failures": [failure]}
     turn = exchange(1, proposed_edits=[edit], edit_results=results, proposals=["p1"])
 
-    asked, answered = histories.messages([turn], 2, lambda name: f"{name} was accepted")
+    asked, answered = service.read_chat_messages([turn], 2, lambda name: f"{name} was accepted")
 
     assert (asked.role, asked.active_file) == ("user", "Garden.md")
     assert list(answered.proposed_edits) == [EditInstruction(file="Garden.md", position="end", content="x")]
@@ -275,17 +269,17 @@ def test_the_model_hears_its_edits_and_what_became_of_them() -> None:
         id="1", role="assistant", content="Did it.", timestamp=NOW, proposed_edits=(edit,), edit_results=results
     )
 
-    told = str(prior.messages([answered]))
+    told = str(task.write_history([answered]))
 
     assert '"position": "end"' in told
     assert "too late" in told
 
 
-def answering(folder: Path, cast: Cast, **more: object) -> Answering:
-    made = Answering(
+def answering(folder: Path, cast: Cast, **more: object) -> PipelineService:
+    made = PipelineService(
         agents=runs.agents(cast),
-        runs=open_runs(folder, lambda: NOW),
-        store=open_store(folder, lambda: NOW),
+        runs=open_paused_runs(folder, lambda: NOW),
+        store=open_session_store(folder, lambda: NOW),
         folder=folder,
         now=lambda: NOW,
     )
@@ -296,23 +290,23 @@ def test_a_turn_is_kept_and_paid_for(vault: opened.Opener, tmp_path: Path) -> No
     own = tmp_path / "own"
     own.mkdir()
     cast = Cast({"task": [scripts.task("Roses.")]})
-    made = answering(own, cast, meter=open_meter(own, Limits(), lambda: NOW))
+    made = answering(own, cast, meter=open_meter(own, SpendingLimits(), lambda: NOW))
     session = made.store.begin(file="Plants.md")
     events: list[PipelineEvent] = []
 
     with runs.context(vault) as context:
-        request = Request(task="what?", current="Plants.md", session_id=session.id)
+        request = TaskRequest(task="what?", current="Plants.md", session_id=session.id)
         outcome = asyncio.run(made.ask(request, context, events.append))
 
     (turn,) = made.store.turns(session.id)
     assert (turn.question, turn.file, turn.outcome["answer"]) == ("what?", "Plants.md", "Roses.")
     assert events[-1] is outcome
-    assert isinstance(events[-1], Outcome)
+    assert isinstance(events[-1], PipelineOutcome)
     assert made.meter is not None
     assert made.meter.of_run(request.run_id).tokens == outcome.usage["total_tokens"]
 
 
-class Full(Store):
+class Full(SessionStore):
     """Have no place for another turn."""
 
     def append(self, session_id: str, after: int, exchange: Exchange) -> int:
@@ -328,7 +322,7 @@ class Torn(Meter):
         raise FULL
 
 
-class Stuck(Runs):
+class Stuck(PausedRuns):
     """Have no place for a run that waits."""
 
     def pause(self, run: PausedRun) -> None:
@@ -341,14 +335,16 @@ def test_what_cannot_be_kept_is_told_and_an_answered_question_does_not_wait_agai
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    for made in (open_meter(own, Limits(), lambda: NOW), open_store(own, lambda: NOW)):
+    for made in (open_meter(own, SpendingLimits(), lambda: NOW), open_session_store(own, lambda: NOW)):
         made.shut()
-    torn = Torn(open_shared_database(own / usage.FILE, "", usage.VERSION), Limits(), lambda: NOW)
-    full = Full(open_shared_database(own / sessions_store.FILE, "", store.VERSION), lambda: NOW)
+    torn = Torn(open_shared_database(own / usage.USAGE_FILE, "", usage.USAGE_VERSION), SpendingLimits(), lambda: NOW)
+    full = Full(
+        open_shared_database(own / sessions_store.SESSIONS_FILE, "", sessions_store.SESSIONS_VERSION), lambda: NOW
+    )
     question = Call("ask_user", {"question": "Which?"})
     cast = Cast({"scout": [[question], [scripts.select("Garden.md")]], "task": [scripts.task("Green.")]})
     made = answering(own, cast, meter=torn, store=full)
-    request = Request(
+    request = TaskRequest(
         task="what?", session_id=full.begin(file="Garden.md").id, toggles=AgentToggles(scout=True, task=True)
     )
     events: list[PipelineEvent] = []
@@ -367,14 +363,14 @@ def test_what_cannot_be_kept_is_told_and_an_answered_question_does_not_wait_agai
 def test_a_question_that_cannot_be_kept_is_not_asked(vault: opened.Opener, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    open_runs(own, lambda: NOW).shut()
-    stuck = Stuck(open_shared_database(own / kept_runs.FILE, "", kept_runs.VERSION), lambda: NOW)
+    open_paused_runs(own, lambda: NOW).shut()
+    stuck = Stuck(open_shared_database(own / store.PAUSED_FILE, "", store.PAUSED_VERSION), lambda: NOW)
     cast = Cast({"scout": [[Call("ask_user", {"question": "Which?"})]]})
     events: list[PipelineEvent] = []
 
     with runs.context(vault) as context:
         made = answering(own, cast, runs=stuck)
-        request = Request(task="what?", toggles=AgentToggles(scout=True, task=True))
+        request = TaskRequest(task="what?", toggles=AgentToggles(scout=True, task=True))
         outcome = asyncio.run(made.ask(request, context, events.append))
 
     assert (outcome.state, outcome.question) == ("failed", None)
@@ -383,11 +379,11 @@ def test_a_question_that_cannot_be_kept_is_not_asked(vault: opened.Opener, tmp_p
 
 
 def test_a_waiting_run_is_held_by_one_who_may_until_it_has_ended(tmp_path: Path) -> None:
-    kept, elsewhere = open_runs(tmp_path, lambda: NOW), open_runs(tmp_path, lambda: NOW)
+    kept, elsewhere = open_paused_runs(tmp_path, lambda: NOW), open_paused_runs(tmp_path, lambda: NOW)
     for name, client in (("r1", "mcp"), ("r2", "http")):
         kept.pause(PausedRun(id=name, client=client, at=NOW, question={"question": "?"}, request={}, state={}))
 
-    async def hold(runs: Runs, run_id: str, client: str) -> None:
+    async def hold(runs: PausedRuns, run_id: str, client: str) -> None:
         async with runs.hold(run_id, client) as run:
             assert run.question == {"question": "?"}
             assert [one.id for one in elsewhere.list()] == ["r2"]
@@ -411,13 +407,13 @@ def test_a_waiting_run_is_held_by_one_who_may_until_it_has_ended(tmp_path: Path)
         runs_.shut()
 
 
-async def _end(kept: Runs, run_id: str) -> None:
+async def _end(kept: PausedRuns, run_id: str) -> None:
     async with kept.hold(run_id):
         kept.end(run_id)
 
 
 def test_runs_that_waited_for_too_long_go(tmp_path: Path) -> None:
-    kept = open_runs(tmp_path, lambda: NOW)
+    kept = open_paused_runs(tmp_path, lambda: NOW)
     old = NOW - dt.timedelta(days=31)
     kept.pause(PausedRun(id="old", client="mcp", at=old, question={}, request={}, state={}))
     kept.pause(PausedRun(id="new", client="mcp", at=NOW, question={}, request={}, state={}))

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from knapper.agents.events import ToolResult
-from knapper.agents.pipeline import frozen
-from knapper.agents.pipeline.pipeline import Going, Run
-from knapper.agents.pipeline.requests import Request
-from knapper.agents.presets import AgentToggles
-from knapper.agents.scout import names
-from knapper.agents.scout.records import ScoutSettings
-from knapper.agents.synthetic import GET_CONTINUATION
+from knapper.agents.pipeline import pipeline, scopes
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.pipeline import PipelineRun, ResumePoint
+from knapper.agents.pipeline.records import ScoutSettings
+from knapper.agents.pipeline.store import AgentToggles
+from knapper.agents.toolset import GET_CONTINUATION
 from knapper.errors import BadInput
 from tests.agents import runs, scripts
 from tests.agents.scripted import Call
@@ -40,19 +39,19 @@ def test_it_has_the_twelve_tools_of_the_document(vault: opened.Opener) -> None:
     _ = runs.do(vault, cast, toggles=ALONE)
 
     offered = {tool.name for tool in cast.infos["scout"][0].function_tools}
-    assert len(names.TOOLS) == 12
-    assert offered == {*names.TOOLS, GET_CONTINUATION}
+    assert len(scopes.SCOUT_TOOLS) == 12
+    assert offered == {*scopes.SCOUT_TOOLS, GET_CONTINUATION}
 
 
-@pytest.mark.parametrize("name", names.TOOLS)
+@pytest.mark.parametrize("name", scopes.SCOUT_TOOLS)
 def test_each_tool_can_be_switched_off_but_the_selection(vault: opened.Opener, name: str) -> None:
     cast = Cast({"scout": [["nothing"]]})
-    settings = ScoutSettings(tools=frozenset(names.TOOLS) - {name})
+    settings = ScoutSettings(tools=frozenset(scopes.SCOUT_TOOLS) - {name})
 
     _ = runs.do(vault, cast, toggles=ALONE, agents_scout=settings)
 
     offered = {tool.name for tool in cast.infos["scout"][0].function_tools}
-    assert (name in offered) is (name == names.UPDATE_SELECTION)
+    assert (name in offered) is (name == scopes.UPDATE_SELECTION)
 
 
 def test_the_settings_have_the_documented_ranges_and_defaults() -> None:
@@ -185,12 +184,15 @@ def test_a_question_pauses_and_the_answer_goes_on_from_what_was_written_down(vau
     question = Call("ask_user", {"question": "Which garden?", "options": ["front", "back"]})
     cast = Cast({"scout": [[scripts.select("Garden.md", confidence="exploring"), question]]})
     with runs.context(vault) as context:
-        paused = runs.run(runs.agents(cast), context, Request(task="paint", toggles=ALONE))
-    kept = frozen.read(frozen.write(paused.run.freeze()))
+        paused = runs.run(runs.agents(cast), context, TaskRequest(task="paint", toggles=ALONE))
+    kept = pipeline.load_state(pipeline.dump_state(paused.run.freeze()))
     second = Cast({"scout": [[scripts.select("Garden.md", "Soil.md")]]})
     with runs.context(vault) as context:
         ended = runs.run(
-            runs.agents(second), context, Request(task="paint", toggles=ALONE), Going(state=kept, answer="the back one")
+            runs.agents(second),
+            context,
+            TaskRequest(task="paint", toggles=ALONE),
+            ResumePoint(state=kept, answer="the back one"),
         )
 
     assert paused.outcome.state == "asked"
@@ -207,7 +209,7 @@ def test_a_question_without_words_pauses_nothing(vault: opened.Opener) -> None:
     cast = Cast({"scout": [[Call("ask_user", {"question": " "})], [scripts.select("Garden.md")]]})
 
     with runs.context(vault) as context:
-        ended = runs.run(runs.agents(cast), context, Request(task="paint", toggles=ALONE))
+        ended = runs.run(runs.agents(cast), context, TaskRequest(task="paint", toggles=ALONE))
 
     assert ended.outcome.state == "complete"
     assert "the question is empty" in cast.prompts("scout", 1)
@@ -217,7 +219,7 @@ def test_a_model_that_asks_nothing_again_and_again_uses_up_its_rounds(vault: ope
     cast = Cast({"scout": [[Call("ask_user", {"question": ""})]]})
 
     with runs.context(vault) as context:
-        ended = runs.run(runs.agents(cast), context, Request(task="paint", toggles=ALONE))
+        ended = runs.run(runs.agents(cast), context, TaskRequest(task="paint", toggles=ALONE))
 
     assert ended.outcome.state == "complete"
     assert ended.run.pipeline.scout is not None
@@ -229,7 +231,7 @@ def test_of_two_questions_at_once_the_scout_puts_the_first(vault: opened.Opener)
     asked = [Call("ask_user", {"question": "Which?", "options": ["a", None]}), Call("ask_user", {"question": "Why?"})]
 
     with runs.context(vault) as context:
-        paused = runs.run(runs.agents(Cast({"scout": [asked]})), context, Request(task="paint", toggles=ALONE))
+        paused = runs.run(runs.agents(Cast({"scout": [asked]})), context, TaskRequest(task="paint", toggles=ALONE))
 
     assert paused.outcome.question == {"question": "Which?", "options": ["a"]}
 
@@ -241,7 +243,7 @@ def test_cancelling_leaves_the_last_selection(vault: opened.Opener) -> None:
     cast = Cast({"scout": [[scripts.select("Soil.md", confidence="exploring")], stop]})
 
     with runs.context(vault) as context:
-        made = Run(runs.agents(cast), context, Request(task="x", toggles=ALONE))
+        made = PipelineRun(runs.agents(cast), context, TaskRequest(task="x", toggles=ALONE))
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(made.run(lambda _: None))
         outcome = made.outcome()

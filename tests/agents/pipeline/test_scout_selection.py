@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from knapper.agents.contexts.records import NoteSelectionMetadata
-from knapper.agents.presets import AgentToggles
-from knapper.agents.scout.exploration import Exploration
+from knapper.agents.pipeline.records import NoteSelectionMetadata
+from knapper.agents.pipeline.scout import Exploration
+from knapper.agents.pipeline.store import AgentToggles
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from tests.agents import runs, scripts

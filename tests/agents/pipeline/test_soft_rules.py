@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from knapper.agents.pipeline.requests import Request
-from knapper.agents.presets import AgentToggles
-from knapper.agents.research.records import ResearchSettings
-from knapper.agents.scopes import ABILITIES, Ability, ContextScopeConfig, EditRules
-from knapper.agents.scout.records import ScoutSettings
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.records import ResearchSettings, ScoutSettings
+from knapper.agents.pipeline.scopes import ABILITIES, Ability, ContextScopeConfig, EditRules
+from knapper.agents.pipeline.store import AgentToggles
 from knapper.net.web import Web
 from tests.agents import runs, scripts
 from tests.agents.scripted import Call
@@ -116,7 +115,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         scout=ScoutSettings(rounds=7, notes=9),
         web=ResearchSettings(snippet_limit=4, fetch_limit=2, token_budget=3_000),
     )
-    request = Request(
+    request = TaskRequest(
         task="which colour?", current="Garden.md", toggles=ALL, orchestrate=True, rules=EditRules(editable="linked")
     )
     with runs.context(vault) as context:

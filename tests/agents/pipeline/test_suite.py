@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from knapper.agents.pipeline.events import Outcome
-from knapper.agents.suite import checks, trials, vault
-from knapper.agents.suite.checks import Check, World
-from knapper.agents.task import replies
+from knapper.agents.evals import suite, trials
+from knapper.agents.evals.suite import TrialCheck, TrialState
+from knapper.agents.pipeline import edits
+from knapper.agents.pipeline.records import PipelineOutcome
 from knapper.cli import main
 from knapper.errors import BadInput
 
@@ -25,8 +25,8 @@ def test_a_perfect_model_passes_all_of_at_least_thirty_tasks(capsys: pytest.Capt
     told = ran(capsys, "--scripted", "perfect")
 
     assert (told["passed"], told["wrong_bytes"]) == (told["tasks"], 0)
-    assert len(trials.TASKS) >= 30
-    assert told["tasks"] == len(trials.TASKS)
+    assert len(trials.ALL_TASKS) >= 30
+    assert told["tasks"] == len(trials.ALL_TASKS)
 
 
 @pytest.mark.slow
@@ -34,7 +34,7 @@ def test_a_careless_model_puts_no_wrong_byte_on_disk(capsys: pytest.CaptureFixtu
     told = ran(capsys, "--scripted", "careless")
 
     assert told["wrong_bytes"] == 0
-    assert told["tasks"] == len(trials.TASKS)
+    assert told["tasks"] == len(trials.ALL_TASKS)
 
 
 def test_tasks_are_tried_as_often_as_asked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,46 +53,46 @@ def test_the_tasks_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "tick-a-task: " in capsys.readouterr().out
 
 
-def world(after: Mapping[str, str | None], **outcome: object) -> World:
-    before = dict(vault.NOTES)
+def world(after: Mapping[str, str | None], **outcome: object) -> TrialState:
+    before = dict(suite.VAULT_NOTES)
     changed = {name: text for name, text in {**before, **after}.items() if text is not None}
-    told = Outcome(run_id="r", state="complete", answer="", pipeline={})
+    told = PipelineOutcome(run_id="r", state="complete", answer="", pipeline={})
     for name, value in outcome.items():
         object.__setattr__(told, name, value)
-    return World(before=before, after=changed, outcome=told)
+    return TrialState(before=before, after=changed, outcome=told)
 
 
 @pytest.mark.parametrize(
     ("check", "after"),
     [
-        (checks.Only(), {"Ideas.md": "x"}),
-        (checks.Only(("Ideas.md",)), {"Ideas.md": "x", "Budget.md": None}),
-        (checks.Kept("Ideas.md"), {"Ideas.md": "# Ideas\n\n- a bench\n- a pond\n"}),
-        (checks.Kept("Meetings/2026-03-02.md"), {"Meetings/2026-03-02.md": "# Meeting 2 March\n"}),
-        (checks.Has("Ideas.md", "a pond", 1), {}),
-        (checks.Has("Ideas.md", "a lake"), {}),
-        (checks.Lacks("Ideas.md", "a pond"), {}),
-        (checks.Order("Ideas.md", "- a bench", "# Ideas"), {}),
-        (checks.Property(GARDEN, "status", "done"), {}),
-        (checks.Property(GARDEN, "priority", 2), {GARDEN: '---\npriority: "2"\n---\n'}),
-        (checks.Says(("green",)), {}),
-        (checks.Cites(GARDEN), {}),
-        (checks.Selected((GARDEN,)), {}),
-        (checks.Asks(), {}),
-        (checks.Refused(("Ideas.md",)), {"Ideas.md": "x"}),
-        (checks.Opened(GARDEN), {}),
+        (suite.ChangesOnly(), {"Ideas.md": "x"}),
+        (suite.ChangesOnly(("Ideas.md",)), {"Ideas.md": "x", "Budget.md": None}),
+        (suite.KeepsLines("Ideas.md"), {"Ideas.md": "# Ideas\n\n- a bench\n- a pond\n"}),
+        (suite.KeepsLines("Meetings/2026-03-02.md"), {"Meetings/2026-03-02.md": "# Meeting 2 March\n"}),
+        (suite.ContainsText("Ideas.md", "a pond", 1), {}),
+        (suite.ContainsText("Ideas.md", "a lake"), {}),
+        (suite.LacksText("Ideas.md", "a pond"), {}),
+        (suite.OrdersTexts("Ideas.md", "- a bench", "# Ideas"), {}),
+        (suite.HasProperty(GARDEN, "status", "done"), {}),
+        (suite.HasProperty(GARDEN, "priority", 2), {GARDEN: '---\npriority: "2"\n---\n'}),
+        (suite.AnswerSays(("green",)), {}),
+        (suite.CitesNote(GARDEN), {}),
+        (suite.SelectsNotes((GARDEN,)), {}),
+        (suite.AsksPerson(), {}),
+        (suite.RefusesEdits(("Ideas.md",)), {"Ideas.md": "x"}),
+        (suite.OpensNote(GARDEN), {}),
     ],
 )
-def test_every_check_can_fail(check: Check, after: Mapping[str, str | None]) -> None:
+def test_every_check_can_fail(check: TrialCheck, after: Mapping[str, str | None]) -> None:
     assert check.problem(world(after))
 
 
 def test_broken_links_are_found() -> None:
     whole = world({})
-    broken = World(before=whole.before, after=whole.after, outcome=whole.outcome, broken=frozenset({("a", "b")}))
+    broken = TrialState(before=whole.before, after=whole.after, outcome=whole.outcome, broken=frozenset({("a", "b")}))
 
-    assert checks.LinksWhole().problem(broken)
-    assert not checks.LinksWhole().problem(whole)
+    assert suite.KeepsLinks().problem(broken)
+    assert not suite.KeepsLinks().problem(whole)
 
 
 def test_replies_are_read_whatever_stands_around_them() -> None:
@@ -102,11 +102,11 @@ def test_replies_are_read_whatever_stands_around_them() -> None:
     )
     mended = '{"summary": "s", "edits": [{"file": "A.md", "position": "end", "content": "x"},]}'
 
-    assert replies.parse(fence).edits[0].content == "```py\nx\n```"
-    assert replies.parse(mended).edits[0].content == "x"
-    assert replies.parse("It is green.").summary == "It is green."
-    assert replies.parse('Here: {"summary": "s", "edits": []} Bye.').summary == "s"
-    assert replies.parse('{"summary": "s", "edits": null}') == replies.Reply(summary="s")
+    assert edits.parse_reply(fence).edits[0].content == "```py\nx\n```"
+    assert edits.parse_reply(mended).edits[0].content == "x"
+    assert edits.parse_reply("It is green.").summary == "It is green."
+    assert edits.parse_reply('Here: {"summary": "s", "edits": []} Bye.').summary == "s"
+    assert edits.parse_reply('{"summary": "s", "edits": null}') == edits.TaskReply(summary="s")
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,6 @@ def test_replies_are_read_whatever_stands_around_them() -> None:
 def test_what_can_not_be_read_for_sure_has_no_edits(broken: str) -> None:
 
     with pytest.raises(BadInput) as raised:
-        _ = replies.parse(broken)
+        _ = edits.parse_reply(broken)
 
     assert raised.value.code == "bad_reply"

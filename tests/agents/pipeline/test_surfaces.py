@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from knapper import app
-from knapper.agents.presets import AgentToggles, Preset
+from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.app.tasks import pipelines, presets
 from knapper.cli import main
 from knapper.cli.codes import ExitCode

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic_ai.usage import UsageLimits
 
-from knapper.agents.pipeline.requests import Request
-from knapper.agents.scopes import ABILITIES, Ability, ContextScopeConfig, EditRules
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.scopes import ABILITIES, Ability, ContextScopeConfig, EditRules
 from knapper.app import narrowing
 from knapper.config import Client
 from knapper.vault import access
@@ -281,7 +281,7 @@ def for_client(vault: opened.Opener, asker: access.Grants | None, cast: Cast) ->
     """Run a request as the agent that acts for a client; None for a person."""
     with runs.context(vault) as context:
         seen = narrowing.narrowed(context, Client(grants=asker)) if asker else context
-        return runs.run(runs.agents(cast), seen, Request(task="do it", current="Garden.md"))
+        return runs.run(runs.agents(cast), seen, TaskRequest(task="do it", current="Garden.md"))
 
 
 def test_cutting_into_an_edit_that_waits_is_refused(vault: opened.Opener) -> None:

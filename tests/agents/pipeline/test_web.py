@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic_ai.usage import UsageLimits
 
-from knapper.agents.pipeline.requests import Request
-from knapper.agents.presets import AgentToggles
-from knapper.agents.research.records import ResearchSettings
-from knapper.agents.synthetic import GET_CONTINUATION
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.records import ResearchSettings
+from knapper.agents.pipeline.store import AgentToggles
+from knapper.agents.toolset import GET_CONTINUATION
 from knapper.errors import BadInput
 from knapper.net.search import WebHit
 from knapper.net.web import Page, Web
@@ -67,7 +67,7 @@ def do(
     with runs.context(vault) as context:
         there = replace(context, open_web=lambda: web)
         own = runs.agents(cast, web=settings or ResearchSettings(), limits=limits)
-        usual = Request(task="what paint?", current="Garden.md", toggles=BOTH)
+        usual = TaskRequest(task="what paint?", current="Garden.md", toggles=BOTH)
         return runs.run(own, there, replace(usual, **more))
 
 

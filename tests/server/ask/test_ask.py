@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from knapper.agents import models, names
-from knapper.agents.models import Patience
+from knapper.agents.model import names, providers
+from knapper.agents.model.providers import ModelTimeouts
 from knapper.cli import main
 from knapper.config import Client, Model
 from knapper.server.http import rooms
@@ -172,9 +172,9 @@ def test_a_question_can_be_answered_again_where_the_model_failed(tmp_path: Path)
     with chats.asking(tmp_path, tasks.asking().open) as client:
         run_id = client.post("/ask", json={**TASK, "scout": True}).json()["run_id"]
     with protocol.serving(Reply(status=401)) as server:
-        wanted = [names.parse(f"tiny@{server.base_url}")]
-        patience = Patience(retries=0)
-        with chats.asking(tmp_path, lambda: models.open_model(wanted, lambda _: "", patience)) as client:
+        wanted = [names.parse_model_name(f"tiny@{server.base_url}")]
+        patience = ModelTimeouts(retries=0)
+        with chats.asking(tmp_path, lambda: providers.open_model(wanted, lambda _: "", patience)) as client:
             failed = client.post("/ask", json={"run_id": run_id, "answer": "North"})
     with chats.asking(tmp_path, tasks.answering().open) as client:
         done = client.post("/ask", json={"run_id": run_id, "answer": "North"})
@@ -269,9 +269,9 @@ def test_without_a_model_the_owner_is_told_what_to_set(tmp_path: Path) -> None:
 
 def test_a_model_that_fails_is_an_error_beside_what_there_is(tmp_path: Path) -> None:
     with protocol.serving(Reply(status=401)) as server:
-        wanted = [names.parse(f"tiny@{server.base_url}")]
-        patience = Patience(retries=0)
-        with chats.asking(tmp_path, lambda: models.open_model(wanted, lambda _: "", patience)) as client:
+        wanted = [names.parse_model_name(f"tiny@{server.base_url}")]
+        patience = ModelTimeouts(retries=0)
+        with chats.asking(tmp_path, lambda: providers.open_model(wanted, lambda _: "", patience)) as client:
             failed = client.post("/ask", json=TASK)
 
     assert (failed.status_code, failed.json()["code"]) == (502, "model_key")

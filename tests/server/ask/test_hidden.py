@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from knapper.agents import presets
-from knapper.agents.presets import Preset
-from knapper.agents.scopes import ContextScopeConfig
+from knapper.agents.pipeline import store
+from knapper.agents.pipeline.scopes import ContextScopeConfig
+from knapper.agents.pipeline.store import Preset
 from knapper.config import Client
 from knapper.server import tokens
 from knapper.vault import access
@@ -108,7 +108,7 @@ def test_presets_and_defaults_do_not_name_it_and_a_save_leaves_it_as_it_is(tmp_p
     with apps.world(tmp_path, NARROW, notes=NOTES) as world:
         folder = world.hub.open("").folder
         folder.mkdir(parents=True, exist_ok=True)
-        kept = presets.open_presets(folder)
+        kept = store.open_presets(folder)
         kept.save(owners)
         with world.client(None, chats.mounted(world.hub, world.stop, tasks.answering().open)) as client:
             listed = client.get("/presets").json()

@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from knapper.agents import models, names
-from knapper.agents.models import Patience
+from knapper.agents.model import names, providers
+from knapper.agents.model.providers import ModelTimeouts
 from knapper.server import events
 from tests.agents import protocol
 from tests.agents.protocol import Reply
@@ -184,10 +184,10 @@ def test_a_server_that_stops_says_so_in_every_stream_and_keeps_what_there_was(tm
 
 def test_a_model_on_another_server_is_streamed_and_its_hanging_is_cancelled(tmp_path: Path) -> None:
     with protocol.serving(Reply(parts=["Real ", "words."]), Reply(parts=["Well", "…"], hang_s=30)) as model:
-        wanted = [names.parse(f"tiny@{model.base_url}")]
+        wanted = [names.parse_model_name(f"tiny@{model.base_url}")]
 
         def opens():
-            return models.open_model(wanted, lambda _: "", Patience(retries=0))
+            return providers.open_model(wanted, lambda _: "", ModelTimeouts(retries=0))
 
         with chats.serving(tmp_path, opens) as server, server.client() as client, server.client() as other:
             with streaming(client) as heard:
@@ -206,9 +206,11 @@ def test_a_model_on_another_server_is_streamed_and_its_hanging_is_cancelled(tmp_
 
 def test_a_broken_model_ends_the_stream_with_an_error_and_done(tmp_path: Path) -> None:
     with protocol.serving(Reply(parts=["Half "], cut=True, raw=["data: {not json"])) as model:
-        wanted = [names.parse(f"tiny@{model.base_url}")]
+        wanted = [names.parse_model_name(f"tiny@{model.base_url}")]
         with (
-            chats.serving(tmp_path, lambda: models.open_model(wanted, lambda _: "", Patience(retries=0))) as server,
+            chats.serving(
+                tmp_path, lambda: providers.open_model(wanted, lambda _: "", ModelTimeouts(retries=0))
+            ) as server,
             server.client() as client,
             streaming(client) as heard,
         ):

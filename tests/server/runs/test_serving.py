@@ -97,11 +97,11 @@ def wait_for(model: Served, requests: int) -> None:
 
 def answered(own_home: Path, run_id: str) -> set[tuple[str, str]]:
     """Give what mustn't be asked again, as it stands on the disk."""
-    from knapper.agents.run.nodes import ANSWERED  # noqa: PLC0415 - the one place that reads the files
-    from knapper.agents.run.store import open_store  # noqa: PLC0415 - the same
+    from knapper.agents.runs.model import ANSWERED  # noqa: PLC0415 - the one place that reads the files
+    from knapper.agents.runs.store import open_run_store  # noqa: PLC0415 - the same
 
     file = next((own_home / "state").rglob("task_runs.db"))
-    store = open_store(file.parent)
+    store = open_run_store(file.parent)
     try:
         nodes = store.nodes(run_id)
     finally:

@@ -12,10 +12,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from knapper.agents.run import runs
-from knapper.agents.run.engine import Engine
-from knapper.agents.run.events import TellRun
-from knapper.agents.run.records import Order, Run
+from knapper.agents.runs import service
+from knapper.agents.runs.engine import RunEngine
+from knapper.agents.runs.model import RunEventSink, RunOrder, RunRecord
 from knapper.app import Hub
 from knapper.app.runs.opening import TaskRuns, open_runs
 from tests.agents.run_world import Brain, Part
@@ -71,15 +70,15 @@ def test_a_run_that_has_ended_is_told_again_above_what_was_heard(tmp_path: Path)
 def test_who_hears_that_a_run_has_ended_can_go_on_with_it_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carry_out = runs.carry_out
+    carry_out = service.carry_out_run
 
-    async def late(engine: Engine, run_id: str, tell: TellRun, **more: Any) -> Run:  # noqa: ANN401 - any of its arguments
+    async def late(engine: RunEngine, run_id: str, tell: RunEventSink, **more: Any) -> RunRecord:  # noqa: ANN401 - any of its arguments
         """Take a while after the last word, as on a machine that is busy."""
         run = await carry_out(engine, run_id, tell, **more)
         await asyncio.sleep(0.5)
         return run
 
-    monkeypatch.setattr(runs, "carry_out", late)
+    monkeypatch.setattr(service, "carry_out_run", late)
     with running.serving(tmp_path, Brain()) as server, server.client() as client, server.client() as other:
         run_id = begun(client)
         with client.stream("GET", f"/runs/{run_id}/events") as stream:
@@ -239,8 +238,8 @@ def elsewhere(base: Path, brain: Brain, task: str) -> Generator[tuple[str, TaskR
     """Carry a run out beside the server, as the command line does; ends when it has ended."""
     with Hub(running.settings(base)) as hub, open_runs(hub) as tasks:
         engine = replace(tasks.engine_of(brain.open(), "scripted"), look_s=0.02)
-        run = runs.begin(engine, Order(task=task, code_mode=False))
-        thread = threading.Thread(target=lambda: asyncio.run(runs.carry_out(engine, run.id, lambda _: None)))
+        run = service.create_run(engine, RunOrder(task=task, code_mode=False))
+        thread = threading.Thread(target=lambda: asyncio.run(service.carry_out_run(engine, run.id, lambda _: None)))
         thread.start()
         try:
             yield run.id, tasks

@@ -1,24 +1,32 @@
-"""Decide which agent works next, as a model says, within a budget."""
+"""Decide which agent works next, and make each agent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, cast
+from dataclasses import dataclass, replace
+from typing import Final, Self, cast
 
 import json_repair
 from pydantic_ai import Agent
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from knapper.agents import failures, halves, repair, untrusted
-from knapper.agents.halves import Whole
-from knapper.agents.pipeline.records import Phase
-from knapper.agents.presets import AgentToggles
-from knapper.agents.scout.records import check
-from knapper.agents.task.records import PipelineContext
+from knapper.agents import untrusted
+from knapper.agents.model import replies
+from knapper.agents.model import usage as model_usage
+from knapper.agents.model.replies import SurrogateSafeModel
+from knapper.agents.pipeline.edits import PipelineContext
+from knapper.agents.pipeline.records import Phase, ResearchSettings, ScoutSettings, check_range
+from knapper.agents.pipeline.scopes import EditRules
+from knapper.agents.pipeline.scout import Scout
+from knapper.agents.pipeline.store import AgentToggles
+from knapper.agents.pipeline.task import TaskAgentConfig
+from knapper.agents.pipeline.web import Researcher
+from knapper.agents.prompting import Prompts
+from knapper.codemode.model import ModelSpend
 from knapper.jsontypes import JSONValue
+from knapper.tools.registry import ToolSpec
 
-STEPS: Final = (1, 8)
-_NAMED: Final[Mapping[str, Phase]] = {"scout": "scout", "web": "web", "task": "task"}
+STEP_RANGE: Final = (1, 8)
+_PHASES_BY_NAME: Final[Mapping[str, Phase]] = {"scout": "scout", "web": "web", "task": "task"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +44,11 @@ class OrchestratorSettings:
 
     def __post_init__(self) -> None:
         """Refuse what is out of range."""
-        check("steps", self.steps, STEPS)
+        check_range("steps", self.steps, STEP_RANGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PipelineStep:
     """Say which agent works next, and on what."""
 
     phase: Phase
@@ -59,8 +67,8 @@ class Orchestrator:
     limits: UsageLimits
 
     async def next(
-        self, task: str, toggles: AgentToggles, done: Sequence[Step], found: PipelineContext, usage: RunUsage
-    ) -> Step:
+        self, task: str, toggles: AgentToggles, done: Sequence[PipelineStep], found: PipelineContext, usage: RunUsage
+    ) -> PipelineStep:
         """Decide on the next step; where the model says nothing that can be used, the usual one follows.
 
         Args:
@@ -70,53 +78,126 @@ class Orchestrator:
             found: What they found.
             usage: What it costs is added here.
         """
-        usual = following(toggles, done)
+        usual = default_step(toggles, done)
         spent = found.token_accounting.total_tokens
         is_spent = 0 < self.settings.tokens <= spent
         if len(done) >= self.settings.steps or is_spent:
-            return Step(phase="task", reason="the budget for gathering is used up")
-        agent = Agent(Whole(self.model), instructions=self.prompt, retries=0)
+            return PipelineStep(phase="task", reason="the budget for gathering is used up")
+        agent = Agent(SurrogateSafeModel(self.model), instructions=self.prompt, retries=0)
         try:
-            said = await agent.run(_prompt(task, toggles, done, found), usage=usage, usage_limits=self.limits)
-        except failures.CAUGHT:
+            result = await agent.run(_write_prompt(task, toggles, done, found), usage=usage, usage_limits=self.limits)
+        except model_usage.MODEL_ERRORS:
             return usual
-        return _read(said.output, toggles, done) or usual
+        return _read_step(result.output, toggles, done) or usual
 
 
-def following(toggles: AgentToggles, done: Sequence[Step] = ()) -> Step:
+def default_step(toggles: AgentToggles, done: Sequence[PipelineStep] = ()) -> PipelineStep:
     """Give the usual next step: what is switched on and hasn't worked yet, the scout first and the task last."""
     worked = {step.phase for step in done}
     if toggles.scout and "scout" not in worked:
-        return Step(phase="scout")
+        return PipelineStep(phase="scout")
     if toggles.web and "web" not in worked:
-        return Step(phase="web")
-    return Step(phase="task")
+        return PipelineStep(phase="web")
+    return PipelineStep(phase="task")
 
 
-def _prompt(task: str, toggles: AgentToggles, done: Sequence[Step], found: PipelineContext) -> str:
-    switched_on = [name for name in _NAMED if name == "task" or toggles.as_dict()[name]]
+def _write_prompt(task: str, toggles: AgentToggles, done: Sequence[PipelineStep], found: PipelineContext) -> str:
+    switched_on = [name for name in _PHASES_BY_NAME if name == "task" or toggles.as_dict()[name]]
     worked = "; ".join(f"{step.phase} ({step.focus or 'the task'})" for step in done) or "none yet"
     parts = [
         f"The task: {task}",
         f"Switched on: {', '.join(switched_on)}",
-        f"Worked already: {untrusted.plain(worked)}",
+        f"Worked already: {untrusted.escape_plain(worked)}",
     ]
     if done:
-        told = untrusted.escape(found.as_dict())[:8_000]
-        parts.append(untrusted.enclose("found so far", told, untrusted.new_mark()))
+        findings = untrusted.escape(found.as_dict())[:8_000]
+        parts.append(untrusted.enclose("found so far", findings, untrusted.new_mark()))
     return "\n\n".join(parts)
 
 
-def _read(said: str, toggles: AgentToggles, done: Sequence[Step]) -> Step | None:
+def _read_step(said: str, toggles: AgentToggles, done: Sequence[PipelineStep]) -> PipelineStep | None:
     try:
-        found: object = json_repair.loads(said)
+        decoded: object = json_repair.loads(said)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or repair.is_deep(cast("object", found)):
+    if not isinstance(decoded, dict) or replies.is_too_deep(cast("object", decoded)):
         return None
-    row = cast("dict[str, object]", halves.whole(cast("JSONValue", found)))
-    phase = _NAMED.get(str(row.get("next")))
+    row = cast("dict[str, object]", replies.join_surrogates_in_json(cast("JSONValue", decoded)))
+    phase = _PHASES_BY_NAME.get(str(row.get("next")))
     is_on = phase == "task" or (phase is not None and toggles.as_dict()[phase] is True)
     if phase is None or not is_on or (done and done[-1].phase == phase and phase != "task"):
         return None  # an agent that isn't switched on, or the same one once more with nothing new
-    return Step(phase=phase, focus=str(row.get("focus", ""))[:500], reason=str(row.get("reason", ""))[:500])
+    return PipelineStep(phase=phase, focus=str(row.get("focus", ""))[:500], reason=str(row.get("reason", ""))[:500])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agents:
+    """Hold what works on tasks."""
+
+    model: Model
+    name: str
+    """The model's, as the person wrote it."""
+    rows: Sequence[ToolSpec]
+    prompts: Prompts
+    scout: ScoutSettings
+    web: ResearchSettings
+    orchestrator: OrchestratorSettings
+    scout_model: Model | None = None
+    """None for the same."""
+    scout_name: str = ""
+    limits: UsageLimits | None = None
+    """What the owner allows the run."""
+
+    @property
+    def models(self) -> list[Model]:
+        """Give each model once."""
+        scout_model = self.scout_model
+        return [self.model] if scout_model is None or scout_model is self.model else [self.model, scout_model]
+
+    def after(self, spent: ModelSpend) -> Self:
+        """Give what works on the rest of a run, within what the owner's limits leave by then.
+
+        Raises:
+            RefusedError: Nothing (code ``budget_spent``).
+        """
+        return replace(self, limits=model_usage.remaining_limits(self._allowed(), spent))
+
+    def make_orchestrator(self) -> Orchestrator:
+        """Make what says which agent is next."""
+        return Orchestrator(
+            model=self.model,
+            prompt=self.prompts.load("orchestrator"),
+            settings=self.orchestrator,
+            limits=self._allowed(),
+        )
+
+    def make_scout(self) -> Scout:
+        """Make what looks for notes."""
+        return Scout(
+            model=self.scout_model or self.model,
+            prompt=self.prompts.load("scout"),
+            rows={row.name: row for row in self.rows},
+            settings=self.scout,
+            limits=self._allowed(),
+        )
+
+    def make_researcher(self) -> Researcher:
+        """Make what searches the web."""
+        return Researcher(model=self.model, prompt=self.prompts.load("web"), settings=self.web, limits=self._allowed())
+
+    def configure_task(self, rules: EditRules) -> TaskAgentConfig:
+        """Give what the agent that does the task works with.
+
+        Args:
+            rules: What it may edit.
+        """
+        return TaskAgentConfig(
+            model=self.model,
+            prompt=self.prompts.load("task"),
+            rules=rules,
+            limits=self._allowed(),
+            repair=self.prompts.load("repair"),
+        )
+
+    def _allowed(self) -> UsageLimits:
+        return self.limits or UsageLimits(request_limit=model_usage.MAX_REQUESTS)

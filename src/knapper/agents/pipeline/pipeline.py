@@ -1,56 +1,300 @@
-"""Run the agents that a task needs, one after another, and hand on what each found."""
+"""Run the agents that a task needs, one after another, and summarize how the run ended."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Final, cast
 
+from pydantic import TypeAdapter
 from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.usage import RunUsage
 
-from knapper.agents import failures, untrusted
-from knapper.agents.contexts.unified import UnifiedContext
+from knapper.agents import untrusted
 from knapper.agents.events import Error
-from knapper.agents.pipeline import debugging, gathering, orchestrator, outcomes
-from knapper.agents.pipeline.accounts import Accounts
-from knapper.agents.pipeline.agents import Agents
-from knapper.agents.pipeline.events import Debug, Gathered, Navigate, Notice, Outcome, PipelineEvent, Progress, Selected
-from knapper.agents.pipeline.events import Sources as Found
-from knapper.agents.pipeline.frozen import Frozen
-from knapper.agents.pipeline.orchestrator import Step
-from knapper.agents.pipeline.outcomes import Ended
-from knapper.agents.pipeline.records import Phase, State
-from knapper.agents.pipeline.requests import Request
-from knapper.agents.research.records import WebResult
-from knapper.agents.research.research import Query, Research
-from knapper.agents.scout.records import ScoutResult
-from knapper.agents.scout.scout import Errand, Trip
-from knapper.agents.task.records import ChatMessage, PipelineContext, TokenAccounting
-from knapper.agents.task.task import TaskAgent, TaskAgentInput, TaskAgentResult
+from knapper.agents.model import usage
+from knapper.agents.pipeline import context, orchestrator, scout
+from knapper.agents.pipeline.context import TaskRequest, UnifiedContext
+from knapper.agents.pipeline.edits import ChatMessage, PipelineContext, TokenAccounting
+from knapper.agents.pipeline.orchestrator import Agents, PipelineStep
+from knapper.agents.pipeline.records import (
+    ContextEvent,
+    Debug,
+    Navigate,
+    Notice,
+    Phase,
+    PhaseProgress,
+    PipelineEvent,
+    PipelineOutcome,
+    PipelineState,
+    ScoutResult,
+    SelectionEvent,
+    SourcesEvent,
+    UserQuestion,
+    WebResult,
+)
+from knapper.agents.pipeline.scout import Exploration, ScoutRun, ScoutTask
+from knapper.agents.pipeline.task import TaskAgent, TaskAgentInput, TaskAgentResult
+from knapper.agents.pipeline.web import WebQuery, WebResearch
 from knapper.codemode.model import ModelSpend
 from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 
-Tell = Callable[[PipelineEvent], None]
-"""Takes an event; called in the run's own task."""
-_PHASES: Final[tuple[Phase, ...]] = ("scout", "web", "task", "orchestrator")
+
+class PhaseUsage:
+    """Hold what each phase of a run uses, from now on and before it paused."""
+
+    def __init__(self, before: Mapping[Phase, ModelSpend]) -> None:
+        """Begin with what was used before."""
+        self._before = before
+        self._used: list[tuple[Phase, RunUsage]] = []
+
+    def open(self, phase: Phase, used: RunUsage | None = None) -> RunUsage:
+        """Count for a phase whatever comes to stand in what is given.
+
+        Args:
+            phase: The phase; it may be counted several times.
+            used: What its agent counts in; None for a new one.
+        """
+        counted = RunUsage() if used is None else used
+        self._used.append((phase, counted))
+        return counted
+
+    def total(self) -> dict[Phase, ModelSpend]:
+        """Tell what each phase used, that before a pause included."""
+        return self._added(self._before)
+
+    def now(self) -> dict[Phase, ModelSpend]:
+        """Tell what each phase used since the run began or went on."""
+        return self._added({})
+
+    def _added(self, before: Mapping[Phase, ModelSpend]) -> dict[Phase, ModelSpend]:
+        total = dict(before)
+        for phase, used in self._used:
+            total[phase] = total.get(phase, ModelSpend()) + usage.read_usage(used)
+        return total
+
+
+@dataclass(slots=True, kw_only=True)
+class PausedState:
+    """Hold the state of a run between two steps."""
+
+    exploration: Exploration = field(default_factory=Exploration)
+    messages: Sequence[ModelMessage] = ()
+    """The scout's conversation; empty where it doesn't go on."""
+    rounds: int = 0
+    steps: list[PipelineStep] = field(default_factory=list[PipelineStep])
+    web: WebResult | None = None
+    spent: dict[Phase, ModelSpend] = field(default_factory=dict[Phase, ModelSpend])
+
+
+_STEPS_ADAPTER = TypeAdapter(list[PipelineStep])
+_WEB_ADAPTER = TypeAdapter(WebResult | None)
+
+
+def dump_state(state: PausedState) -> dict[str, JSONValue]:
+    """Write a state as JSON."""
+    spent: dict[str, JSONValue] = {
+        phase: {
+            "requests": one.requests,
+            "input_tokens": one.input_tokens,
+            "output_tokens": one.output_tokens,
+            "cost_usd": None if one.cost_usd is None else str(one.cost_usd),
+        }
+        for phase, one in state.spent.items()
+    }
+    return {
+        "exploration": state.exploration.dump(),
+        "messages": ModelMessagesTypeAdapter.dump_json(list(state.messages)).decode(),
+        "rounds": state.rounds,
+        "steps": cast("JSONValue", _STEPS_ADAPTER.dump_python(state.steps, mode="json")),
+        "web": cast("JSONValue", _WEB_ADAPTER.dump_python(state.web, mode="json")),
+        "spent": spent,
+    }
+
+
+def load_state(said: Mapping[str, JSONValue]) -> PausedState:
+    """Read a state as `write` wrote it."""
+    rows = cast("Mapping[Phase, Mapping[str, JSONValue]]", said["spent"])
+    return PausedState(
+        exploration=scout.load_exploration(str(said["exploration"])),
+        messages=ModelMessagesTypeAdapter.validate_json(str(said["messages"])),
+        rounds=int(str(said["rounds"])),
+        steps=_STEPS_ADAPTER.validate_python(said["steps"]),
+        web=_WEB_ADAPTER.validate_python(said["web"]),
+        spent={phase: _read_spent(row) for phase, row in rows.items()},
+    )
+
+
+def _read_spent(row: Mapping[str, JSONValue]) -> ModelSpend:
+    cost = row["cost_usd"]
+    return ModelSpend(
+        requests=int(str(row["requests"])),
+        input_tokens=int(str(row["input_tokens"])),
+        output_tokens=int(str(row["output_tokens"])),
+        cost_usd=None if cost is None else Decimal(str(cost)),
+    )
+
+
+def format_conversation(messages: Sequence[ModelMessage]) -> str:
+    """Write a conversation: each part under its kind, JSON over several lines."""
+    parts: list[str] = []
+    for message in messages:
+        who = "model" if isinstance(message, ModelResponse) else "to the model"
+        for part in message.parts:
+            if isinstance(part, TextPart | UserPromptPart):
+                parts.append(f"--- {who}\n{_format_json(str(part.content))}")
+            elif isinstance(part, ToolCallPart):
+                parts.append(f"--- {who} calls {part.tool_name}\n{_format_json(part.args_as_json_str())}")
+            elif isinstance(part, ToolReturnPart):
+                parts.append(f"--- {part.tool_name} answers\n{part.model_response_str()}")
+    return "\n\n".join(parts)
+
+
+def _format_json(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Going:
+class PipelineEnd:
+    """Hold how a run ended, and what it has by then."""
+
+    state: PipelineState
+    pipeline: PipelineContext
+    done: TaskAgentResult | None = None
+    """None where the task wasn't done."""
+    gathered: UnifiedContext | None = None
+    """What the task was done with; None where it didn't come to that."""
+    question: UserQuestion | None = None
+    notices: Sequence[str] = ()
+    error: KnapError | None = None
+    spent: Mapping[Phase, ModelSpend] = field(default_factory=dict[Phase, ModelSpend])
+
+
+def summarize_end(run: PipelineEnd, request: TaskRequest, model: str) -> PipelineOutcome:
+    """Sum a run up, as far as it got.
+
+    Args:
+        run: How it ended.
+        request: What it was to do.
+        model: Its model's name.
+    """
+    pipeline, task_result, gathered, question = run.pipeline, run.done, run.gathered, _question_row(run)
+    notices: list[JSONValue] = [*run.notices]
+    total = sum(run.spent.values(), ModelSpend())
+    outcome = PipelineOutcome(
+        run_id=request.run_id,
+        state=run.state,
+        answer=task_result.summary if task_result else _fallback_answer(pipeline, question),
+        pipeline=pipeline.as_dict(),
+        context=gathered.as_dict() if gathered else {},
+        question=question,
+        notices=notices,
+        usage={**total.as_dict(), "phases": {phase: one.as_dict() for phase, one in run.spent.items()}},
+        model=model,
+        session_id=request.session_id,
+        error=_error_row(run),
+    )
+    return outcome if task_result is None else _add_task_result(outcome, task_result)
+
+
+def describe_web(found: WebResult) -> str:
+    """Say in a line what a search of the web came to."""
+    if found.search_performed:
+        return f"{len(found.sources)} sources from {len(found.search_queries)} searches"
+    if found.search_needed:
+        return f"the web would have to be searched: {found.evaluation_reasoning}"
+    return (
+        f"no search was needed: {found.evaluation_reasoning}" if found.evaluation_reasoning else "nothing was searched"
+    )
+
+
+def describe_task(done: TaskAgentResult) -> str:
+    """Say in a line what a task came to."""
+    results = done.results
+    if not done.edits:
+        return "answered"
+    failed = f", {results.failed} can't be made" if results.failed else ""
+    return f"edits proposed: {results.success}{failed}"
+
+
+def _add_task_result(told: PipelineOutcome, done: TaskAgentResult) -> PipelineOutcome:
+    proposals: list[JSONValue] = [done.proposal.proposal_id] if done.proposal else []
+    return replace(
+        told,
+        proposed_edits=[one.instruction.as_dict() for one in done.edits],
+        edit_results=done.results.as_dict() if done.edits else {},
+        proposals=[*proposals, *done.changed_blocks],
+        opened=[*done.opened],
+        citations=[one.as_dict() for one in done.checked.citations],
+        removed=[one.as_dict() for one in done.checked.failures],
+    )
+
+
+def _question_row(run: PipelineEnd) -> dict[str, JSONValue] | None:
+    if run.question is None or run.state != "asked":
+        return None
+    options: list[JSONValue] = [*run.question.options]
+    return {"question": run.question.question, "options": options}
+
+
+def _fallback_answer(found: PipelineContext, question: dict[str, JSONValue] | None) -> str:
+    """Say what there is where no task was done."""
+    if question is not None:
+        return str(question["question"])
+    parts: list[str] = []
+    if found.scout is not None:
+        chosen = (f"- [[{one.path}]]: {one.reason or one.why()}" for one in found.scout.selected_notes)
+        parts += [found.scout.reasoning, *chosen]
+    if found.web is not None:
+        parts += [found.web.findings or found.web.evaluation_reasoning]
+        parts += [f"- {one.title}: {one.url}" for one in found.web.sources]
+    return untrusted.sanitize_answer("\n".join(filter(None, parts)))[0]
+
+
+def _error_row(run: PipelineEnd) -> dict[str, JSONValue] | None:
+    if run.error is None:
+        return None
+    return {"error": run.error.message, "code": run.error.code, "hint": run.error.hint}
+
+
+PipelineEventSink = Callable[[PipelineEvent], None]
+"""Takes an event; called in the run's own task."""
+_COUNTED_PHASES: Final[tuple[Phase, ...]] = ("scout", "web", "task", "orchestrator")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePoint:
     """Say what a run goes on from."""
 
     history: Sequence[ChatMessage] = ()
-    state: Frozen | None = None
+    state: PausedState | None = None
     """Where it paused; None for the beginning."""
     answer: str = ""
     """To the question that it paused with."""
 
 
-class Run:
+class PipelineRun:
     """Work on one task; made anew for each."""
 
-    def __init__(self, agents: Agents, context: Context, request: Request, going: Going | None = None) -> None:
+    def __init__(
+        self, agents: Agents, context: Context, request: TaskRequest, going: ResumePoint | None = None
+    ) -> None:
         """Take the task.
 
         Args:
@@ -59,25 +303,25 @@ class Run:
             request: The task.
             going: What was before.
         """
-        going = going or Going()
+        going = going or ResumePoint()
         self._agents = agents
         self._context = context
         self.request = request.settled()
         self._going = going
         self._mark = untrusted.new_mark()
-        self.frozen = going.state or Frozen()
-        self._accounts = Accounts(self.frozen.spent)
-        self._tell: Tell = _nobody
-        self._trip: Trip | None = None
-        self._research: Research | None = None
+        self.frozen = going.state or PausedState()
+        self._accounts = PhaseUsage(self.frozen.spent)
+        self._tell: PipelineEventSink = _ignore_event
+        self._trip: ScoutRun | None = None
+        self._research: WebResearch | None = None
         self._gathered: UnifiedContext | None = None
         self.done: TaskAgentResult | None = None
         self.notices: list[str] = []
         self.error: KnapError | None = None
-        self.state: State = "cancelled"
+        self.state: PipelineState = "cancelled"
         """How it ended; *cancelled* until it has."""
 
-    async def run(self, tell: Tell) -> None:
+    async def run(self, tell: PipelineEventSink) -> None:
         """Work, telling what happens as it does; what it came to is in `outcome`, however it ended.
 
         Args:
@@ -90,8 +334,8 @@ class Run:
                     _ = await stack.enter_async_context(model)
                 await self._phases()
             self.state = "asked" if self._is_asked else "complete"
-        except failures.CAUGHT as error:
-            self._fail(failures.of(error, self._agents.name), limit=isinstance(error, UsageLimitExceeded))
+        except usage.MODEL_ERRORS as error:
+            self._fail(usage.convert_model_error(error, self._agents.name), limit=isinstance(error, UsageLimitExceeded))
         except KnapError as error:
             self._fail(error, limit=error.code == "budget_spent")
 
@@ -99,7 +343,7 @@ class Run:
     def pipeline(self) -> PipelineContext:
         """Give what the agents have found so far."""
         spent = self.spent
-        tokens = {f"{phase}_tokens": spent[phase].tokens for phase in _PHASES if phase in spent}
+        tokens = {f"{phase}_tokens": spent[phase].tokens for phase in _COUNTED_PHASES if phase in spent}
         scout = self._scout_result()
         return PipelineContext(
             scout=scout and replace(scout, tokens_used=tokens.get("scout_tokens", 0)),
@@ -117,9 +361,9 @@ class Run:
         """Tell what each phase used since the run began or went on."""
         return self._accounts.now()
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> PipelineOutcome:
         """Sum the run up, as far as it got."""
-        ended = Ended(
+        ended = PipelineEnd(
             state=self.state,
             pipeline=self.pipeline,
             done=self.done,
@@ -129,15 +373,15 @@ class Run:
             error=self.error,
             spent=self.spent,
         )
-        return outcomes.of(ended, self.request, self._agents.name)
+        return summarize_end(ended, self.request, self._agents.name)
 
-    def freeze(self) -> Frozen:
+    def freeze(self) -> PausedState:
         """Give all that the run goes on from once its question is answered."""
-        trip = self._trip
-        return Frozen(
-            exploration=trip.state if trip else self.frozen.exploration,
-            messages=trip.progress.messages if trip else (),
-            rounds=trip.progress.rounds if trip else 0,
+        scout_run = self._trip
+        return PausedState(
+            exploration=scout_run.state if scout_run else self.frozen.exploration,
+            messages=scout_run.progress.messages if scout_run else (),
+            rounds=scout_run.progress.rounds if scout_run else 0,
             steps=self.frozen.steps,
             web=self.pipeline.web,
             spent=self.spent,
@@ -166,40 +410,40 @@ class Run:
         if self.request.toggles.task:
             await self._task()
 
-    async def _next(self) -> Step:
+    async def _next(self) -> PipelineStep:
         request, steps = self.request, self.frozen.steps
         if not request.orchestrate:
-            return orchestrator.following(request.toggles, steps)
-        deciding = self._rest().make_orchestrator()
+            return orchestrator.default_step(request.toggles, steps)
+        decider = self._rest().make_orchestrator()
         used = self._accounts.open("orchestrator")
-        step = await deciding.next(request.task, request.toggles, steps, self.pipeline, used)
+        step = await decider.next(request.task, request.toggles, steps, self.pipeline, used)
         self._say("orchestrator", f"next: {step.phase}{f' ({step.reason})' if step.reason else ''}")
         return step
 
-    async def _scout(self, step: Step) -> None:
+    async def _scout(self, step: PipelineStep) -> None:
         frozen, request = self.frozen, self.request
         self._say("scout", "looking for notes", state="started")
         resumed = bool(frozen.messages)
-        errand = Errand(
-            task=_task(request.task, step),
+        errand = ScoutTask(
+            task=_focused_task(request.task, step),
             current=request.current,
             state=frozen.exploration,
             history=frozen.messages,
             rounds=frozen.rounds if resumed else 0,
             answer=self._going.answer,
         )
-        self._trip = trip = Trip(self._rest().make_scout(), self._context, errand)
+        self._trip = trip = ScoutRun(self._rest().make_scout(), self._context, errand)
         frozen.messages = ()
         _ = self._accounts.open("scout", trip.usage)
-        found = await trip.run(self._tell)
+        result = await trip.run(self._tell)
         frozen.exploration = trip.state
         self._gathered = None
-        self._tell(Selected(scout=found.as_dict()))
-        self._say("scout", f"notes chosen: {len(found.selected_notes)} ({found.confidence})", state="ended")
+        self._tell(SelectionEvent(scout=result.as_dict()))
+        self._say("scout", f"notes chosen: {len(result.selected_notes)} ({result.confidence})", state="ended")
         if request.debug:
-            self._tell(Debug(phase="scout", title="conversation", text=debugging.readable(trip.progress.messages)))
+            self._tell(Debug(phase="scout", title="conversation", text=format_conversation(trip.progress.messages)))
 
-    async def _web(self, step: Step) -> None:
+    async def _web(self, step: PipelineStep) -> None:
         request = self.request
         self._say("web", "looking whether the web is needed", state="started")
         try:
@@ -212,19 +456,19 @@ class Run:
             return
         gathered = await self._gather()
         self.frozen.web = self.pipeline.web  # what an earlier search has found stays
-        query = Query(task=_task(request.task, step), notes=gathered.text, mark=self._mark)
-        self._research = research = Research(self._rest().make_researcher(), self._context, query)
+        query = WebQuery(task=_focused_task(request.task, step), notes=gathered.text, mark=self._mark)
+        self._research = research = WebResearch(self._rest().make_researcher(), self._context, query)
         _ = self._accounts.open("web", research.usage)
-        found = await research.run(self._tell)
-        self._tell(Found(web=found.as_dict()))
-        self._say("web", outcomes.web_text(found), state="ended")
+        result = await research.run(self._tell)
+        self._tell(SourcesEvent(web=result.as_dict()))
+        self._say("web", describe_web(result), state="ended")
         if request.debug:
-            self._tell(Debug(phase="web", title="conversation", text=debugging.readable(research.progress.messages)))
+            self._tell(Debug(phase="web", title="conversation", text=format_conversation(research.progress.messages)))
 
     async def _task(self) -> None:
         request = self.request
         gathered = await self._gather()
-        given = TaskAgentInput(
+        task_input = TaskAgentInput(
             task=request.task,
             context=gathered,
             current=request.current,
@@ -233,26 +477,26 @@ class Run:
             mark=self._mark,
         )
         self._say("task", "working on the task", state="started")
-        agent = TaskAgent(self._rest().configure_task(request.rules), self._context, given)
+        agent = TaskAgent(self._rest().configure_task(request.rules), self._context, task_input)
         _ = self._accounts.open("task", agent.usage)
         try:
             self.done = await agent.run(lambda text: self._say("task", text))
         finally:
             if request.debug:
-                self._tell(Debug(phase="task", title="conversation", text=debugging.readable(agent.messages)))
+                self._tell(Debug(phase="task", title="conversation", text=format_conversation(agent.messages)))
         for path in self.done.opened:
             self._tell(Navigate(path=path))
         for notice in self.done.notices:
             self._notice(notice)
-        self._say("task", outcomes.task_text(self.done), state="ended")
+        self._say("task", describe_task(self.done), state="ended")
 
     async def _gather(self) -> UnifiedContext:
         """Write the context that there is by now; it is the same until something else is chosen."""
         if self._gathered is None:
             self._gathered = await asyncio.to_thread(
-                gathering.write, self._context, self.request, self._scout_result(), mark=self._mark
+                context.gather_context, self._context, self.request, self._scout_result(), mark=self._mark
             )
-            self._tell(Gathered(context=self._gathered.as_dict()))
+            self._tell(ContextEvent(context=self._gathered.as_dict()))
             for notice in self._gathered.notices:
                 self._notice(notice)
         return self._gathered
@@ -261,8 +505,8 @@ class Run:
         return self._trip.result() if self._trip else None
 
     def _say(self, phase: Phase, text: str, *, state: str = "going_on") -> None:
-        shown = "started" if state == "started" else "ended" if state == "ended" else "going_on"
-        self._tell(Progress(phase=phase, state=shown, text=text))
+        progress_state = "started" if state == "started" else "ended" if state == "ended" else "going_on"
+        self._tell(PhaseProgress(phase=phase, state=progress_state, text=text))
 
     def _notice(self, text: str) -> None:
         self.notices.append(text)
@@ -274,9 +518,9 @@ class Run:
         self._tell(Error(error=error.message, code=error.code, hint=error.hint))
 
 
-def _nobody(_: PipelineEvent) -> None:
+def _ignore_event(_: PipelineEvent) -> None:
     """Tell nobody."""
 
 
-def _task(task: str, step: Step) -> str:
-    return f"{task}\n\nLook for this now: {untrusted.plain(step.focus)}" if step.focus else task
+def _focused_task(task: str, step: PipelineStep) -> str:
+    return f"{task}\n\nLook for this now: {untrusted.escape_plain(step.focus)}" if step.focus else task

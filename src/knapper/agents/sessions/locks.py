@@ -11,16 +11,16 @@ from filelock import FileLock, Timeout
 
 from knapper.errors import ConflictError
 
-FOLDER: Final = "sessions"
+LOCK_FOLDER: Final = "sessions"
 WAIT_S: Final = 120.0
-_LOOK_S: Final = 0.05
-_GLANCE_S: Final = 0.05
-_PATIENCE_S: Final = 0.3
+_POLL_S: Final = 0.05
+_PROBE_S: Final = 0.05
+_MIN_WAIT_S: Final = 0.3
 """Whoever looks whether a turn goes on holds the session for a moment, too."""
 
 
 @asynccontextmanager
-async def hold(folder: Path, session_id: str, *, wait_s: float = WAIT_S) -> AsyncGenerator[None]:
+async def lock_session(folder: Path, session_id: str, *, wait_s: float = WAIT_S) -> AsyncGenerator[None]:
     """Hold a session for one turn; the system lets go of it where the process ends.
 
     Args:
@@ -31,8 +31,8 @@ async def hold(folder: Path, session_id: str, *, wait_s: float = WAIT_S) -> Asyn
     Raises:
         ConflictError: It still goes on (code ``session_busy``).
     """
-    lock = FileLock(_place(folder, session_id), thread_local=False)
-    if not await acquire(lock, wait_s=max(wait_s, _PATIENCE_S)):
+    lock = FileLock(_lock_path(folder, session_id), thread_local=False)
+    if not await acquire_lock(lock, wait_s=max(wait_s, _MIN_WAIT_S)):
         raise ConflictError(
             "the session is answering another message",
             hint="wait for it, cancel it, or begin another session",
@@ -44,7 +44,7 @@ async def hold(folder: Path, session_id: str, *, wait_s: float = WAIT_S) -> Asyn
         lock.release()
 
 
-async def acquire(lock: FileLock, *, wait_s: float) -> bool:
+async def acquire_lock(lock: FileLock, *, wait_s: float) -> bool:
     """Take a lock without holding up others of the event loop; tells whether it could be had in time."""
     deadline = time.monotonic() + wait_s
     while True:
@@ -53,32 +53,32 @@ async def acquire(lock: FileLock, *, wait_s: float) -> bool:
         except Timeout:
             if time.monotonic() >= deadline:
                 return False
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
         else:
             return True
 
 
-def is_held(folder: Path, session_id: str) -> bool:
+def is_session_locked(folder: Path, session_id: str) -> bool:
     """Tell whether a turn goes on in a session right now, in whichever process."""
-    place = _place(folder, session_id)
-    return place.exists() and is_taken(FileLock(place, thread_local=False))
+    place = _lock_path(folder, session_id)
+    return place.exists() and is_lock_taken(FileLock(place, thread_local=False))
 
 
-def is_taken(lock: FileLock) -> bool:
+def is_lock_taken(lock: FileLock) -> bool:
     """Tell whether somebody has a lock, who does more than look, as this does."""
     try:
-        with lock.acquire(timeout=2 * _GLANCE_S, poll_interval=_GLANCE_S):
+        with lock.acquire(timeout=2 * _PROBE_S, poll_interval=_PROBE_S):
             return False
     except Timeout:
         return True
 
 
-def forget(folder: Path, session_id: str) -> None:
+def remove_lock(folder: Path, session_id: str) -> None:
     """Remove the lock of a session that was deleted."""
-    _place(folder, session_id).unlink(missing_ok=True)
+    _lock_path(folder, session_id).unlink(missing_ok=True)
 
 
-def _place(folder: Path, session_id: str) -> Path:
-    within = folder / FOLDER
+def _lock_path(folder: Path, session_id: str) -> Path:
+    within = folder / LOCK_FOLDER
     within.mkdir(exist_ok=True)
     return within / f"{session_id}.lock"

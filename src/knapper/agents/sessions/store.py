@@ -1,23 +1,313 @@
-"""Keep sessions in SQLite; several threads and processes may."""
+"""Store chat sessions and their turns in SQLite, recognise renamed notes, and export sessions as notes."""
 
+import json
+import os
 import sqlite3
-from collections.abc import Callable, Sequence
+import struct
+import sys
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from knapper.agents.sessions import rows
-from knapper.agents.sessions.identity import Traits
-from knapper.agents.sessions.records import SCHEMA, VERSION, Exchange, Head, History, Kind, Session
+from knapper.changes.disk import undo
 from knapper.changes.disk.storage import SharedDatabase, open_shared_database
-from knapper.errors import BadInput, ConflictError
+from knapper.changes.disk.undo import ChangeFilter
+from knapper.errors import BadInput, ConflictError, KnapError, NotFound
+from knapper.jsontypes import JSONValue
+from knapper.tools.context import Context
+from knapper.vault.view import View
 
-FILE: Final = "sessions.db"
-_NAME_CHARS: Final = 60
+SessionKind = Literal["file", "none", "own"]
+"""Found by the open note; the one that is meant where no note is open; found by its id alone."""
+SESSIONS_VERSION: Final = 1
+SESSIONS_SCHEMA: Final = """
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    file TEXT NOT NULL,
+    file_hash TEXT NOT NULL,
+    file_node TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created TEXT NOT NULL,
+    updated TEXT NOT NULL,
+    forked_from TEXT NOT NULL,
+    head TEXT NOT NULL,
+    head_upto INTEGER NOT NULL,
+    cleared INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX sessions_file ON sessions (file) WHERE kind = 'file';
+CREATE UNIQUE INDEX sessions_none ON sessions (kind) WHERE kind = 'none';
+CREATE TABLE turns (
+    session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    file TEXT NOT NULL,
+    question TEXT NOT NULL,
+    messages TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    PRIMARY KEY (session, number)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Describe a session without its turns."""
+
+    id: str
+    kind: SessionKind
+    file: str
+    """The note that it belongs to, or that it began with; empty for none."""
+    name: str
+    """The person's, else the beginning of the first question."""
+    created: datetime
+    updated: datetime
+    turns: int
+    forked_from: str = ""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "active_file": self.file or None,
+            "kind": self.kind,
+            "created": self.created.isoformat(timespec="seconds"),
+            "updated": self.updated.isoformat(timespec="seconds"),
+            "turns": self.turns,
+            "forked_from": self.forked_from or None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """Hold one turn: what was asked, and all that came of it."""
+
+    number: int
+    """From 1."""
+    at: datetime
+    question: str
+    file: str
+    """The note that was open; empty for none."""
+    outcome: Mapping[str, JSONValue]
+    """`knapper.agents.events.Done` as a dictionary: answer, citations, proposals, changes, usage."""
+    messages: str = field(repr=False)
+    """pydantic-ai's messages as JSON, shortened."""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        return {
+            "number": self.number,
+            "at": self.at.isoformat(timespec="seconds"),
+            "question": self.question,
+            "active_file": self.file or None,
+            "outcome": dict(self.outcome),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySummary:
+    """Hold what stands for the turns up to one, summed up."""
+
+    messages: str = "[]"
+    upto: int = 0
+    """0 where nothing was summed up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHistory:
+    """Hold what a conversation goes on from."""
+
+    head: HistorySummary
+    turns: Sequence[Exchange]
+    """Those after the head."""
+
+
+_MAX_CHANGES: Final = 200
+_OPEN_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_GET_VERSION: Final = 2 << 30 | struct.calcsize("l") << 16 | ord("v") << 8 | 1
+"""As most processors have it; elsewhere the answer is an error, and nothing is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileIdentity:
+    """Hold by what a file is known again."""
+
+    path: str
+    """As the vault has it; as given, where there is no such file."""
+    hash: str = ""
+    """Empty where the note is: all empty notes are the same."""
+    node: str = ""
+    """What the disk calls the file, which a rename leaves; empty where the system doesn't tell."""
+
+
+def identify_file(view: View, path: str) -> FileIdentity:
+    """Look at a file as it is now; one that can't be read has its path only."""
+    try:
+        note = view.read(path)
+        node = _disk_identity(view.root / note.path)
+    except (KnapError, OSError):
+        return FileIdentity(path=path)
+    content_hash = note.hash if note.raw.strip() else ""
+    return FileIdentity(path=note.path, hash=content_hash, node=node)
+
+
+def _disk_identity(file: Path) -> str:
+    """Name a file by device and number, and by what tells it from one that had the same number before.
+
+    Disks give a number to the next new file as soon as the last one of it is deleted.
+    """
+    descriptor = os.open(file, _OPEN_FLAGS)
+    try:
+        status = os.fstat(descriptor)
+        born = (
+            getattr(status, "st_birthtime_ns", 0) or getattr(status, "st_birthtime", 0) or _inode_generation(descriptor)
+        )
+    finally:
+        os.close(descriptor)
+    return f"{status.st_dev}:{status.st_ino}:{born}" if status.st_ino else ""
+
+
+def _inode_generation(descriptor: int) -> int:
+    """Ask Linux how often a file's number was given; 0 where that isn't known.
+
+    Source: ioctl_iflags(2) and FS_IOC_GETVERSION in linux/fs.h.
+    """
+    if sys.platform != "linux":
+        return 0
+    import fcntl  # noqa: PLC0415 - Windows has no such module
+
+    answer = bytearray(8)
+    try:
+        fcntl.ioctl(descriptor, _GET_VERSION, answer)
+    except OSError:
+        return 0
+    return int.from_bytes(answer[:4], sys.byteorder)
+
+
+def is_file_gone(view: View, path: str) -> bool:
+    """Tell whether there is no such file any more."""
+    try:
+        _ = view.path(path)
+    except KnapError:
+        return True
+    return False
+
+
+def list_earlier_paths(context: Context, path: str) -> tuple[str, ...]:
+    """Give the paths that a file had before, the latest first, as far as the journal knows."""
+    journal = context.writer.state.journal
+    changes = undo.list_changes(journal, ChangeFilter(path=path), limit=_MAX_CHANGES).changes
+    earlier_names: list[str] = []
+    for change in changes:
+        for file in change.files:
+            if file.after_path == path and file.before_path and file.before_path != path:
+                path = file.before_path
+                earlier_names.append(path)
+    return tuple(earlier_names)
+
+
+SELECT_SESSIONS: Final = (
+    "SELECT s.*, (SELECT count(*) FROM turns t WHERE t.session = s.id AND t.number > s.cleared) AS turns"
+    " FROM sessions s"
+)
+_MAX_SHOWN_ID: Final = 80
+
+
+def new_session_id() -> str:
+    """Make an id that nobody can guess."""
+    return str(uuid.uuid4())
+
+
+def find_session_row(database: sqlite3.Connection, where: str, *values: str) -> sqlite3.Row | None:
+    """Give the first session that fits."""
+    return database.execute(f"{SELECT_SESSIONS} WHERE {where} LIMIT 1", values).fetchone()
+
+
+def require_session_row(database: sqlite3.Connection, session_id: str) -> sqlite3.Row:
+    """Give a session's row.
+
+    Raises:
+        NotFound: There is none of that id (code ``no_session``).
+    """
+    row = find_session_row(database, "s.id = ?", session_id)
+    if row is None:
+        shortened_id = session_id[:_MAX_SHOWN_ID]
+        raise NotFound(f"there is no session '{shortened_id}'", hint="list the sessions", code="no_session")
+    return row
+
+
+def read_session(row: sqlite3.Row) -> Session:
+    """Read a session."""
+    return Session(
+        id=row["id"],
+        kind=row["kind"],
+        file=row["file"],
+        name=row["name"],
+        created=datetime.fromisoformat(row["created"]),
+        updated=datetime.fromisoformat(row["updated"]),
+        turns=row["turns"],
+        forked_from=row["forked_from"],
+    )
+
+
+def read_turns(database: sqlite3.Connection, session_id: str, after: int) -> list[Exchange]:
+    """List a session's turns after one."""
+    turn_rows = database.execute(
+        "SELECT * FROM turns WHERE session = ? AND number > ? ORDER BY number", (session_id, after)
+    ).fetchall()
+    return [
+        Exchange(
+            number=row["number"],
+            at=datetime.fromisoformat(row["at"]),
+            question=row["question"],
+            file=row["file"],
+            outcome=json.loads(row["outcome"]),
+            messages=row["messages"],
+        )
+        for row in turn_rows
+    ]
+
+
+def last_turn_number(database: sqlite3.Connection, session_id: str) -> int:
+    """Tell the number of a session's last turn; 0 for none."""
+    row = database.execute("SELECT coalesce(max(number), 0) FROM turns WHERE session = ?", (session_id,)).fetchone()
+    return int(row[0])
+
+
+def insert_turn(database: sqlite3.Connection, session_id: str, number: int, exchange: Exchange) -> None:
+    """Add a turn."""
+    outcome = json.dumps(dict(exchange.outcome), ensure_ascii=False)
+    values = (session_id, number, exchange.at.isoformat(), exchange.file, exchange.question, exchange.messages, outcome)
+    database.execute("INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def find_renamed_row(
+    database: sqlite3.Connection, seen: FileIdentity, earlier: Sequence[str], gone: Callable[[str], bool]
+) -> sqlite3.Row | None:
+    """Find the session of a note that had another name, the surest sign first."""
+    signs = [("s.file = ?", path) for path in earlier]
+    signs += [("s.file_node = ?", seen.node)] if seen.node else []
+    signs += [("s.file_hash = ?", seen.hash)] if seen.hash else []
+    for where, value in signs:
+        candidates = database.execute(
+            f"{SELECT_SESSIONS} WHERE s.kind = 'file' AND {where} ORDER BY s.updated DESC", (value,)
+        )
+        row = next((row for row in candidates.fetchall() if gone(row["file"])), None)
+        if row is not None:
+            return row
+    return None
+
+
+SESSIONS_FILE: Final = "sessions.db"
+_DEFAULT_NAME_CHARS: Final = 60
 _MAX_NAME: Final = 200
 
 
-class Store:
+class SessionStore:
     """Hold the open file; `open_store` makes one."""
 
     def __init__(self, own: SharedDatabase, now: Callable[[], datetime]) -> None:
@@ -25,7 +315,9 @@ class Store:
         self._ledger = own
         self._now = now
 
-    def by_file(self, seen: Traits, earlier: Sequence[str] = (), gone: Callable[[str], bool] | None = None) -> Session:
+    def by_file(
+        self, seen: FileIdentity, earlier: Sequence[str] = (), gone: Callable[[str], bool] | None = None
+    ) -> Session:
         """Give the session of an open note, and begin one where there is none.
 
         A note that was renamed keeps its session: it is known by the paths that it had before, by its content, or by
@@ -37,27 +329,27 @@ class Store:
             gone: Tells whether a file isn't there any more.
         """
         with self._ledger.writing() as database:
-            row = rows.one(database, "s.kind = 'file' AND s.file = ?", seen.path)
+            row = find_session_row(database, "s.kind = 'file' AND s.file = ?", seen.path)
             if row is None and gone is not None:
-                row = rows.renamed(database, seen, earlier, gone)
+                row = find_renamed_row(database, seen, earlier, gone)
             if row is None:
                 return self._begin(database, "file", seen)
             database.execute(
                 "UPDATE sessions SET file = ?, file_hash = ?, file_node = ? WHERE id = ?",
                 (seen.path, seen.hash, seen.node, row["id"]),
             )
-            return rows.session(rows.need(database, row["id"]))
+            return read_session(require_session_row(database, row["id"]))
 
     def without_file(self) -> Session:
         """Give the session that is meant where no note is open, and begin it where there is none."""
         with self._ledger.writing() as database:
-            row = rows.one(database, "s.kind = ?", "none")
-            return rows.session(row) if row else self._begin(database, "none", Traits(path=""))
+            row = find_session_row(database, "s.kind = ?", "none")
+            return read_session(row) if row else self._begin(database, "none", FileIdentity(path=""))
 
     def begin(self, *, file: str = "", name: str = "") -> Session:
         """Begin a session that is found by its id alone."""
         with self._ledger.writing() as database:
-            return self._begin(database, "own", Traits(path=file), name=_tidy(name))
+            return self._begin(database, "own", FileIdentity(path=file), name=_clean_name(name))
 
     def get(self, session_id: str) -> Session:
         """Give a session.
@@ -66,14 +358,16 @@ class Store:
             NotFound: There is none of that id (code ``no_session``).
         """
         with self._ledger.reading() as database:
-            return rows.session(rows.need(database, session_id))
+            return read_session(require_session_row(database, session_id))
 
     def list(self, *, limit: int = 50, offset: int = 0) -> tuple[Sequence[Session], int]:
         """List sessions, the last used first; tells how many there are, too."""
         with self._ledger.reading() as database:
             total = int(database.execute("SELECT count(*) FROM sessions").fetchone()[0])
-            found = database.execute(f"{rows.SELECT} ORDER BY s.updated DESC, s.id LIMIT ? OFFSET ?", (limit, offset))
-            return [rows.session(row) for row in found.fetchall()], total
+            page = database.execute(
+                f"{SELECT_SESSIONS} ORDER BY s.updated DESC, s.id LIMIT ? OFFSET ?", (limit, offset)
+            )
+            return [read_session(row) for row in page.fetchall()], total
 
     def turns(self, session_id: str) -> Sequence[Exchange]:
         """List a session's turns since it was last cleared, the oldest first.
@@ -82,19 +376,21 @@ class Store:
             NotFound: There is no such session.
         """
         with self._ledger.reading() as database:
-            cleared = int(rows.need(database, session_id)["cleared"])
-            return rows.turns(database, session_id, cleared)
+            cleared = int(require_session_row(database, session_id)["cleared"])
+            return read_turns(database, session_id, cleared)
 
-    def history(self, session_id: str) -> History:
+    def history(self, session_id: str) -> SessionHistory:
         """Give what a session goes on from.
 
         Raises:
             NotFound: There is no such session.
         """
         with self._ledger.reading() as database:
-            row = rows.need(database, session_id)
-            head = Head(messages=row["head"], upto=row["head_upto"])
-            return History(head=head, turns=rows.turns(database, session_id, max(head.upto, int(row["cleared"]))))
+            row = require_session_row(database, session_id)
+            head = HistorySummary(messages=row["head"], upto=row["head_upto"])
+            return SessionHistory(
+                head=head, turns=read_turns(database, session_id, max(head.upto, int(row["cleared"])))
+            )
 
     def append(self, session_id: str, after: int, exchange: Exchange) -> int:
         """Add a turn.
@@ -112,22 +408,22 @@ class Store:
             ConflictError: Somebody else added one meanwhile (code ``session_changed``); nothing was written.
         """
         with self._ledger.writing() as database:
-            row = rows.need(database, session_id)
-            last = rows.last(database, session_id)
+            row = require_session_row(database, session_id)
+            last = last_turn_number(database, session_id)
             if last != after:
                 hint = "read the session again"
                 raise ConflictError("the session went on meanwhile", hint=hint, code="session_changed")
-            rows.insert(database, session_id, last + 1, exchange)
-            name = row["name"] or " ".join(exchange.question.split())[:_NAME_CHARS]
+            insert_turn(database, session_id, last + 1, exchange)
+            name = row["name"] or " ".join(exchange.question.split())[:_DEFAULT_NAME_CHARS]
             self._touch(database, session_id, name=name)
             return last + 1
 
     def last(self, session_id: str) -> int:
         """Tell the number of a session's last turn; 0 for none."""
         with self._ledger.reading() as database:
-            return rows.last(database, session_id)
+            return last_turn_number(database, session_id)
 
-    def sum_up(self, session_id: str, head: Head) -> None:
+    def sum_up(self, session_id: str, head: HistorySummary) -> None:
         """Let a summary stand for the turns up to one; they stay readable.
 
         A session that was cleared while it was written stays so.
@@ -146,9 +442,9 @@ class Store:
         if not name.strip() or len(name) > _MAX_NAME:
             raise BadInput("a session needs a name", hint=f"give 1 to {_MAX_NAME} characters")
         with self._ledger.writing() as database:
-            _ = rows.need(database, session_id)
-            database.execute("UPDATE sessions SET name = ? WHERE id = ?", (_tidy(name), session_id))
-            return rows.session(rows.need(database, session_id))
+            _ = require_session_row(database, session_id)
+            database.execute("UPDATE sessions SET name = ? WHERE id = ?", (_clean_name(name), session_id))
+            return read_session(require_session_row(database, session_id))
 
     def fork(self, session_id: str, *, upto: int | None = None) -> Session:
         """Begin a session that goes on from another one.
@@ -161,19 +457,21 @@ class Store:
             NotFound: There is no such session.
         """
         with self._ledger.writing() as database:
-            row = rows.need(database, session_id)
-            stop = rows.last(database, session_id) if upto is None else upto
-            made = self._begin(database, "own", Traits(path=row["file"]), name=_tidy(f"{row['name']} (fork)"))
-            values = {"new": made.id, "old": session_id, "stop": stop}
-            whole = row["head_upto"] <= stop
+            row = require_session_row(database, session_id)
+            stop = last_turn_number(database, session_id) if upto is None else upto
+            forked = self._begin(
+                database, "own", FileIdentity(path=row["file"]), name=_clean_name(f"{row['name']} (fork)")
+            )
+            values = {"new": forked.id, "old": session_id, "stop": stop}
+            has_whole_head = row["head_upto"] <= stop
             database.execute(
                 "UPDATE sessions SET forked_from = ?, head = ?, head_upto = ?, cleared = ? WHERE id = ?",
                 (
                     session_id,
-                    row["head"] if whole else "[]",
-                    row["head_upto"] if whole else 0,
+                    row["head"] if has_whole_head else "[]",
+                    row["head_upto"] if has_whole_head else 0,
                     row["cleared"],
-                    made.id,
+                    forked.id,
                 ),
             )
             database.execute(
@@ -181,7 +479,7 @@ class Store:
                 " WHERE session = :old AND number <= :stop",
                 values,
             )
-            return rows.session(rows.need(database, made.id))
+            return read_session(require_session_row(database, forked.id))
 
     def clear(self, session_id: str) -> Session:
         """Let a session begin anew; what was said before isn't sent to a model again, and is no longer listed.
@@ -190,12 +488,12 @@ class Store:
             NotFound: There is no such session.
         """
         with self._ledger.writing() as database:
-            _ = rows.need(database, session_id)
-            last = rows.last(database, session_id)
+            _ = require_session_row(database, session_id)
+            last = last_turn_number(database, session_id)
             database.execute(
                 "UPDATE sessions SET head = '[]', head_upto = 0, cleared = ? WHERE id = ?", (last, session_id)
             )
-            return rows.session(rows.need(database, session_id))
+            return read_session(require_session_row(database, session_id))
 
     def delete(self, session_id: str) -> None:
         """Delete a session with all its turns.
@@ -204,7 +502,7 @@ class Store:
             NotFound: There is no such session.
         """
         with self._ledger.writing() as database:
-            _ = rows.need(database, session_id)
+            _ = require_session_row(database, session_id)
             database.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
 
     def prune(self, *, max_days: float, max_bytes: int) -> int:
@@ -215,29 +513,29 @@ class Store:
         """
         with self._ledger.writing() as database:
             oldest = (self._now() - timedelta(days=max_days)).astimezone(UTC).isoformat()
-            gone = database.execute("DELETE FROM sessions WHERE updated < ?", (oldest,)).rowcount
+            deleted = database.execute("DELETE FROM sessions WHERE updated < ?", (oldest,)).rowcount
             sizes = database.execute(
                 "SELECT s.id, length(s.head) + coalesce((SELECT sum(length(messages) + length(outcome) + "
                 "length(question)) FROM turns WHERE session = s.id), 0) FROM sessions s ORDER BY s.updated DESC, s.id"
             ).fetchall()
-            used = 0
+            kept_bytes = 0
             for number, (session_id, size) in enumerate(sizes):
-                used += size
-                if used > max_bytes and number:  # the one that is in use stays
-                    gone += database.execute("DELETE FROM sessions WHERE id = ?", (session_id,)).rowcount
-            return gone
+                kept_bytes += size
+                if kept_bytes > max_bytes and number:  # the one that is in use stays
+                    deleted += database.execute("DELETE FROM sessions WHERE id = ?", (session_id,)).rowcount
+            return deleted
 
     def shut(self) -> None:
         """Close the file."""
         self._ledger.shut()
 
-    def _begin(self, database: sqlite3.Connection, kind: Kind, seen: Traits, *, name: str = "") -> Session:
-        session_id, now = rows.new_id(), self._stamp()
+    def _begin(self, database: sqlite3.Connection, kind: SessionKind, seen: FileIdentity, *, name: str = "") -> Session:
+        session_id, now = new_session_id(), self._stamp()
         database.execute(
             "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', '[]', 0, 0)",
             (session_id, kind, seen.path, seen.hash, seen.node, name, now, now),
         )
-        return rows.session(rows.need(database, session_id))
+        return read_session(require_session_row(database, session_id))
 
     def _touch(self, database: sqlite3.Connection, session_id: str, *, name: str) -> None:
         database.execute("UPDATE sessions SET updated = ?, name = ? WHERE id = ?", (self._stamp(), name, session_id))
@@ -246,14 +544,37 @@ class Store:
         return self._now().astimezone(UTC).isoformat()
 
 
-def open_store(folder: Path, now: Callable[[], datetime]) -> Store:
+def open_session_store(folder: Path, now: Callable[[], datetime]) -> SessionStore:
     """Open the sessions in a vault's state folder, which exists.
 
     Raises:
         StorageError: The file can't be used.
     """
-    return Store(open_shared_database(folder / FILE, SCHEMA, VERSION), now)
+    return SessionStore(open_shared_database(folder / SESSIONS_FILE, SESSIONS_SCHEMA, SESSIONS_VERSION), now)
 
 
-def _tidy(name: str) -> str:
+def _clean_name(name: str) -> str:
     return " ".join(name.split())[:_MAX_NAME]
+
+
+_MAX_EXPORT_NAME: Final = 40
+
+
+def write_session_markdown(session: Session, turns: Sequence[Exchange]) -> str:
+    """Give a session as Markdown: questions under headings, answers as they were given."""
+    parts = [f"# {session.name or 'Chat'}"]
+    for turn in turns:
+        heading = " ".join(turn.question.split())[:80]
+        parts.append(f"## {turn.at:%Y-%m-%d %H:%M} {heading}")
+        quoted = "\n".join(f"> {line}".rstrip() for line in turn.question.splitlines())
+        parts.append(quoted)
+        answer = str(turn.outcome.get("answer", "")).strip()
+        if answer:
+            parts.append(answer)
+    return "\n\n".join(parts) + "\n"
+
+
+def export_path(session: Session, turns: Sequence[Exchange]) -> str:
+    """Name the note that a session becomes: ``Chats/2026-03-14 0926 What grows.md``; there is a turn at least."""
+    safe_name = "".join(sign if sign.isalnum() or sign in " -_" else " " for sign in session.name)
+    return f"Chats/{turns[0].at:%Y-%m-%d %H%M} {' '.join(safe_name.split())[:_MAX_EXPORT_NAME].strip() or 'Chat'}.md"

@@ -6,17 +6,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from knapper.agents import models, usage
-from knapper.agents.halves import Whole
-from knapper.agents.models import Patience
+from knapper.agents.model import providers, usage
+from knapper.agents.model.providers import ModelTimeouts
+from knapper.agents.model.replies import SurrogateSafeModel
 from knapper.agents.prompting import Prompts
-from knapper.agents.run import finding, store
-from knapper.agents.run.engine import Engine
-from knapper.agents.run.finding import Finding
-from knapper.agents.run.records import Limits
-from knapper.agents.run.runs import Runs
-from knapper.agents.run.strategies import Strategies
-from knapper.agents.run.wording import Wording
+from knapper.agents.runs import retrieving, store
+from knapper.agents.runs.engine import RunEngine, RunPrompts, Strategies
+from knapper.agents.runs.model import RunLimits
+from knapper.agents.runs.retrieving import VaultRetriever
+from knapper.agents.runs.service import VaultRuns
 from knapper.app import acting, model_choice
 from knapper.app.chats import now
 from knapper.app.closing import Closing
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
 
     from pydantic_ai.models import Model
 
-    from knapper.agents.run.engine import AskPerson
-    from knapper.agents.run.events import Checkpoint
-    from knapper.agents.run.store import Store
-    from knapper.agents.usage import Meter
+    from knapper.agents.model.usage import Meter
+    from knapper.agents.runs.engine import AskPerson
+    from knapper.agents.runs.model import CheckpointEvent
+    from knapper.agents.runs.store import RunStore
     from knapper.app.hub import Hub
     from knapper.codemode.checkpoints import CheckpointStore
     from knapper.config import Settings
@@ -42,8 +40,8 @@ if TYPE_CHECKING:
 class TaskRuns(Closing):
     """Hold the runs of one vault, and open what carries them out."""
 
-    runs: Runs
-    store: Store
+    runs: VaultRuns
+    store: RunStore
     meter: Meter
     checkpoints: CheckpointStore
     scripts: Scripts = field(repr=False)
@@ -57,7 +55,7 @@ class TaskRuns(Closing):
         person: AskPerson | None = None,
         roots: Sequence[str] = (),
         hosts: Sequence[str] = (),
-    ) -> Engine:
+    ) -> RunEngine:
         """Open a model, and what it works with; nothing is sent yet.
 
         Args:
@@ -72,15 +70,15 @@ class TaskRuns(Closing):
         settings = self.hub.settings
         own = settings.model
         wanted = model_choice.wanted(settings, model)
-        patience = Patience(timeout_s=own.timeout_s, retries=own.retries)
-        opened = models.open_model(wanted, model_choice.keys(settings).find, patience)
+        patience = ModelTimeouts(timeout_s=own.timeout_s, retries=own.retries)
+        opened = providers.open_model(wanted, model_choice.keys(settings).find, patience)
 
         def context_of(run_id: str) -> Context:
             return self._context(run_id, roots, hosts)
 
         return replace(self.engine_of(opened, str(wanted[0]), person), context_of=context_of)
 
-    def engine_of(self, model: Model, name: str, person: AskPerson | None = None) -> Engine:
+    def engine_of(self, model: Model, name: str, person: AskPerson | None = None) -> RunEngine:
         """Give what works with a model that is open.
 
         Args:
@@ -90,14 +88,14 @@ class TaskRuns(Closing):
         """
         settings = self.hub.settings
         prompts = settings.config_file.parent / "prompts"
-        return Engine(
-            model=Whole(model),
+        return RunEngine(
+            model=SurrogateSafeModel(model),
             name=name,
             store=self.store,
             folder=self.runs.folder,
             context_of=self.context,
-            retrieve=Finding(checkpoints=self.checkpoints),
-            words=Wording(folder=prompts),
+            retrieve=VaultRetriever(checkpoints=self.checkpoints),
+            words=RunPrompts(folder=prompts),
             strategies=strategies(settings),
             prompts=Prompts(folder=prompts),
             meter=self.meter,
@@ -113,14 +111,14 @@ class TaskRuns(Closing):
         """
         return self._context(run_id, (), ())
 
-    async def elsewhere(self, point: Checkpoint, *, most_s: float = 0) -> str:
+    async def elsewhere(self, point: CheckpointEvent, *, most_s: float = 0) -> str:
         """Wait for a person's answer on whatever surface: the `person` of an engine where nobody sits beside it.
 
         Args:
             point: What is asked.
             most_s: How long to wait for them; 0 for as long as it takes.
         """
-        return await finding.polled(self.checkpoints, point, most_s=most_s)
+        return await retrieving.wait_for_answer(self.checkpoints, point, most_s=most_s)
 
     def delete(self, run_id: str) -> None:
         """Forget a run with what it asked; what it wrote stays, and can be undone.
@@ -185,15 +183,15 @@ def open_runs(hub: Hub, vault: str = "") -> TaskRuns:
     opened = hub.open(vault)
     folder = opened.folder
     own = hub.settings.model
-    allowed = usage.Limits(run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents)
+    allowed = usage.SpendingLimits(run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents)
     with ExitStack() as stack:
-        kept = store.open_store(folder)
+        kept = store.open_run_store(folder)
         _ = stack.callback(kept.shut)
         _ = kept.prune(hub.settings.runs.days)
         meter = usage.open_meter(folder, allowed, now)
         _ = stack.callback(meter.shut)
         made = TaskRuns(
-            runs=Runs(store=kept, folder=folder),
+            runs=VaultRuns(store=kept, folder=folder),
             store=kept,
             meter=meter,
             checkpoints=checkpoints.open_checkpoints(folder, now),
@@ -205,10 +203,10 @@ def open_runs(hub: Hub, vault: str = "") -> TaskRuns:
     return made
 
 
-def limits(settings: Settings) -> Limits:
+def limits(settings: Settings) -> RunLimits:
     """Give what the configuration lets a run take."""
     own = settings.runs
-    return Limits(
+    return RunLimits(
         depth=own.depth,
         nodes=own.nodes,
         seconds=own.minutes * 60.0,

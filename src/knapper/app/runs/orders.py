@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, cast
 
-from knapper.agents.run.records import DEEPEST, MOST_NODES, Limits, Order
+from knapper.agents.runs.model import MAX_DEPTH, MAX_NODES, RunLimits, RunOrder
 from knapper.app.runs import opening
 from knapper.errors import RefusedError
 
@@ -21,8 +21,8 @@ MOST_MINUTES: Final = 1_440
 MOST_TOKENS: Final = 1_000_000_000
 MOST_CENTS: Final = 1_000_000
 RANGES: Final[Mapping[str, tuple[float, float]]] = {
-    "depth": (0, DEEPEST),
-    "nodes": (1, MOST_NODES),
+    "depth": (0, MAX_DEPTH),
+    "nodes": (1, MAX_NODES),
     "minutes": (0.01, MOST_MINUTES),
     "tokens": (0, MOST_TOKENS),
     "cents": (0, MOST_CENTS),
@@ -48,7 +48,7 @@ class Wanted:
     """By the names of `RANGES`."""
 
 
-def order(settings: Settings, wanted: Wanted, grants: Grants) -> Order:
+def order(settings: Settings, wanted: Wanted, grants: Grants) -> RunOrder:
     """Make an order.
 
     Args:
@@ -67,7 +67,7 @@ def order(settings: Settings, wanted: Wanted, grants: Grants) -> Order:
             code="profile_refused",
         )
     own = settings.runs
-    return Order(
+    return RunOrder(
         task=wanted.task,
         strategy=wanted.strategy or own.strategy,
         code_mode=own.code_mode if wanted.code_mode is None else wanted.code_mode,
@@ -79,7 +79,7 @@ def order(settings: Settings, wanted: Wanted, grants: Grants) -> Order:
     )
 
 
-def limits(settings: Settings, said: Mapping[str, float], grants: Grants, before: Limits | None = None) -> Limits:
+def limits(settings: Settings, said: Mapping[str, float], grants: Grants, before: RunLimits | None = None) -> RunLimits:
     """Give a run's limits: a person says any, others lower ones than the owner configured.
 
     Args:
@@ -128,7 +128,7 @@ def ranges(settings: Settings, grants: Grants) -> dict[str, tuple[float, float]]
     return found
 
 
-def value(name: str, given: Limits) -> float:
+def value(name: str, given: RunLimits) -> float:
     """Give a limit by its name among `RANGES`."""
     return given.seconds / 60 if name == "minutes" else cast("int", getattr(given, name))
 
@@ -144,15 +144,15 @@ def _exceeds(name: str, number: float, most: float) -> bool:
     return number > most
 
 
-def _lowest(asked: Limits, most: Limits) -> Limits:
+def _lowest(asked: RunLimits, most: RunLimits) -> RunLimits:
     """Lower what a run had before to what the owner allows by now."""
     lower = {
         one.name: getattr(most, one.name)
-        for one in fields(Limits)
+        for one in fields(RunLimits)
         if _exceeds(one.name, getattr(asked, one.name), getattr(most, one.name))
     }
     return replace(asked, **lower)
 
 
-def _shown(name: str, most: Limits) -> str:
+def _shown(name: str, most: RunLimits) -> str:
     return f"{value(name, most):,.10g}"

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents.run import export, finding
-from knapper.agents.run import runs as running
+from knapper.agents.runs import retrieving, service
 from knapper.app import acting, model_choice
 from knapper.app.runs import options, orders, questions, sight
 from knapper.app.runs.opening import TaskRuns
@@ -18,11 +17,9 @@ from knapper.tools import answers
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from knapper.agents.run.engine import AskPerson, Engine
-    from knapper.agents.run.events import Checkpoint as Point
-    from knapper.agents.run.nodes import Node
-    from knapper.agents.run.records import Limits, Run
-    from knapper.agents.run.runs import Shown
+    from knapper.agents.runs.engine import AskPerson, RunEngine
+    from knapper.agents.runs.model import CheckpointEvent, RunLimits, RunNode, RunRecord
+    from knapper.agents.runs.service import RunDetails
     from knapper.app.runs.orders import Wanted
     from knapper.codemode.checkpoints import Checkpoint
     from knapper.jsontypes import JSONValue
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 
 ANSWER_S: Final = 600.0
 """How long a run that a person began waits for a person's answer before it goes on without."""
-OpenEngine = Callable[[TaskRuns, str, "AskPerson | None"], "Engine"]
+OpenEngine = Callable[[TaskRuns, str, "AskPerson | None"], "RunEngine"]
 """Opens what works for runs: from a model's name, empty for the configured one, and who asks a person."""
 
 
@@ -40,10 +37,10 @@ OpenEngine = Callable[[TaskRuns, str, "AskPerson | None"], "Engine"]
 class Going:
     """Hold a run that is to be carried out, with what does it."""
 
-    run: Run
-    engine: Engine
+    run: RunRecord
+    engine: RunEngine
     replay: str = ""
-    limits: Limits | None = None
+    limits: RunLimits | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +56,11 @@ class RunRoom:
         """Give what the client may do."""
         return self.tasks.hub.settings.client(self.client).grants
 
-    def runs(self, limit: int, offset: int) -> tuple[Sequence[Run], int]:
+    def runs(self, limit: int, offset: int) -> tuple[Sequence[RunRecord], int]:
         """List the runs that the client sees, the last begun first; tells how many there are, too."""
         return self.tasks.runs.runs(limit=limit, offset=offset, clients=sight.clients(self.tasks, self.client))
 
-    def show(self, run_id: str) -> Shown:
+    def show(self, run_id: str) -> RunDetails:
         """Give a run with its nodes.
 
         Raises:
@@ -77,7 +74,7 @@ class RunRoom:
             raise _no_run(run_id)
         return found
 
-    def node(self, run_id: str, node_id: str) -> Node:
+    def node(self, run_id: str, node_id: str) -> RunNode:
         """Give a node with all that it did.
 
         Raises:
@@ -112,7 +109,7 @@ class RunRoom:
         self.tasks.check_vaults(order.also)
         for vault in (self.tasks.vault, *order.also):
             acting.check(self.tasks.hub, vault, self.client)
-        return Going(run=running.begin(engine, order), engine=engine)
+        return Going(run=service.create_run(engine, order), engine=engine)
 
     def go_on(self, run_id: str, replay: str, limits: Mapping[str, float]) -> Going:
         """Make a run that has ended ready to go on.
@@ -129,7 +126,7 @@ class RunRoom:
             RefusedError: It asks for more than the client may have.
         """
         run = self.show(run_id).run
-        if replay and replay != running.STALE:
+        if replay and replay != service.REPLAY_STALE:
             _ = self.node(run_id, replay)
         self.tasks.runs.check_idle(run.id)
         if run.order.code_mode:
@@ -165,7 +162,7 @@ class RunRoom:
             raise BadInput(f"the run {run.id} has no answer yet", hint="let it go on first", code="run_unanswered")
         asked = SubmitOptions(run=run.id, propose=True, reason=f"run {run.id}")
         context = self.tasks.hub.context(client=self.client, vault=self.tasks.vault, asked=asked)
-        return answers.submit_several(context, export.requests(run, found.nodes, to))
+        return answers.submit_several(context, service.export_requests(run, found.nodes, to))
 
     def options(self) -> dict[str, JSONValue]:
         """Tell what a run may be: strategies, ranges, and whether a model and the sandbox are there."""
@@ -175,11 +172,11 @@ class RunRoom:
         """List what a run asks a person, and nobody has answered; the client sees the run."""
         return self.tasks.checkpoints.waiting(run_id)
 
-    def asking(self, found: Sequence[Run]) -> Mapping[str, int]:
+    def asking(self, found: Sequence[RunRecord]) -> Mapping[str, int]:
         """Count what runs of a list ask a person, and nobody has answered; those that ask nothing are left out."""
         return questions.counted(self.tasks, found)
 
-    def questions(self, run_id: str) -> Sequence[Point]:
+    def questions(self, run_id: str) -> Sequence[CheckpointEvent]:
         """List the same as it is told while the run goes on; errors are those of `show`."""
         return questions.of(self.tasks, self.show(run_id).run.id)
 
@@ -195,14 +192,14 @@ class RunRoom:
         asked = self.tasks.checkpoints.get(checkpoint)
         if asked.run != run.id:
             raise NotFound(f"there is no question '{checkpoint[:100]}'", code="no_checkpoint")
-        said = finding.answer_of(self.tasks.context(run.id), word.strip())
+        said = retrieving.read_answer(self.tasks.context(run.id), word.strip())
         return self.tasks.checkpoints.answer(asked.id, said, self.grants)
 
-    def _engine(self, model: str) -> Engine:
+    def _engine(self, model: str) -> RunEngine:
         person = self._asked_elsewhere if self.grants.is_person else None
         return self.open_engine(self.tasks, model, person)
 
-    def _asked_elsewhere(self, point: Point) -> Awaitable[str]:
+    def _asked_elsewhere(self, point: CheckpointEvent) -> Awaitable[str]:
         return self.tasks.elsewhere(point, most_s=ANSWER_S)
 
 

@@ -12,7 +12,7 @@ from knapper.app.runs.room import RunRoom
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from knapper.agents.run.engine import AskPerson, Engine
+    from knapper.agents.runs.engine import AskPerson, RunEngine
     from knapper.app.hub import Hub
     from knapper.app.runs.opening import TaskRuns
     from knapper.app.runs.room import OpenEngine
@@ -62,9 +62,9 @@ class RunRooms:
                 tasks.close()
             self._vaults.clear()
 
-    def _engine(self, tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
+    def _engine(self, tasks: TaskRuns, model: str, person: AskPerson | None) -> RunEngine:
         return replace(self._open_engine(tasks, model, person), is_leaving=self._is_leaving)
 
 
-def _configured(tasks: TaskRuns, model: str, person: AskPerson | None) -> Engine:
+def _configured(tasks: TaskRuns, model: str, person: AskPerson | None) -> RunEngine:
     return tasks.engine(model, person=person)

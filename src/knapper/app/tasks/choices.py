@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from knapper.agents import scopes
-from knapper.agents.presets import AgentToggles, Preset
-from knapper.agents.scopes import ContextScopeConfig, EditRules
+from knapper.agents.pipeline import scopes
+from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
+from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.errors import KnapError
 from knapper.vault import paths
 from knapper.vault.paths import NotePath
@@ -66,8 +66,8 @@ class Choice:
                 else tuple(self.excluded_folders),
             ),
             rules=EditRules(
-                editable=rules.editable if self.editable is None else scopes.editable(self.editable),
-                can=rules.can if self.can is None else scopes.abilities(list(self.can)),
+                editable=rules.editable if self.editable is None else scopes.read_editable_scope(self.editable),
+                can=rules.can if self.can is None else scopes.read_abilities(list(self.can)),
             ),
             added=(*usual.added, *self.added),
         )

@@ -7,11 +7,10 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents import presets
-from knapper.agents.live import Ending, Lives
-from knapper.agents.pipeline import runs
-from knapper.agents.pipeline.events import Outcome
-from knapper.agents.presets import Preset
+from knapper.agents.background import BackgroundJobs, FinalEventSpec
+from knapper.agents.pipeline import store
+from knapper.agents.pipeline.records import PipelineOutcome
+from knapper.agents.pipeline.store import Preset
 from knapper.app import chats, model_choice
 from knapper.app.tasks import choices
 from knapper.app.tasks import presets as set_up
@@ -19,11 +18,10 @@ from knapper.app.tasks.pipelines import Pipelines
 from knapper.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
-    from knapper.agents.chat import Chat
-    from knapper.agents.pipeline.answering import Answering
-    from knapper.agents.pipeline.requests import Request
-    from knapper.agents.pipeline.runs import Runs
-    from knapper.agents.presets import AgentToggles, Presets
+    from knapper.agents.chat.turn import ChatConfig
+    from knapper.agents.pipeline.context import TaskRequest
+    from knapper.agents.pipeline.service import PipelineService
+    from knapper.agents.pipeline.store import AgentToggles, PausedRuns, Presets
     from knapper.app.chats import Chats
     from knapper.app.chatting import Room
     from knapper.app.tasks.choices import Choice, Order
@@ -32,8 +30,8 @@ if TYPE_CHECKING:
 
 
 MOST_PRESETS: Final = 500
-TASK: Final = Ending(
-    kind=Outcome, make=lambda state, run_id: Outcome(run_id=run_id, state=state, answer="", pipeline={})
+TASK: Final = FinalEventSpec(
+    kind=PipelineOutcome, make=lambda state, run_id: PipelineOutcome(run_id=run_id, state=state, answer="", pipeline={})
 )
 """What ends a task."""
 
@@ -46,7 +44,7 @@ class Desk:
     opened: Pipelines
     switches: Presets
     """Keeps the switches as the client set them last; those of persons are the vault's own."""
-    lives: Lives[Outcome] = field(default_factory=lambda: Lives(TASK))
+    lives: BackgroundJobs[PipelineOutcome] = field(default_factory=lambda: BackgroundJobs(TASK))
     """Tasks that go on, or have ended a while ago; used from the server's event loop only."""
 
     @property
@@ -82,7 +80,7 @@ class Desk:
         view = self.acting("").view
         return [choices.seen(one, view) for one in self.opened.presets.list()]
 
-    def answering(self, model: str = "") -> Answering:
+    def answering(self, model: str = "") -> PipelineService:
         """Open the models; nothing is sent yet.
 
         Raises:
@@ -101,7 +99,7 @@ class Desk:
         model_choice.check(settings, name, self.client.grants)
         return "" if name == settings.model.name else name
 
-    def request(self, order: Order) -> Request:
+    def request(self, order: Order) -> TaskRequest:
         """Make a request of what the client says, and keep the switches if it says them.
 
         Raises:
@@ -132,7 +130,7 @@ class Desk:
         self.switches.set_toggles(toggles)
         return toggles
 
-    def planned(self, order: Order) -> Request:
+    def planned(self, order: Order) -> TaskRequest:
         """Make the request whose context is to be shown; nothing is kept, and there may be no task.
 
         Raises:
@@ -157,7 +155,7 @@ class Desk:
         kept.save(whole)
         return choices.seen(kept.find(preset.name), view)
 
-    def _made(self, order: Order) -> Request:
+    def _made(self, order: Order) -> TaskRequest:
         chosen = order.choice.applied(self.usual(order.preset))
         chosen = choices.allowed(chosen, self.client.grants)
         made = self.opened.request(order.task, chosen, current=order.note.strip(), session_id=order.session_id)
@@ -178,7 +176,7 @@ class Tasking:
         """Begin without any."""
         self._lock = threading.Lock()
         self._stack = contextlib.ExitStack()
-        self._vaults: dict[str, tuple[Runs, Presets]] = {}
+        self._vaults: dict[str, tuple[PausedRuns, Presets]] = {}
         self._desks: dict[tuple[str, str], Desk] = {}
 
     def desk(self, room: Room) -> Desk:
@@ -209,7 +207,7 @@ class Tasking:
         hub, vault = room.chats.hub, room.chats.vault
         waiting, named = self._shared(room)
         is_person = hub.settings.client(room.client).grants.is_person
-        switches = named if is_person else presets.open_presets(room.conversations.folder)
+        switches = named if is_person else store.open_presets(room.conversations.folder)
         if not is_person:
             self._stack.callback(switches.shut)
         return Desk(
@@ -226,17 +224,17 @@ class Tasking:
             switches=switches,
         )
 
-    def _shared(self, room: Room) -> tuple[Runs, Presets]:
+    def _shared(self, room: Room) -> tuple[PausedRuns, Presets]:
         vault = room.chats.vault
         if vault not in self._vaults:
             folder = room.chats.hub.open(vault).folder
-            waiting = runs.open_runs(folder, chats.now)
+            waiting = store.open_paused_runs(folder, chats.now)
             self._stack.callback(waiting.shut)
-            named = presets.open_presets(folder)
+            named = store.open_presets(folder)
             self._stack.callback(named.shut)
             self._vaults[vault] = waiting, named
         return self._vaults[vault]
 
 
-def _opened(room: Room, own: Chats, model: str) -> Chat:
+def _opened(room: Room, own: Chats, model: str) -> ChatConfig:
     return own.chat(model) if model else room.chat()

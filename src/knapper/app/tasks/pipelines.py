@@ -6,15 +6,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from knapper.agents import presets
-from knapper.agents.pipeline import runs
-from knapper.agents.pipeline.agents import Agents
-from knapper.agents.pipeline.answering import Answering
-from knapper.agents.pipeline.orchestrator import OrchestratorSettings
-from knapper.agents.pipeline.requests import Request
-from knapper.agents.research.records import ResearchSettings
-from knapper.agents.scout.names import UPDATE_SELECTION
-from knapper.agents.scout.records import ScoutSettings
+from knapper.agents.pipeline import store
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.orchestrator import Agents, OrchestratorSettings
+from knapper.agents.pipeline.records import ResearchSettings, ScoutSettings
+from knapper.agents.pipeline.scopes import UPDATE_SELECTION
+from knapper.agents.pipeline.service import PipelineService
 from knapper.app import chats
 from knapper.app.acting import CLIENT
 from knapper.app.chats import Chats
@@ -25,9 +22,8 @@ from knapper.changes.writer import SubmitOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from knapper.agents.chat import Chat
-    from knapper.agents.pipeline.runs import Runs
-    from knapper.agents.presets import Preset, Presets
+    from knapper.agents.chat.turn import ChatConfig
+    from knapper.agents.pipeline.store import PausedRuns, Preset, Presets
     from knapper.app.hub import Hub
     from knapper.config import Settings
     from knapper.tools.context import Context
@@ -38,16 +34,16 @@ class Pipelines(Closing):
     """Hold what the tasks of one vault are done with, beside its chats."""
 
     chats: Chats
-    runs: Runs
+    runs: PausedRuns
     presets: Presets
     hub: Hub
     vault: str
     owner: str = CLIENT
     """On whose behalf tasks are done, and in whose sessions they are kept."""
-    open_chat: Callable[[Chats, str], Chat] = Chats.chat
+    open_chat: Callable[[Chats, str], ChatConfig] = Chats.chat
     """Opens a model by its name; empty for the configured one."""
 
-    def answering(self, model: str = "", *, scout: ScoutSettings | None = None) -> Answering:
+    def answering(self, model: str = "", *, scout: ScoutSettings | None = None) -> PipelineService:
         """Open the models; nothing is sent yet.
 
         Args:
@@ -75,7 +71,7 @@ class Pipelines(Closing):
             scout_name=looking.name if looking else "",
         )
         conversations = self.chats.conversations
-        return Answering(
+        return PipelineService(
             agents=agents,
             runs=self.runs,
             store=self.chats.store,
@@ -96,10 +92,10 @@ class Pipelines(Closing):
         """
         return usual(self.presets, self.hub.settings, preset)
 
-    def request(self, task: str, chosen: Preset, *, current: str = "", session_id: str = "") -> Request:
+    def request(self, task: str, chosen: Preset, *, current: str = "", session_id: str = "") -> TaskRequest:
         """Make a request of a choice."""
         own = self.hub.settings.agents
-        return Request(
+        return TaskRequest(
             task=task,
             current=current,
             toggles=chosen.toggles,
@@ -137,12 +133,12 @@ def open_pipelines(hub: Hub, vault: str = "") -> Pipelines:
     with ExitStack() as stack:
         opened = stack.enter_context(chats.open_chats(hub, vault))
         folder = opened.conversations.folder
-        waiting = runs.open_runs(folder, chats.now)
+        waiting = store.open_paused_runs(folder, chats.now)
         _ = stack.callback(waiting.shut)
         made = Pipelines(
             chats=opened,
             runs=waiting,
-            presets=presets.open_presets(folder),
+            presets=store.open_presets(folder),
             hub=hub,
             vault=opened.vault,
         )

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from knapper.agents import presets, scopes
-from knapper.agents.presets import AgentToggles, Preset
-from knapper.agents.scopes import ContextScopeConfig, EditRules
+from knapper.agents.pipeline import scopes, store
+from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
+from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from knapper.agents.presets import Presets
+    from knapper.agents.pipeline.store import Presets
     from knapper.app.hub import Hub
     from knapper.config import Settings
 
@@ -51,7 +51,7 @@ def open_choices(hub: Hub, vault: str = "") -> Generator[Choices]:
         NotFound: There is no such vault.
         StorageError: The presets can't be opened.
     """
-    kept = presets.open_presets(hub.open(vault).folder)
+    kept = store.open_presets(hub.open(vault).folder)
     try:
         yield Choices(kept=kept, settings=hub.settings)
     finally:
@@ -81,6 +81,6 @@ def configured(settings: Settings) -> Preset:
         scope=ContextScopeConfig(
             link_depth=own.link_depth, include_same_folder=own.same_folder, excluded_folders=own.excluded_folders
         ),
-        rules=EditRules(editable=own.editable, can=scopes.abilities(own.can)),
+        rules=EditRules(editable=own.editable, can=scopes.read_abilities(own.can)),
         toggles=AgentToggles(scout=own.scout_on, web=own.web_on, task=own.task_on),
     )

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from knapper.agents import untrusted
-from knapper.agents.contexts import gather
-from knapper.agents.pipeline import gathering
-from knapper.agents.scout.records import ScoutResult
+from knapper.agents.pipeline import context as pipeline_context
+from knapper.agents.pipeline.records import ScoutResult
 from knapper.tools import answers
 from knapper.vault import parser
 
 if TYPE_CHECKING:
-    from knapper.agents.contexts.unified import UnifiedContext
-    from knapper.agents.pipeline.requests import Request
+    from knapper.agents.pipeline.context import TaskRequest, UnifiedContext
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
 
@@ -22,7 +20,7 @@ _CHARS = 4
 """Characters of a token, roughly."""
 
 
-def preview(context: Context, reader: Context, request: Request, *, texts: bool = False) -> dict[str, JSONValue]:
+def preview(context: Context, reader: Context, request: TaskRequest, *, texts: bool = False) -> dict[str, JSONValue]:
     """Show the notes that a request would be done with, each with why and its tokens, and what the limit leaves out.
 
     Where the scout is to look for notes, what it would choose isn't known: the open note and those added are shown.
@@ -37,7 +35,9 @@ def preview(context: Context, reader: Context, request: Request, *, texts: bool 
         NotFound: The open note, or one that was added, isn't there.
     """
     explored = ScoutResult() if request.toggles.scout else None
-    built = gathering.write(context, request, explored, mark=untrusted.new_mark(), reader=gather.look)
+    built = pipeline_context.gather_context(
+        context, request, explored, mark=untrusted.new_mark(), reader=pipeline_context.read_for_person
+    )
     shown = built.as_dict()
     rows = cast("list[dict[str, JSONValue]]", shown["notes"])
     for row, one in zip(rows, built.notes, strict=True):

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from knapper.agents.pipeline import runs
-from knapper.agents.sessions import store
+from knapper.agents.pipeline import store
+from knapper.agents.sessions import store as sessions_store
 from knapper.app import acting, chats, chatting, sessions
 from knapper.app.acting import CLIENT
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-    from knapper.agents.pipeline.answering import Answering
-    from knapper.agents.pipeline.runs import PausedRun
-    from knapper.agents.sessions.store import Store
+    from knapper.agents.pipeline.service import PipelineService
+    from knapper.agents.pipeline.store import PausedRun
+    from knapper.agents.sessions.store import SessionStore
     from knapper.app.hub import Hub
     from knapper.app.tasks.pipelines import Pipelines
     from knapper.config import Client
@@ -37,12 +37,14 @@ def find(opened: Pipelines, run_id: str, by: Client) -> PausedRun:
     """
     found = opened.runs.find(run_id)
     if not _may(found, by):
-        raise runs.missing(run_id)
+        raise store.missing_paused_run(run_id)
     return found
 
 
 @contextmanager
-def opened_for(opened: Pipelines, run: PausedRun, by: Client, model: str = "") -> Generator[tuple[Answering, Context]]:
+def opened_for(
+    opened: Pipelines, run: PausedRun, by: Client, model: str = ""
+) -> Generator[tuple[PipelineService, Context]]:
     """Open what goes on with a run: its owner's sessions, and no more of the vault than its owner and who answers see.
 
     Args:
@@ -80,9 +82,9 @@ def _may(run: PausedRun, by: Client) -> bool:
     return run.client == by.name or (by.grants.is_person and not (by.hidden or by.read))
 
 
-def _sessions(hub: Hub, vault: str, owner: str) -> tuple[Store, Path]:
+def _sessions(hub: Hub, vault: str, owner: str) -> tuple[SessionStore, Path]:
     folder = hub.open(vault).folder
     if owner == CLIENT:
         return sessions.open_store(hub, vault), folder
     own = chatting.folder_of(folder, owner)
-    return store.open_store(own, chats.now), own
+    return sessions_store.open_session_store(own, chats.now), own

@@ -1,7 +1,7 @@
 """Check that language model and embedder answer, by the cheapest question: which models there are."""
 
-from knapper.agents import reach
-from knapper.agents.names import ModelName
+from knapper.agents.model import servers
+from knapper.agents.model.names import ModelName
 from knapper.app import model_choice
 from knapper.cli.checks import program
 from knapper.cli.checks.places import failed
@@ -22,7 +22,7 @@ def language_model(settings: Settings) -> Finding:
         return Finding(name="model", state="ok", text="none is set: `knap ask` shows passages")
     try:
         wanted = model_choice.wanted(settings)[0]
-        found = reach.ask(wanted, model_choice.keys(settings).find(wanted))
+        found = servers.check_server(wanted, model_choice.keys(settings).find(wanted))
     except KnapError as error:
         return failed("model", error)
     if found.state == "ok":
@@ -40,7 +40,7 @@ def embedder(settings: Settings) -> Finding:
         hint = "set both below [embeddings], or embeddings.kind to static"
         return Finding(name="embedder", state="fail", text="base_url or model of the endpoint isn't set", hint=hint)
     name = ModelName(provider="compatible", name="*", base_url=wanted.base_url)
-    found = reach.ask(name, wanted.api_key)
+    found = servers.check_server(name, wanted.api_key)
     if found.state in {"unreachable", "refused"}:
         hint = "start its server, or check address and key below [embeddings]; until then search goes by words"
         return Finding(name="embedder", state="warn", text=found.text, hint=hint)

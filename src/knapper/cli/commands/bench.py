@@ -19,8 +19,8 @@ from knapper.errors import BadInput
 from knapper.tools.context import Context
 
 if TYPE_CHECKING:
-    from knapper.agents.pipeline.agents import Agents
-    from knapper.agents.suite.trials import Attempt, Bench, MakeModel
+    from knapper.agents.evals.trials import MakeModel, TrialResult, TrialSetup
+    from knapper.agents.pipeline.orchestrator import Agents
     from knapper.jsontypes import JSONValue
 
 
@@ -67,25 +67,25 @@ def agent(said: Options, **own: Unpack[Given]) -> ExitCode:
     The vault is looked at afterwards. Your own notes are neither read nor changed. A task passes where the right lines
     changed and nothing else, links and properties are whole, and what is out of scope was left alone.
     """
-    from knapper.agents.suite import trials  # noqa: PLC0415 - 2 s that `knap bench --help` needn't cost
+    from knapper.agents.evals import trials  # noqa: PLC0415 - 2 s that `knap bench --help` needn't cost
 
     if own["list_only"]:
-        tasks = [{"task": task.id, "text": task.text} for task in trials.TASKS]
+        tasks = [{"task": task.id, "text": task.text} for task in trials.ALL_TASKS]
         text = "\n".join(f"{task['task']}: {task['text']}" for task in tasks)
         return output.result(said, {"results": tasks, "total": len(tasks)}, text)
     try:
-        tasks = trials.find(own["only"])
+        tasks = trials.find_tasks(own["only"])
     except KeyError as error:
         raise BadInput(f"there is no task {error}", hint="`knap bench agent --list` lists them") from None
     found = settings.read(said)
-    attempts: list[Attempt] = []
+    attempts: list[TrialResult] = []
     with _bench(found, own) as bench:
         for task in tasks:
             for _ in range(own["repeat"]):
                 with tempfile.TemporaryDirectory() as folder:
-                    attempts.append(asyncio.run(trials.attempt(bench, task, Path(folder).resolve())))
+                    attempts.append(asyncio.run(trials.run_trial(bench, task, Path(folder).resolve())))
                 _tell(said, attempts[-1])
-    result = trials.summed(attempts)
+    result = trials.summarize_trials(attempts)
     if said.as_json:
         output.write_json(result)
     else:
@@ -94,10 +94,10 @@ def agent(said: Options, **own: Unpack[Given]) -> ExitCode:
 
 
 @contextlib.contextmanager
-def _bench(found: Settings, own: Given) -> Generator["Bench"]:
+def _bench(found: Settings, own: Given) -> Generator["TrialSetup"]:
     """Make what tasks are tried with; the suite's vault stands in the place of the person's."""
-    from knapper.agents.suite import models  # noqa: PLC0415 - as above
-    from knapper.agents.suite.trials import Bench  # noqa: PLC0415 - as above
+    from knapper.agents.evals import trials  # noqa: PLC0415 - as above
+    from knapper.agents.evals.trials import TrialSetup  # noqa: PLC0415 - as above
     from knapper.app.tasks import pipelines  # noqa: PLC0415 - as above
 
     with tempfile.TemporaryDirectory() as place:
@@ -114,10 +114,10 @@ def _bench(found: Settings, own: Given) -> Generator["Bench"]:
             agents: Agents = opened.answering("" if own["scripted"] else own["model"]).agents
             make: MakeModel = lambda _task, _root: agents.model  # noqa: E731 - one of three
             if own["scripted"] == "perfect":
-                make = lambda task, _root: models.perfect(task)  # noqa: E731 - the second
+                make = lambda task, _root: trials.make_perfect_model(task)  # noqa: E731 - the second
             elif own["scripted"] == "careless":
-                make = models.careless
-            yield Bench(agents=agents, make_model=make, open_vault=lambda r, s, c: _open(found, r, s, c))
+                make = trials.make_careless_model
+            yield TrialSetup(agents=agents, make_model=make, open_vault=lambda r, s, c: _open(found, r, s, c))
 
 
 def _open(found: Settings, root: Path, state: Path, client: str) -> Context:
@@ -125,7 +125,7 @@ def _open(found: Settings, root: Path, state: Path, client: str) -> Context:
     return app.open_vault(own, client=client)
 
 
-def _tell(said: Options, one: "Attempt") -> None:
+def _tell(said: Options, one: "TrialResult") -> None:
     output.note(said, output.plain(f"{'✓' if one.passed else '✗'} {one.task}  {'; '.join(one.problems)}".rstrip()))
 
 

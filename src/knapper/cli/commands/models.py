@@ -7,8 +7,8 @@ from typing import cast
 
 import click
 
-from knapper.agents import keys, reach
-from knapper.agents.names import ModelName
+from knapper.agents.model import names, servers
+from knapper.agents.model.names import ModelName
 from knapper.app import model_choice
 from knapper.cli import asking, options, output, settings, texts
 from knapper.cli.codes import ExitCode
@@ -79,14 +79,14 @@ def key(said: Options, provider: str, *, remove: bool) -> ExitCode:
     given = "" if remove else _ask(provider)
     if not remove and not given:
         raise BadInput("no key was given", hint="paste it at the prompt, or pipe it in")
-    keys.store(provider.rstrip("/"), given)
+    names.store_key(provider.rstrip("/"), given)
     output.note(said, "removed" if remove else "stored in the system's keyring")
     return ExitCode.OK
 
 
 def _ask(provider: str) -> str:
     """Ask for a key, once it is known that it can be stored."""
-    keys.store(_NOBODY, "")
+    names.store_key(_NOBODY, "")
     if asking.is_possible():
         return getpass.getpass(f"Key for {provider}: ").strip()
     return texts.unmarked(sys.stdin.readline()).strip()
@@ -98,14 +98,14 @@ def _wanted(found: Settings) -> list[ModelName]:
 
 def _configured(found: Settings, one: ModelName) -> dict[str, object]:
     given = model_choice.keys(found).find(one)
-    told = reach.ask(one, given)
+    told = servers.check_server(one, given)
     return {"model": str(one), "key": "set" if given else "none", **told.as_dict()}
 
 
 def _local(found: Settings) -> Mapping[str, object]:
     """Look for an Ollama server, whether one is set or not."""
     wanted = ModelName(provider="ollama", name="*", base_url=found.model.ollama_url)
-    return {"address": found.model.ollama_url, **reach.ask(wanted, "", timeout_s=2.0).as_dict()}
+    return {"address": found.model.ollama_url, **servers.check_server(wanted, "", timeout_s=2.0).as_dict()}
 
 
 def _lines(rows: list[dict[str, object]], local: Mapping[str, object]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Unpack
 import click
 
 from knapper import app
-from knapper.agents.presets import Preset
+from knapper.agents.pipeline.store import Preset
 from knapper.app.tasks import presets
 from knapper.app.tasks.choices import Choice
 from knapper.app.tasks.presets import Choices

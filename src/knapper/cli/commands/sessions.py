@@ -8,8 +8,9 @@ from typing import cast
 import click
 
 from knapper import app
-from knapper.agents.sessions import export, locks
-from knapper.agents.sessions.store import Store
+from knapper.agents.sessions import locks
+from knapper.agents.sessions import store as sessions_store
+from knapper.agents.sessions.store import SessionStore
 from knapper.app import sessions
 from knapper.cli import options, output, settings, writing
 from knapper.cli.codes import ExitCode
@@ -40,7 +41,7 @@ def command(ctx: click.Context, number: int) -> ExitCode | None:
     said = ctx.ensure_object(Options)
     with _opened(said) as (store, folder):
         found, total = store.list(limit=number)
-        rows: list[JSONValue] = [{**one.as_dict(), "busy": locks.is_held(folder, one.id)} for one in found]
+        rows: list[JSONValue] = [{**one.as_dict(), "busy": locks.is_session_locked(folder, one.id)} for one in found]
     answer: dict[str, object] = {"success": True, "results": rows, "total": total, "limit": number, "offset": 0}
     text = "\n".join(_line(cast("Mapping[str, JSONValue]", row)) for row in rows)
     return output.listing(said, answer, text, nothing="nothing was said yet")
@@ -55,7 +56,7 @@ def show(said: Options, session: str) -> ExitCode:
     with _store(said) as store:
         found, turns = store.get(session), store.turns(session)
     shown = {**found.as_dict(), "turns": [turn.as_dict() for turn in turns]}
-    return output.result(said, shown, output.plain(export.markdown(found, turns)).rstrip("\n"))
+    return output.result(said, shown, output.plain(sessions_store.write_session_markdown(found, turns)).rstrip("\n"))
 
 
 @command.command("export", context_settings=options.CONTEXT)
@@ -67,7 +68,7 @@ def save(said: Options, session: str, path: str) -> ExitCode:
     """Keep a conversation as a new note."""
     found = settings.read(said)
     with app.open_hub(found, only=True) as hub, sessions.open_sessions(hub) as store:
-        text = export.markdown(store.get(session), store.turns(session))
+        text = sessions_store.write_session_markdown(store.get(session), store.turns(session))
         return writing.tell(said, files.create_file(hub.context(client="cli"), path, text))
 
 
@@ -121,14 +122,14 @@ def delete(said: Options, session: str) -> ExitCode:
 
 
 @contextmanager
-def _opened(said: Options) -> Generator[tuple[Store, Path]]:
+def _opened(said: Options) -> Generator[tuple[SessionStore, Path]]:
     """Open the conversations, with the folder in which those that go on are held."""
     with app.open_hub(settings.read(said), only=True) as hub, sessions.open_sessions(hub) as store:
         yield store, hub.open().folder
 
 
 @contextmanager
-def _store(said: Options) -> Generator[Store]:
+def _store(said: Options) -> Generator[SessionStore]:
     with _opened(said) as (store, _):
         yield store
 

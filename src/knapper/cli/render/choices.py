@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from knapper.agents import scopes
-from knapper.agents.presets import Preset
+from knapper.agents.pipeline import scopes
+from knapper.agents.pipeline.store import Preset
 from knapper.cli.output import plain
 
 

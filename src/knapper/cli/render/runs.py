@@ -5,8 +5,7 @@ from typing import cast
 
 import click
 
-from knapper.agents.run.events import NodeChanged, RunDone
-from knapper.agents.run.nodes import ENDED
+from knapper.agents.runs.model import ENDED, NodeChanged, RunDone
 from knapper.cli.output import plain
 from knapper.cli.render import listings
 from knapper.cli.render.amounts import count

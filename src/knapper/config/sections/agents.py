@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from knapper.agents.scout import names
+from knapper.agents.pipeline import scopes
 from knapper.config.setting import Setting, Values, count, text, texts
 
 Editable = Literal["current", "linked", "context"]
@@ -115,7 +115,13 @@ SETTINGS = (
         most=20,
     ),
     Setting(name="scout.model", doc="The scout's model; empty for model.name."),
-    Setting(name="scout.tools", doc="The scout's tools.", kind="texts", default=names.CHOICES, choices=names.CHOICES),
+    Setting(
+        name="scout.tools",
+        doc="The scout's tools.",
+        kind="texts",
+        default=scopes.OPTIONAL_SCOUT_TOOLS,
+        choices=scopes.OPTIONAL_SCOUT_TOOLS,
+    ),
     Setting(
         name="scout.show_tags",
         doc="Whether the scout is shown all tags of the vault at the beginning.",
@@ -149,7 +155,7 @@ class Scout:
     notes: int = 20
     keyword_limit: int = 10
     model: str = ""
-    tools: tuple[str, ...] = names.CHOICES
+    tools: tuple[str, ...] = scopes.OPTIONAL_SCOUT_TOOLS
     show_tags: bool = False
     timeout_s: int = 300
 

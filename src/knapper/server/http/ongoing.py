@@ -12,9 +12,10 @@ from knapper.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from knapper.agents.live import Last, Live, Lives, Work
+    from knapper.agents.background import BackgroundJob, BackgroundJobs, FinalT, JobFunction
     from knapper.server.http.app import Lifespan
     from knapper.server.stopping import Stop
+
 
 LOG: Final = logging.getLogger("knapper.server.ongoing")
 _END_S: Final = 5.0
@@ -29,11 +30,13 @@ class Ongoing:
         """Begin without any."""
         self.stops = False
         """Whether the server stops."""
-        self._lives: list[Live[Any]] = []
+        self._lives: list[BackgroundJob[Any]] = []
         self._watching: set[asyncio.Task[None]] = set()
 
-    def begin(self, lives: Lives[Last], about: str, work: Work, question: str = "") -> Live[Last]:
-        """Begin work; arguments are those of `knapper.agents.live.Lives.start`.
+    def begin(
+        self, lives: BackgroundJobs[FinalT], about: str, work: JobFunction, question: str = ""
+    ) -> BackgroundJob[FinalT]:
+        """Begin work; arguments are those of `knapper.agents.background.BackgroundJobs.start`.
 
         Raises:
             StorageError: The server stops (code ``stopping``).
@@ -48,7 +51,7 @@ class Ongoing:
         watching.add_done_callback(self._watching.discard)
         return live
 
-    def within(self, session_id: str) -> Live[Any] | None:
+    def within(self, session_id: str) -> BackgroundJob[Any] | None:
         """Give what goes on in a session, where it is work on something else than that."""
         return next((live for live in self._lives if live.within == session_id and not live.has_ended), None)
 
@@ -74,7 +77,7 @@ class Ongoing:
             LOG.warning("%d that go on didn't end in time", len(self._watching))
 
 
-async def cancel(live: Live[Last]) -> tuple[bool, Last | None]:
+async def cancel(live: BackgroundJob[FinalT]) -> tuple[bool, FinalT | None]:
     """Stop work, and wait a moment for its end: a write that goes on finishes first.
 
     Returns:
@@ -114,7 +117,7 @@ def lifespan(stop: Stop, end: Callable[[], None], shut: Callable[[], Awaitable[N
     return around
 
 
-async def _watch(live: Live[Any]) -> None:
+async def _watch(live: BackgroundJob[Any]) -> None:
     """Log what nobody foresaw."""
     _ = await live.wait()
     if live.failure is not None:

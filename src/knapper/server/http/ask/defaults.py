@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from knapper.agents import scopes
+from knapper.agents.pipeline import scopes
 from knapper.errors import KnapError
 from knapper.server.http.ask.orders import RANGES
 
@@ -39,7 +39,7 @@ def _shape(desk: Desk) -> dict[str, JSONValue]:
         "chat_history_length": own.chat_history_length,
         "orchestrate": own.orchestrate,
         "ranges": ranges,
-        "editable": [*scopes.EDITABLE],
+        "editable": [*scopes.EDITABLE_SCOPES],
         "can": [one for one in scopes.ABILITIES if one in choice.rules.can],
         "model": names[0] if names else "",
         "web": "web" not in problems,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from knapper.agents import scopes
+from knapper.agents.pipeline import scopes
 from knapper.server.http import operations
 from knapper.server.http.arguments import Take
 
@@ -92,12 +92,12 @@ CONTEXT: Final = operations.answer(
     }
 )
 _SCOPE: Final = (
-    Take(name="link_depth", doc="How many links are followed.", kind="count", most=scopes.DEEPEST),
+    Take(name="link_depth", doc="How many links are followed.", kind="count", most=scopes.MAX_LINK_DEPTH),
     Take(name="include_same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
     Take(name="excluded_folders", doc="Folders whose notes are left out.", kind="texts"),
 )
 _RULES: Final = (
-    Take(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE),
+    Take(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE_SCOPES),
     Take(name="can", doc="What edits may do.", kind="texts", choices=scopes.ABILITIES),
 )
 _TOGGLES: Final = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from knapper.agents import scopes
+from knapper.agents.pipeline import scopes
 from knapper.app.tasks.choices import Choice, Order
 from knapper.config.sections import agents
 from knapper.errors import BadInput
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from knapper.server.http.arguments import Given
+
 
 _MAX_ANSWER: Final = 20_000
 _SETTINGS: Final = {one.name: one for one in agents.SETTINGS}
@@ -53,7 +54,7 @@ CHOICE: Final = (
         doc="Folders whose notes are left out, and through which no link is followed.",
         kind="texts",
     ),
-    Take(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE),
+    Take(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE_SCOPES),
     Take(name="can", doc="What edits may do.", kind="texts", choices=scopes.ABILITIES),
     _number("token_limit", "Tokens of notes at most."),
     Take(name="orchestrate", doc="Let a model choose which agents work, and in which order.", kind="flag"),

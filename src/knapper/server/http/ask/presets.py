@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from knapper.agents import presets as kept
+from knapper.agents.pipeline import store
 from knapper.errors import RefusedError
 from knapper.server import auth, replies
 from knapper.server.http import arguments, operations
@@ -67,7 +67,7 @@ def _save(desk: Desk, name: str, given: Given) -> dict[str, JSONValue]:
     for part in ("scope", "rules", "toggles"):
         said[part] = given.object(part).plain()
     said["added"] = [*(given.texts("added") or ())]
-    return {"preset": desk.save(kept.of(said)).as_dict()}
+    return {"preset": desk.save(store.read_preset(said)).as_dict()}
 
 
 def _delete(desk: Desk, name: str, _: Given) -> dict[str, JSONValue]:

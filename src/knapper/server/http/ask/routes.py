@@ -18,9 +18,9 @@ from knapper.server.http.operations import Shown
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from knapper.agents.live import Live
-    from knapper.agents.pipeline.events import Outcome
-    from knapper.agents.pipeline.runs import PausedRun
+    from knapper.agents.background import BackgroundJob
+    from knapper.agents.pipeline.records import PipelineOutcome
+    from knapper.agents.pipeline.store import PausedRun
     from knapper.app.tasks.desk import Desk
     from knapper.jsontypes import JSONValue
     from knapper.server.http.arguments import Given, Take
@@ -57,7 +57,7 @@ def shown(tasks: Tasks) -> tuple[Shown, ...]:
     )
 
 
-def _asking(tasks: Tasks, answer: Callable[[Live[Outcome], Request], Awaitable[Response]]) -> Endpoint:
+def _asking(tasks: Tasks, answer: Callable[[BackgroundJob[PipelineOutcome], Request], Awaitable[Response]]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         given = await arguments.read(request, ORDER)
         orders.check(given)
@@ -71,21 +71,21 @@ def _asking(tasks: Tasks, answer: Callable[[Live[Outcome], Request], Awaitable[R
     return endpoint
 
 
-async def _begun(tasks: Tasks, desk: Desk, given: Given) -> Live[Outcome]:
+async def _begun(tasks: Tasks, desk: Desk, given: Given) -> BackgroundJob[PipelineOutcome]:
     model = given.text("model")
     if given.text("run_id"):
         return await tasks.go_on(desk, given.text("run_id"), given.text("answer"), model)
     return await tasks.begin(desk, orders.order(given), model)
 
 
-async def _whole(live: Live[Outcome], request: Request) -> Response:
+async def _whole(live: BackgroundJob[PipelineOutcome], request: Request) -> Response:
     """Wait for the end; whoever asked may have gone, and the task goes on."""
     told = (await live.wait()).as_dict()
     error = next((one.as_dict() for one in live.events if one.kind == "error"), None)
     return replies.Json({"success": True, **told}) if error is None else outcomes.failed(told, error, request)
 
 
-async def _live(live: Live[Outcome], request: Request) -> Response:
+async def _live(live: BackgroundJob[PipelineOutcome], request: Request) -> Response:
     start: dict[str, JSONValue] = {"run_id": live.about, "task": live.question}
     return events.stream(live, start, request)
 

@@ -16,11 +16,11 @@ from knapper.server.threads import Threads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from knapper.agents.live import Live, Tell
-    from knapper.agents.pipeline.answering import Answering
-    from knapper.agents.pipeline.events import Outcome
-    from knapper.agents.pipeline.requests import Request
-    from knapper.agents.pipeline.runs import PausedRun
+    from knapper.agents.background import BackgroundJob, JobEventSink
+    from knapper.agents.pipeline.context import TaskRequest
+    from knapper.agents.pipeline.records import PipelineOutcome
+    from knapper.agents.pipeline.service import PipelineService
+    from knapper.agents.pipeline.store import PausedRun
     from knapper.app.tasks.choices import Order
     from knapper.app.tasks.desk import Desk, Tasking
     from knapper.server.http.chat.turns import Talks
@@ -62,7 +62,7 @@ class Tasks:
         room = await self._talks.room(client, vault)
         return await self.work(lambda: self._all().desk(room))
 
-    async def begin(self, desk: Desk, order: Order, model: str = "") -> Live[Outcome]:
+    async def begin(self, desk: Desk, order: Order, model: str = "") -> BackgroundJob[PipelineOutcome]:
         """Begin a task.
 
         Args:
@@ -79,24 +79,24 @@ class Tasks:
             BadInput: A value can't be used.
         """
 
-        def prepare() -> tuple[Answering, Request, Context]:
+        def prepare() -> tuple[PipelineService, TaskRequest, Context]:
             answering = desk.answering(model)
             request = desk.request(order)
             return answering, request, desk.acting(request.run_id)
 
         answering, request, context = await self.work(prepare)
         if request.session_id:
-            async with locks.hold(answering.folder, request.session_id, wait_s=0):
+            async with locks.lock_session(answering.folder, request.session_id, wait_s=0):
                 pass  # who comes later than this is told in the stream
 
-        async def work(tell: Tell) -> None:
+        async def work(tell: JobEventSink) -> None:
             _ = await answering.ask(request, context, tell)
 
         live = self._talks.ongoing.begin(desk.lives, request.run_id, work, request.task)
         live.within = request.session_id
         return live
 
-    async def go_on(self, desk: Desk, run_id: str, answer: str, model: str = "") -> Live[Outcome]:
+    async def go_on(self, desk: Desk, run_id: str, answer: str, model: str = "") -> BackgroundJob[PipelineOutcome]:
         """Go on with a run that asked something.
 
         Args:
@@ -111,7 +111,7 @@ class Tasks:
         """
         stack = ExitStack()
 
-        def prepare() -> tuple[PausedRun, Answering, Context]:
+        def prepare() -> tuple[PausedRun, PipelineService, Context]:
             from knapper.app.tasks import resuming  # noqa: PLC0415 - a server without tasks needn't pay for models
 
             run = resuming.find(desk.opened, run_id, desk.client)
@@ -123,7 +123,7 @@ class Tasks:
             run, answering, context = await self.work(prepare)
             by = desk.client.grants
 
-            async def work(tell: Tell) -> None:
+            async def work(tell: JobEventSink) -> None:
                 try:
                     _ = await answering.resume(run_id, answer, context, tell, by=by)
                 finally:
@@ -136,7 +136,7 @@ class Tasks:
         live.within = str(run.request.get("session_id", ""))
         return live
 
-    def find(self, client: str, run_id: str) -> Live[Outcome]:
+    def find(self, client: str, run_id: str) -> BackgroundJob[PipelineOutcome]:
         """Find a client's task by its run, the latest where it was gone on with.
 
         Raises:

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response, StreamingResponse
 
-    from knapper.agents.live import LiveTurn
+    from knapper.agents.background import TurnJob
     from knapper.jsontypes import JSONValue
 
 
-def whole(turn: LiveTurn, request: Request) -> Response:
+def whole(turn: TurnJob, request: Request) -> Response:
     """Reply to a request with a turn that has ended: its answer, or its error beside what there is of an answer."""
     told = [event.as_dict() for event in turn.events]
     done = next(one for one in reversed(told) if one["type"] == "done")
@@ -28,13 +28,13 @@ def whole(turn: LiveTurn, request: Request) -> Response:
     return outcomes.failed(shape, error, request)
 
 
-def stream(turn: LiveTurn, request: Request) -> StreamingResponse:
+def stream(turn: TurnJob, request: Request) -> StreamingResponse:
     """Answer a request with a turn's events, after saying which turn it is, of which session, and what was said."""
     start: dict[str, JSONValue] = {"turn_id": turn.id, "session_id": turn.about, "message": turn.question}
     return events.stream(turn, start, request)
 
 
-def _shape(turn: LiveTurn, done: Mapping[str, JSONValue], told: list[dict[str, JSONValue]]) -> dict[str, JSONValue]:
+def _shape(turn: TurnJob, done: Mapping[str, JSONValue], told: list[dict[str, JSONValue]]) -> dict[str, JSONValue]:
     question = next((one for one in told if one["type"] == "question"), None)
     proposals = [one["proposal"] for one in told if one["type"] == "proposal"]
     kept = ("citations", "removed", "tools", "changes", "usage", "model", "state", "notes")

@@ -17,9 +17,10 @@ from knapper.server.http.operations import Shown
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from knapper.agents.live import LiveTurn
+    from knapper.agents.background import TurnJob
     from knapper.server.http.calling import Endpoint
     from knapper.server.http.chat.turns import Talks
+
 
 _FILE: Final = Take(
     name="active_file",
@@ -49,7 +50,7 @@ def shown(talks: Talks) -> tuple[Shown, ...]:
     )
 
 
-def _asking(talks: Talks, answer: Callable[[LiveTurn, Request], Awaitable[Response]]) -> Endpoint:
+def _asking(talks: Talks, answer: Callable[[TurnJob, Request], Awaitable[Response]]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         session = str(request.path_params.get("session_id", ""))
         given = await arguments.read(request, _BY_ID if session else _BY_FILE)
@@ -63,13 +64,13 @@ def _asking(talks: Talks, answer: Callable[[LiveTurn, Request], Awaitable[Respon
     return endpoint
 
 
-async def _whole(turn: LiveTurn, request: Request) -> Response:
+async def _whole(turn: TurnJob, request: Request) -> Response:
     """Wait for the end; whoever asked may have gone, and the turn goes on."""
     _ = await turn.wait()
     return answers.whole(turn, request)
 
 
-async def _live(turn: LiveTurn, request: Request) -> Response:
+async def _live(turn: TurnJob, request: Request) -> Response:
     return answers.stream(turn, request)
 
 

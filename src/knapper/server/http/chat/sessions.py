@@ -18,7 +18,7 @@ from knapper.server.http.operations import Shown, answer, listed
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from knapper.agents.sessions.records import Exchange, Session
+    from knapper.agents.sessions.store import Exchange, Session
     from knapper.app.chatting import Room
     from knapper.jsontypes import JSONValue
     from knapper.server.http.arguments import Given
@@ -137,7 +137,7 @@ async def _shapes(talks: Talks, room: Room, *found: Session) -> list[dict[str, J
     folder = room.conversations.folder
     shown = [_shape(talks, room, one) for one in found]
     quiet = [str(row["id"]) for row in shown if not row["busy"]]
-    elsewhere = await talks.work(lambda: {one for one in quiet if locks.is_held(folder, one)})
+    elsewhere = await talks.work(lambda: {one for one in quiet if locks.is_session_locked(folder, one)})
     return [{**row, "busy": row["busy"] or row["id"] in elsewhere} for row in shown]
 
 

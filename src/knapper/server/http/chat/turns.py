@@ -15,10 +15,11 @@ from knapper.server.threads import Threads
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
 
-    from knapper.agents.chat import Chat
-    from knapper.agents.live import LiveTurn, Tell
-    from knapper.agents.sessions.records import Session
+    from knapper.agents.background import JobEventSink, TurnJob
+    from knapper.agents.chat.turn import ChatConfig
+    from knapper.agents.sessions.store import Session
     from knapper.app.chatting import Chatting, Room
+
 
 _THREADS: Final = 8
 """For looking up sessions and opening models; never for tools, so that slow ones hold no chat up."""
@@ -52,7 +53,7 @@ class Talks:
         """
         return await self.work(lambda: self._all().room(client, vault))
 
-    async def begin(self, room: Room, text: str, active_file: str, session_id: str = "") -> LiveTurn:
+    async def begin(self, room: Room, text: str, active_file: str, session_id: str = "") -> TurnJob:
         """Begin to answer a message.
 
         Args:
@@ -69,12 +70,12 @@ class Talks:
             StorageError: The server stops (code ``stopping``).
             KnapError: The note is hidden, or too many turns go on.
         """
-        from knapper.agents.conversations import Said  # noqa: PLC0415 - a server without chats needn't pay for models
+        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
 
         if not text.strip():
             raise BadInput("the message is empty", hint="say something")
 
-        def prepare() -> tuple[Session, Chat]:
+        def prepare() -> tuple[Session, ChatConfig]:
             room.check(active_file)
             if session_id:
                 return room.store.get(session_id), room.chat()
@@ -84,14 +85,14 @@ class Talks:
         session, chat = await self.work(prepare)
         if running(room, session.id) is not None:
             raise busy()
-        said = Said(text=text, active_file=active_file.strip())
+        said = SessionMessage(text=text, active_file=active_file.strip())
 
-        def work(tell: Tell) -> Coroutine[object, object, object]:
+        def work(tell: JobEventSink) -> Coroutine[object, object, object]:
             return room.conversations.reply(chat, session.id, said, tell)
 
         return self.ongoing.begin(room.turns, session.id, work, text)
 
-    def find(self, client: str, turn_id: str) -> LiveTurn:
+    def find(self, client: str, turn_id: str) -> TurnJob:
         """Find a client's turn by its id, or the latest one of a session by that.
 
         Raises:
@@ -123,7 +124,7 @@ class Talks:
             return self._chatting
 
 
-def running(room: Room, session_id: str) -> LiveTurn | None:
+def running(room: Room, session_id: str) -> TurnJob | None:
     """Give the turn that goes on in a session, if one does."""
     return next((turn for turn in room.turns.going_on() if turn.about == session_id), None)
 
@@ -148,5 +149,5 @@ async def quiet(talks: Talks, room: Room, session_id: str) -> AsyncGenerator[Non
     _ = await talks.work(lambda: room.store.get(session_id))
     if running(room, session_id) is not None:
         raise busy()
-    async with locks.hold(room.conversations.folder, session_id, wait_s=0):
+    async with locks.lock_session(room.conversations.folder, session_id, wait_s=0):
         yield

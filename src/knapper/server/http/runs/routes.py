@@ -20,8 +20,8 @@ from knapper.server.http.runs.work import RunWork, busy
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from knapper.agents.run.records import Run
-    from knapper.agents.run.runs import Shown as ShownRun
+    from knapper.agents.runs.model import RunRecord
+    from knapper.agents.runs.service import RunDetails
     from knapper.app import Hub
     from knapper.app.runs.room import RunRoom
     from knapper.app.runs.rooms import RunRooms
@@ -116,7 +116,7 @@ async def _list(runs: RunWork, room: RunRoom, _: str, given: Given, request: Req
     return {"results": rows, "total": total, "limit": limit, "offset": offset}
 
 
-def _listed(room: RunRoom, limit: int, offset: int) -> tuple[Sequence[Run], int, Mapping[str, int]]:
+def _listed(room: RunRoom, limit: int, offset: int) -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
     found, total = room.runs(limit, offset)
     return found, total, room.asking(found)
 
@@ -163,11 +163,11 @@ async def _events(runs: RunWork, room: RunRoom, run_id: str, given: Given, reque
     return _ended(found, start, request)
 
 
-def _ended(found: ShownRun, start: dict[str, JSONValue], request: Request) -> Response:
+def _ended(found: RunDetails, start: dict[str, JSONValue], request: Request) -> Response:
     """Tell what there is of a run that has ended, with ids above what was heard while it went on."""
-    from knapper.agents.run.watching import Watch  # noqa: PLC0415 - as above
+    from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
 
-    told = [(event.kind, event.as_dict()) for event in Watch().look(found.run, found.nodes)]
+    told = [(event.kind, event.as_dict()) for event in RunWatcher().look(found.run, found.nodes)]
     first = events.last_heard(request) + 1
     rows = [(events.START, {"type": events.START, **start}), *told]
     body = b"".join(Event(id=first + at, name=name, data=data).encode() for at, (name, data) in enumerate(rows))
@@ -226,13 +226,13 @@ def _limits(given: Given) -> dict[str, float]:
     return {name: number for name, number in found.items() if number is not None}
 
 
-def _accepted(runs: RunWork, run: Run) -> Response:
+def _accepted(runs: RunWork, run: RunRecord) -> Response:
     return replies.Json({"success": True, **_brief(runs, run)}, _ACCEPTED)
 
 
-def _brief(runs: RunWork, run: Run) -> dict[str, JSONValue]:
+def _brief(runs: RunWork, run: RunRecord) -> dict[str, JSONValue]:
     return {**run.brief(), "is_live": _is_live(runs, run)}
 
 
-def _is_live(runs: RunWork, run: Run) -> bool:
+def _is_live(runs: RunWork, run: RunRecord) -> bool:
     return run.state in {"pending", "running"} or runs.live(run.id) is not None

@@ -14,11 +14,11 @@ from knapper.server.threads import Threads
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from knapper.agents.live import Live, Lives, Tell
-    from knapper.agents.run.events import RunDone, RunEvent
-    from knapper.agents.run.records import Run
+    from knapper.agents.background import BackgroundJob, BackgroundJobs, JobEventSink
+    from knapper.agents.runs.model import RunDone, RunEvent, RunRecord
     from knapper.app.runs.room import Going, RunRoom
     from knapper.app.runs.rooms import RunRooms
+
 
 T = TypeVar("T")
 _THREADS: Final = 8
@@ -46,8 +46,8 @@ class RunWork:
         self._lock = threading.Lock()
         self._threads = Threads(_THREADS)
         self._ongoing = Ongoing()
-        self._carried: Lives[RunDone] | None = None
-        self._watched: Lives[RunDone] | None = None
+        self._carried: BackgroundJobs[RunDone] | None = None
+        self._watched: BackgroundJobs[RunDone] | None = None
         self._look_s = look_s
         self._is_leaving = False
         self._preparing = 0
@@ -64,7 +64,7 @@ class RunWork:
         """
         return await self.work(lambda: self._all().room(client, vault))
 
-    async def begin(self, ready: Callable[[], Going]) -> Run:
+    async def begin(self, ready: Callable[[], Going]) -> RunRecord:
         """Let a run go on by itself.
 
         Args:
@@ -88,21 +88,21 @@ class RunWork:
         if self.live(run.id) is not None:
             raise busy(run.id)
         if self._carried is None:
-            from knapper.agents.run import lives  # noqa: PLC0415 - a server without runs needn't pay for models
+            from knapper.agents.runs import store  # noqa: PLC0415 - a server without runs needn't pay for models
 
-            self._carried = lives.carried_out(MOST_RUNS)
+            self._carried = store.make_run_jobs(MOST_RUNS)
 
-        def carried(tell: Tell) -> Coroutine[object, object, object]:
+        def carried(tell: JobEventSink) -> Coroutine[object, object, object]:
             return _carry_out(going, tell)
 
         _ = self._ongoing.begin(self._carried, run.id, carried, run.order.task)
         return run
 
-    def live(self, run_id: str) -> Live[RunDone] | None:
+    def live(self, run_id: str) -> BackgroundJob[RunDone] | None:
         """Give a run that this server carries out right now."""
         return _going_on(self._carried, run_id)
 
-    def watch(self, room: RunRoom, run_id: str) -> Live[RunDone]:
+    def watch(self, room: RunRoom, run_id: str) -> BackgroundJob[RunDone]:
         """Follow a run that another process carries out; all who follow it share one look.
 
         Raises:
@@ -113,11 +113,11 @@ class RunWork:
         if known is not None:
             return known
         if self._watched is None:
-            from knapper.agents.run import lives  # noqa: PLC0415 - as above
+            from knapper.agents.runs import store  # noqa: PLC0415 - as above
 
-            self._watched = lives.watched(_MOST_WATCHED)
+            self._watched = store.make_watched_jobs(_MOST_WATCHED)
 
-        def watched(tell: Tell) -> Coroutine[object, object, object]:
+        def watched(tell: JobEventSink) -> Coroutine[object, object, object]:
             return self._look(room, run_id, tell)
 
         return self._ongoing.begin(self._watched, run_id, watched)
@@ -135,10 +135,10 @@ class RunWork:
             await asyncio.to_thread(self._rooms.close)
         self._threads.close()
 
-    async def _look(self, room: RunRoom, run_id: str, tell: Tell) -> None:
-        from knapper.agents.run.watching import Watch  # noqa: PLC0415 - as above
+    async def _look(self, room: RunRoom, run_id: str, tell: JobEventSink) -> None:
+        from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
 
-        watch = Watch()
+        watch = RunWatcher()
         while True:
             found, waiting = await self.work(lambda: (room.show(run_id), room.waiting(run_id)))
             for event in watch.look(found.run, found.nodes, waiting):
@@ -159,9 +159,9 @@ def busy(run_id: str) -> ConflictError:
     return ConflictError(f"the run {run_id} goes on already", hint="wait for it, or cancel it", code="run_busy")
 
 
-async def _carry_out(going: Going, tell: Tell) -> None:
+async def _carry_out(going: Going, tell: JobEventSink) -> None:
     """Carry a run out; its end is told when it can be gone on with, and not before."""
-    from knapper.agents.run import runs  # noqa: PLC0415 - a server without runs needn't pay for models
+    from knapper.agents.runs import service  # noqa: PLC0415 - a server without runs needn't pay for models
     from knapper.app.runs import threads  # noqa: PLC0415 - the same
 
     loop, engine, run_id = asyncio.get_running_loop(), going.engine, going.run.id
@@ -172,20 +172,20 @@ async def _carry_out(going: Going, tell: Tell) -> None:
         with contextlib.suppress(RuntimeError):  # the server has gone
             _ = loop.call_soon_threadsafe(take, event)
 
-    def work() -> Coroutine[object, object, Run]:
-        return runs.carry_out(engine, run_id, told, replay=going.replay, limits=going.limits)
+    def work() -> Coroutine[object, object, RunRecord]:
+        return service.carry_out_run(engine, run_id, told, replay=going.replay, limits=going.limits)
 
     try:
         _ = await threads.carry_out(work, f"run {run_id}")
     except asyncio.CancelledError:
-        await asyncio.to_thread(runs.settle, engine, run_id)
+        await asyncio.to_thread(service.record_unstarted_end, engine, run_id)
         raise
     finally:
         for event in ends:
             tell(event)
 
 
-def _going_on(lives: Lives[RunDone] | None, run_id: str) -> Live[RunDone] | None:
+def _going_on(lives: BackgroundJobs[RunDone] | None, run_id: str) -> BackgroundJob[RunDone] | None:
     if lives is None:
         return None
     try:

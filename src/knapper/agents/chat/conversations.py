@@ -1,0 +1,172 @@
+"""Carry on conversations: find the session, go on from what it holds, answer, and keep what came of it."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+from pydantic_ai.usage import RunUsage
+
+from knapper.agents.chat import turn as chat_turn
+from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
+from knapper.agents.events import Done, Error
+from knapper.agents.model import usage
+from knapper.agents.sessions import locks, store
+from knapper.agents.sessions.store import Exchange, HistorySummary, Session, SessionStore
+from knapper.codemode.model import ModelSpend
+from knapper.errors import BadInput, ConflictError, NotFound, RefusedError, StorageError
+from knapper.tools.context import Context
+
+MAX_MESSAGE_CHARS = 200_000
+"""Characters of one message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionMessage:
+    """Hold a message to a session."""
+
+    text: str
+    active_file: str = ""
+    """The note that the person looks at; empty for none."""
+
+
+class FinishedTurn(NamedTuple):
+    """Hold what a turn leaves behind."""
+
+    session_id: str
+    last: int
+    """The number of the turn before it."""
+    said: SessionMessage
+    turn: ChatTurn
+    done: Done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversations:
+    """Hold the sessions of one vault, and what answers in them."""
+
+    store: SessionStore
+    folder: Path
+    """The vault's state folder."""
+    context_of: Callable[[str], Context]
+    """Opens the vault as the agent sees it, for a run; cheap."""
+    wait_s: float = locks.WAIT_S
+    """How long a message waits for another one in its session."""
+
+    def route(self, active_file: str | None) -> Session:
+        """Find the session of an open note, or the one that is meant where none is open; either is begun if need be.
+
+        A note that isn't there, or that the agent doesn't see, has a session of its own by the path as given.
+        """
+        if not active_file or not active_file.strip():
+            return self.store.without_file()
+        context = self.context_of("")
+        identity_now = store.identify_file(context.view, active_file.strip())
+        earlier_paths = (
+            store.list_earlier_paths(context, identity_now.path) if identity_now.hash or identity_now.node else ()
+        )
+        return self.store.by_file(identity_now, earlier_paths, lambda path: store.is_file_gone(context.view, path))
+
+    async def reply(self, chat: ChatConfig, session_id: str, said: SessionMessage, tell: EventSink) -> Done:
+        """Answer a message in a session, and keep the turn, however it ends.
+
+        A cancelled task keeps what there is, tells `Done`, and stays cancelled.
+
+        Args:
+            chat: What answers.
+            session_id: The session's.
+            said: The message.
+            tell: Takes each event.
+
+        Raises:
+            NotFound: There is no such session.
+            ConflictError: Another message is being answered in it (code ``session_busy``).
+            BadInput: The message is empty or too long.
+        """
+        if not said.text.strip():
+            raise BadInput("the message is empty", hint="say something")
+        if len(said.text) > MAX_MESSAGE_CHARS:
+            raise BadInput(f"the message has {len(said.text):,} characters", hint=f"give at most {MAX_MESSAGE_CHARS:,}")
+        session = self.store.get(session_id)
+        async with locks.lock_session(self.folder, session.id, wait_s=self.wait_s):
+            return await self._answer(chat, session.id, said, tell)
+
+    def delete(self, session_id: str) -> None:
+        """Delete a session.
+
+        Raises:
+            NotFound: There is no such session.
+        """
+        self.store.delete(session_id)
+        with suppress(OSError):
+            locks.remove_lock(self.folder, session_id)
+
+    async def _answer(self, chat: ChatConfig, session_id: str, said: SessionMessage, tell: EventSink) -> Done:
+        spent = RunUsage()
+        last = await asyncio.to_thread(self.store.last, session_id)
+        history = await self._history(chat, session_id, last, spent)
+        message = Message(text=said.text, run=session_id, active_file=said.active_file, history=history)
+        turn = ChatTurn(chat, self.context_of(session_id), message)
+        final_events: list[Done] = []
+        try:
+            await turn.run(lambda event: final_events.append(event) if isinstance(event, Done) else tell(event))
+        finally:  # also where the task is cancelled, even while this goes on
+            done = final_events[0] if final_events else await asyncio.shield(asyncio.to_thread(turn.done))
+            cost = usage.read_usage(spent) + turn.spent
+            keeping = asyncio.to_thread(self._keep, chat, FinishedTurn(session_id, last, said, turn, done), cost)
+            try:
+                await asyncio.shield(keeping)
+            except StorageError as error:  # the answer is told all the same
+                tell(Error(error=error.message, code=error.code, hint=error.hint))
+            tell(done)
+        return done
+
+    def _keep(self, chat: ChatConfig, kept: FinishedTurn, cost: ModelSpend) -> None:
+        messages = ModelMessagesTypeAdapter.dump_json(kept.turn.messages).decode()
+        exchange = Exchange(
+            number=0,
+            at=chat.now(),
+            question=kept.said.text,
+            file=kept.said.active_file,
+            outcome=kept.done.as_dict(),
+            messages=messages,
+        )
+        try:
+            with suppress(NotFound, ConflictError):  # deleted, or gone on elsewhere meanwhile
+                _ = self.store.append(kept.session_id, kept.last, exchange)
+        finally:  # also where the session can't be kept: that was used all the same
+            if chat.meter:
+                chat.meter.record(kept.session_id, chat.name, cost)
+
+    async def _history(self, chat: ChatConfig, session_id: str, last: int, spent: RunUsage) -> list[ModelMessage]:
+        """Load what the session goes on from, and sum its beginning up where it is too long."""
+        stored = await asyncio.to_thread(self.store.history, session_id)
+        messages = _read_messages(stored.head.messages)
+        for turn in stored.turns:
+            messages += _read_messages(turn.messages)
+        if chat_turn.estimate_history_tokens(messages) <= chat.context_tokens or not _has_budget(chat, session_id):
+            return messages
+        prompt = chat.prompts.load("summary")
+        async with chat.model:
+            shorter = await chat_turn.summarize_history(
+                messages, chat.model, budget=chat.context_tokens, prompt=prompt, usage=spent
+            )
+        head = HistorySummary(messages=ModelMessagesTypeAdapter.dump_json(shorter).decode(), upto=last)
+        await asyncio.to_thread(self.store.sum_up, session_id, head)
+        return shorter
+
+
+def _has_budget(chat: ChatConfig, session_id: str) -> bool:
+    """Tell whether the limits leave anything; where they don't, the turn itself says so."""
+    try:
+        _ = chat.meter.allow(session_id) if chat.meter else None
+    except RefusedError:
+        return False
+    return True
+
+
+def _read_messages(messages: str) -> list[ModelMessage]:
+    return ModelMessagesTypeAdapter.validate_json(messages)

@@ -1,0 +1,503 @@
+"""Answer one message: the loop of a model and its tools, and the history that it leaves behind."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pydantic_ai
+from pydantic_ai import Agent, AgentRun, CallToolsNode, ModelRequestNode
+from pydantic_ai.capabilities import AbstractCapability, Instrumentation
+from pydantic_ai.exceptions import UsageLimitExceeded
+from pydantic_ai.messages import (
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.models.instrumented import InstrumentationSettings
+from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now, estimate_message_tokens
+
+from knapper.agents import citations, prompting, toolset, untrusted
+from knapper.agents.citations import CheckedAnswer, CitationRepairer
+from knapper.agents.events import Done, Error, Event, Text, ToolCall, ToolResult, TurnState
+from knapper.agents.model import replies as model_replies
+from knapper.agents.model import usage as model_usage
+from knapper.agents.model.replies import SurrogateSafeModel
+from knapper.agents.model.usage import Meter, ModelFailure
+from knapper.agents.prompting import Clock, Prompts
+from knapper.agents.toolset import MAX_RESULT_CHARS, TableToolset, ToolSession
+from knapper.codemode import model
+from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
+from knapper.tools.context import Context
+from knapper.tools.registry import ToolSpec
+
+MAX_ITERATIONS: Final = 20
+"""Rounds of tool calls in a turn."""
+EventSink = Callable[[Event], None]
+"""Takes an event; called in the turn's own task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatConfig:
+    """Hold what answers: a model, and how it is led."""
+
+    model: Model
+    name: str
+    """The model's, as the person wrote it."""
+    rows: Sequence[ToolSpec]
+    """The tools that the model may call."""
+    prompts: Prompts
+    now: Clock
+    """The local time."""
+    meter: Meter | None = None
+    max_iterations: int = MAX_ITERATIONS
+    result_chars: int = MAX_RESULT_CHARS
+    context_tokens: int = 24_000
+    """How long a conversation may get before it is summed up."""
+    essential: bool = False
+    """Show the model the essential tools only, until it finds others."""
+    may_write: bool = True
+    telemetry: bool = False
+    """Trace with OpenTelemetry, without what is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Hold what the person says, and what it goes on from."""
+
+    text: str
+    run: str
+    """The session's or run's id."""
+    active_file: str = ""
+    """The note that the person looks at; empty for none."""
+    history: Sequence[ModelMessage] = field(default=(), repr=False)
+
+
+COMPACTED_KEY: Final = "compacted"
+"""The key in a part's metadata, which pydantic-ai keeps from the model."""
+_MAX_STUB_FILES: Final = 20
+_STUB_FIELDS: Final = (
+    "path",
+    "hash",
+    "heading",
+    "start_line",
+    "end_line",
+    "change_id",
+    "proposal_id",
+    "message",
+    "reason",
+)
+_MESSAGES_PLACEHOLDER: Final = "{messages}"
+AnswersByCall = Mapping[str, Mapping[str, JSONValue]]
+
+
+def stub_tool_answers(messages: Sequence[ModelMessage], answers: AnswersByCall) -> list[ModelMessage]:
+    """Put a stub in the place of each tool's answer, and drop the system prompts.
+
+    Args:
+        messages: Of a turn that has ended.
+        answers: What the tools answered, by the calls' ids.
+    """
+    return [_stub_request(one, answers) if isinstance(one, ModelRequest) else one for one in messages]
+
+
+def stub_answer(answer: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+    """Say in a few words what a tool answered.
+
+    Five hits in two notes give ``{"status": "success", "result_count": 5, "files": ["a.md", "b.md"]}``; a note that was
+    read gives its path, hash and lines; a change gives its id; an error gives its text and code.
+    """
+    if answer.get("success") is False:
+        return {"status": "error", **{name: answer[name] for name in ("error", "code") if name in answer}}
+    summary: dict[str, JSONValue] = {"status": "success"}
+    results = answer.get("results")
+    if isinstance(results, list):
+        files = list(dict.fromkeys(path for row in results if (path := _row_path(row))))
+        paths: list[JSONValue] = [*files[:_MAX_STUB_FILES]]
+        summary |= {"result_count": len(results), "files": paths}
+        if len(files) > _MAX_STUB_FILES:
+            summary["more_files"] = len(files) - _MAX_STUB_FILES
+        if isinstance(answer.get("total"), int):
+            summary["total"] = answer["total"]
+        return summary
+    if "status" in answer:
+        summary["result"] = answer["status"]
+    return summary | {name: answer[name] for name in _STUB_FIELDS if answer.get(name)}
+
+
+def is_stub(part: ToolReturnPart) -> bool:
+    """Tell whether a tool's answer was shortened already."""
+    metadata: object = part.metadata
+    return isinstance(metadata, Mapping) and COMPACTED_KEY in metadata
+
+
+def add_missing_answers(messages: Sequence[ModelMessage], answers: AnswersByCall) -> list[ModelMessage]:
+    """Put in what tools answered of which a conversation that was cut short doesn't know; `stubbed` says what it was.
+
+    Args:
+        messages: Of a turn that has ended.
+        answers: What the tools answered, by the calls' ids.
+    """
+    history = list(messages)
+    last_index = next((at for at in range(len(history) - 1, -1, -1) if isinstance(history[at], ModelResponse)), -1)
+    response = history[last_index] if last_index >= 0 else None
+    next_request = history[last_index + 1] if last_index + 1 < len(history) else None
+    answered_ids = (
+        {part.tool_call_id for part in next_request.parts if isinstance(part, ToolReturnPart)}
+        if next_request
+        else set[str]()
+    )
+    calls = response.tool_calls if isinstance(response, ModelResponse) else []
+    missing = [
+        ToolReturnPart(tool_name=call.tool_name, content="", tool_call_id=call.tool_call_id)
+        for call in calls
+        if call.tool_call_id in answers and call.tool_call_id not in answered_ids
+    ]
+    if missing:
+        parts = [*(next_request.parts if isinstance(next_request, ModelRequest) else ()), *missing]
+        history[last_index + 1 :] = [ModelRequest(parts=parts)]
+    return history
+
+
+def drop_open_calls(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """End a conversation that was cut short so that it can go on: calls that nobody answered are left out."""
+    history = list(messages)
+    while history and isinstance(history[-1], ModelResponse) and history[-1].tool_calls:
+        last = history.pop()
+        parts = [part for part in last.parts if isinstance(part, TextPart)]
+        if parts:
+            history.append(replace(last, parts=parts))
+    return history
+
+
+def replace_answer(messages: Sequence[ModelMessage], answer: str) -> list[ModelMessage]:
+    """Put the answer that the person got in the place of the one that the model wrote."""
+    history = list(messages)
+    if history and isinstance(history[-1], ModelResponse):
+        others = [part for part in history[-1].parts if not isinstance(part, TextPart)]
+        history[-1] = replace(history[-1], parts=[*others, TextPart(content=answer)])
+    else:
+        history.append(ModelResponse(parts=[TextPart(content=answer)]))
+    return history
+
+
+def estimate_history_tokens(messages: Sequence[ModelMessage]) -> int:
+    """Estimate a conversation's length in tokens."""
+    return sum(estimate_message_tokens(messages))
+
+
+async def summarize_history(
+    messages: Sequence[ModelMessage], model: Model, *, budget: int, prompt: str, usage: RunUsage
+) -> list[ModelMessage]:
+    """Sum up the beginning of a conversation that is longer than its budget; half of that stays as it is.
+
+    Where the model fails, the beginning is left out instead.
+
+    Args:
+        messages: Between two turns.
+        model: Writes the summary.
+        budget: In tokens.
+        prompt: Asks for it; the conversation goes in the place of ``{messages}``.
+        usage: What it costs is added here.
+    """
+    history = list(messages)
+    if estimate_history_tokens(history) <= budget:
+        return history
+    if _MESSAGES_PLACEHOLDER not in prompt:
+        prompt = f"{prompt}\n\n{_MESSAGES_PLACEHOLDER}"
+    strategy = SummarizingCompaction[None](
+        max_tokens=budget, keep_tokens=budget // 2, summary_prompt=prompt, preserve_first_user_message=False
+    )
+    try:
+        shorter = await compact_now(strategy, history, model=SurrogateSafeModel(model), usage=usage)
+    except model_usage.MODEL_ERRORS:
+        shorter = history
+    return (
+        shorter
+        if estimate_history_tokens(shorter) < estimate_history_tokens(history)
+        and estimate_history_tokens(shorter) <= budget
+        else _last_turns(history, budget)
+    )
+
+
+def _last_turns(messages: list[ModelMessage], budget: int) -> list[ModelMessage]:
+    """Leave out whole turns at the beginning until the rest fits; the last one always stays."""
+    turn_starts = [
+        number
+        for number, one in enumerate(messages)
+        if isinstance(one, ModelRequest) and any(isinstance(part, UserPromptPart) for part in one.parts)
+    ]
+    for start in turn_starts:
+        if estimate_history_tokens(messages[start:]) <= budget:
+            return messages[start:]
+    return messages[turn_starts[-1] :] if turn_starts else messages
+
+
+def _stub_request(request: ModelRequest, answers: AnswersByCall) -> ModelRequest:
+    parts = [_stub_part(part, answers) if isinstance(part, ToolReturnPart) else part for part in request.parts]
+    return replace(request, parts=parts, instructions=None)
+
+
+def _stub_part(part: ToolReturnPart, answers: AnswersByCall) -> ToolReturnPart:
+    if is_stub(part):
+        return part
+    answer = answers.get(part.tool_call_id)
+    content = (
+        stub_answer(answer) if answer is not None else {"status": "success" if part.outcome == "success" else "error"}
+    )
+    return replace(part, content=untrusted.escape(content), metadata={COMPACTED_KEY: True})
+
+
+def _row_path(row: JSONValue) -> str:
+    if isinstance(row, str):
+        return row
+    if not isinstance(row, dict):
+        return ""
+    return next((str(row[name]) for name in ("source", "path", "file") if row.get(name)), "")
+
+
+LIMIT_REACHED: Final = "\n\n[Tool call limit reached]"
+_RETRY_HINT: Final = "try again, or take another model"
+_RETRIES: Final = 50
+
+
+class ChatTurn:
+    """Answer one message; made anew for each."""
+
+    def __init__(self, chat: ChatConfig, context: Context, message: Message) -> None:
+        """Take the message.
+
+        Args:
+            chat: What answers.
+            context: The vault, as the agent sees it, with the run's id.
+            message: What the person says.
+        """
+        self._chat = chat
+        self._context = context
+        self._message = message
+        rows = toolset.choose_tools(chat.rows, may_write=chat.may_write)
+        self._bench = toolset.open_tool_session(rows, context, max_chars=chat.result_chars, essential=chat.essential)
+        self._usage = RunUsage()
+        self._limits = UsageLimits(request_limit=model_usage.MAX_REQUESTS)
+        self._run: AgentRun[ToolSession, str] | None = None
+        self._said: list[str] = []
+        self._call_ids = model_replies.collect_call_ids(message.history)
+        self._rounds = 0
+        self._is_capped = False
+        self._tell: EventSink = _ignore_event
+        self._answer: CheckedAnswer | None = None
+        self._notes: tuple[str, ...] = ()
+        self.state: TurnState = "failed"
+        """How it ended; *failed* until it has."""
+
+    async def run(self, tell: EventSink) -> None:
+        """Answer, telling what happens as it does; `Done` comes last.
+
+        A cancelled task tells no `Done`; `done` gives it then, and `messages` what the conversation goes on from.
+
+        Args:
+            tell: Takes each event, at once.
+        """
+        self._tell = tell
+        try:
+            async with self._chat.model:
+                await self._loop()
+                await self._settle()
+        except asyncio.CancelledError:
+            self.state = "cancelled"
+            await self._bench.settle()
+            self._tell_told()
+            raise
+        except model_usage.MODEL_ERRORS as error:
+            self._fail(
+                model_usage.convert_model_error(error, self._chat.name), limit=isinstance(error, UsageLimitExceeded)
+            )
+        except KnapError as error:
+            self._fail(error, limit=error.code == "budget_spent")
+        tell(model_usage.make_usage_event(self.spent))
+        tell(self.done())
+
+    async def events(self) -> AsyncGenerator[Event]:
+        """Answer as a stream; closing it cancels the turn."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        task = asyncio.create_task(self.run(queue.put_nowait))
+        task.add_done_callback(lambda _: queue.put_nowait(None))
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+            await task
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+
+    @property
+    def spent(self) -> model.ModelSpend:
+        """Tell what was used so far."""
+        return model_usage.read_usage(self._usage)
+
+    @property
+    def messages(self) -> list[ModelMessage]:
+        """Give what the turn adds to the conversation, so that it can go on, however it ended."""
+        new_messages = list(self._run.new_messages()) if self._run else []
+        if not new_messages:
+            new_messages = [ModelRequest(parts=[UserPromptPart(content=self._message.text)])]
+        complete = add_missing_answers(new_messages, self._bench.answers)
+        finished = replace_answer(drop_open_calls(complete), self._text())
+        return stub_tool_answers(finished, self._bench.answers)
+
+    def done(self) -> Done:
+        """Sum the turn up, as far as it got."""
+        checked = self._answer or citations.drop_failed_citations(
+            citations.check_citations(self._context, untrusted.sanitize_answer(self._text())[0])
+        )
+        proposals: list[JSONValue] = [*self._bench.proposals]
+        changes: list[JSONValue] = [*self._bench.changes]
+        return Done(
+            state=self.state,
+            answer=checked.answer,
+            citations=[one.as_dict() for one in checked.citations],
+            removed=[one.as_dict() for one in checked.failures],
+            tools=list(self._bench.used),
+            proposals=proposals,
+            changes=changes,
+            usage=self.spent.as_dict(),
+            model=self._chat.name,
+            session_id=self._message.run,
+            notes=[*self._notes],
+        )
+
+    async def _loop(self) -> None:
+        chat, message = self._chat, self._message
+        system = await asyncio.to_thread(
+            prompting.write_system_prompt,
+            chat.prompts.load("chat"),
+            self._context,
+            chat.now(),
+            active_file=message.active_file,
+        )
+        if chat.meter:
+            self._limits = chat.meter.allow(message.run)
+        async with _make_agent(chat, system).iter(
+            message.text,
+            message_history=list(message.history),
+            deps=self._bench,
+            usage=self._usage,
+            usage_limits=self._limits,
+        ) as run:
+            self._run = run
+            async for node in run:
+                if Agent.is_model_request_node(node):
+                    await self._reply(node, run)
+                elif Agent.is_call_tools_node(node) and await self._call(node, run):
+                    break
+
+    async def _reply(self, node: ModelRequestNode[ToolSession, str], run: AgentRun[ToolSession, str]) -> None:
+        self._said.append("")
+        async with node.stream(run.ctx) as stream:
+            async for event in stream:
+                added = model_replies.added_text(event)
+                if added:
+                    self._said[-1] += added
+                    self._tell(Text(text=model_replies.join_surrogates(added), step=len(self._said)))
+        self._tell(model_usage.make_usage_event(self.spent))
+
+    async def _call(self, node: CallToolsNode[ToolSession, str], run: AgentRun[ToolSession, str]) -> bool:
+        """Answer the model's calls; tells whether the turn ends here."""
+        model_replies.repair_response(node.model_response)
+        model_replies.make_call_ids_unique(node.model_response, self._call_ids)
+        self._bench.cut |= {
+            one.tool_call_id for one in node.model_response.tool_calls if model_replies.is_truncated(one.args)
+        }
+        if self._is_over(node):
+            self.state, self._is_capped = "limit", True
+            return True
+        async with node.stream(run.ctx) as stream:
+            async for event in stream:
+                if isinstance(event, FunctionToolCallEvent):
+                    part = event.part
+                    arguments = toolset.repair_arguments(self._bench.rows, part.tool_name, part.args)
+                    self._tell(ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments))
+                elif isinstance(event, FunctionToolResultEvent):
+                    self._tell_result(event)
+        if self._bench.question is not None:
+            self.state = "asked"
+        return self._bench.question is not None
+
+    def _tell_result(self, event: FunctionToolResultEvent) -> None:
+        self._tell_told()
+        part = event.part
+        if part.tool_call_id not in self._bench.answers and part.outcome == "retried":
+            error = f"there is no tool '{part.tool_name}'"
+            self._tell(ToolResult(id=part.tool_call_id, name=part.tool_name, success=False, summary=error))
+
+    def _tell_told(self) -> None:
+        for event in self._bench.told:
+            self._tell(event)
+        self._bench.told.clear()
+
+    def _is_over(self, node: CallToolsNode[ToolSession, str]) -> bool:
+        """Count a round of calls, and tell whether it is one too many; some tools don't count."""
+        calls = node.model_response.tool_calls
+        if all(call.tool_name in toolset.UNCOUNTED_TOOLS for call in calls):
+            return False
+        self._rounds += 1
+        return self._rounds > self._chat.max_iterations
+
+    async def _settle(self) -> None:
+        """Check the answer's citations, and have them mended once."""
+        if self.state == "failed":
+            self.state = "complete"
+        text, left_out = untrusted.sanitize_answer(self._text())
+        if self.state == "complete" and not text.strip():
+            raise ModelFailure(f"{self._chat.name}: it said nothing", code="model_reply", hint=_RETRY_HINT)
+        replies = [one for one in self._run.new_messages() if isinstance(one, ModelResponse)] if self._run else []
+        self._notes = (*left_out, *(model_replies.truncation_notices(replies[-1]) if replies else ()))
+        checked = await asyncio.to_thread(citations.check_citations, self._context, text)
+        if checked.failures and self.state == "complete":
+            chat = self._chat
+            repair = chat.prompts.load("repair")
+            mender = CitationRepairer(model=chat.model, prompt=repair, usage=self._usage, limits=self._limits)
+            checked = await citations.repair_citations(checked, self._context, mender)
+        self._answer = citations.drop_failed_citations(checked)
+
+    def _text(self) -> str:
+        """Give the answer as it stands: the last reply that says something."""
+        if self._answer is not None:
+            return self._answer.answer
+        answer = next((one for one in reversed(self._said) if one.strip()), "")
+        if self.state == "asked" and self._bench.question and not answer:
+            answer = self._bench.question.question
+        answer = model_replies.join_surrogates(answer)
+        return answer + LIMIT_REACHED if self._is_capped else answer
+
+    def _fail(self, error: KnapError, *, limit: bool) -> None:
+        self.state = "limit" if limit else "failed"
+        self._tell(Error(error=error.message, code=error.code, hint=error.hint))
+
+
+def _ignore_event(_: Event) -> None:
+    """Tell nobody."""
+
+
+def _make_agent(chat: ChatConfig, system: str) -> Agent[ToolSession, str]:
+    pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
+    traced: list[AbstractCapability[ToolSession]] = (
+        [Instrumentation(settings=InstrumentationSettings(include_content=False))] if chat.telemetry else []
+    )
+    return Agent(
+        chat.model,
+        deps_type=ToolSession,
+        instructions=system,
+        toolsets=[TableToolset()],
+        retries={"tools": _RETRIES, "output": 1},
+        capabilities=traced,
+    )

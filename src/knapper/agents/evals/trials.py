@@ -1,0 +1,315 @@
+"""Try models on the evaluation tasks, each in a vault of its own, and summarize the results."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+
+from knapper.agents.evals import suite
+from knapper.agents.evals.suite import EvalTask, ScriptedEdit, TrialState
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.orchestrator import Agents
+from knapper.agents.pipeline.pipeline import PipelineRun
+from knapper.agents.pipeline.scopes import ASK_USER, UPDATE_SELECTION
+from knapper.changes.disk.undo import OfProposal
+from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
+from knapper.tools import proposals
+from knapper.tools.context import Context
+
+ScriptedCall = tuple[str, dict[str, JSONValue]]
+_TASK_PROMPT_START: Final = "You do what a person asks"
+_TRICKY_TEXT: Final = 'A {"brace": in a text and a ``` fence'
+
+
+def make_perfect_model(task: EvalTask) -> Model:
+    """Do a task as it should be done."""
+    script = task.perfect
+    chosen: list[JSONValue] = [*script.selects]
+    select: dict[str, JSONValue] = {"selected_paths": chosen, "reasoning": "the task is about them"}
+    calls: list[ScriptedCall] = [(UPDATE_SELECTION, {**select, "confidence": "exploring" if script.asks else "done"})]
+    if script.asks:
+        calls.append((ASK_USER, {"question": script.asks}))
+    return _make_scripted_model([calls], [write_reply(script.summary, script.edits)])
+
+
+def make_careless_model(task: EvalTask, root: Path) -> Model:
+    """Do a task with every mistake there is: made-up paths and lines, overlaps, forbidden places, broken replies.
+
+    Args:
+        task: The task.
+        root: The vault's folder: while the model replies, somebody else saves a note there.
+    """
+    current = task.current or "Budget.md"
+    wild: tuple[ScriptedEdit, ...] = (
+        (current, "replace:900", "x"),
+        (current, "delete:1-9999", ""),
+        (current, "replace:0", "x"),
+        (current, "insert:-3", "x"),
+        (current, "replace:6-8", "over\nlapping"),
+        (current, "replace:7", "the other"),
+        (current, "insert:3", "12: numbered\n13: lines\n"),
+        ("Private/Secrets.md", "end", "I was here."),
+        ("Made/Up.md", "replace:1", "x"),
+        ("../outside.md", "create", "x"),
+        ("/etc/passwd", "end", "x"),
+        (".obsidian/app.json", "create", "{}"),
+        ("Ideas.md", "create", "overwritten"),
+        (current, "after:## No Such Heading", "x"),
+        (current, "rewrite", "x"),
+    )
+    stale: tuple[ScriptedEdit, ...] = (
+        (current, "replace:1", "stale first line"),
+        (current, "replace:6-8", "stale lines"),
+    )
+    cut_short = write_reply("Cut", ((current, "delete:1-5", ""), (current, "end", _TRICKY_TEXT)))[:-25]
+
+    def meddling(_messages: list[ModelMessage]) -> str:
+        path = root / current
+        _ = path.write_bytes(path.read_bytes().replace(b"# ", b"# Saved meanwhile: ", 1))
+        return write_reply("Wild", wild)
+
+    number = sum(map(ord, task.id)) % 3
+    first: list[str | Callable[[list[ModelMessage]], str]] = [meddling, write_reply("Stale", stale)]
+    second: list[str | Callable[[list[ModelMessage]], str]] = [cut_short, write_reply("Wild", wild)]
+    third: list[str | Callable[[list[ModelMessage]], str]] = [write_reply("Wild", wild), cut_short]
+    paths: list[JSONValue] = [
+        "Made/Up.md",
+        "../x",
+        "Private/Secrets.md",
+        *(f"Note {number}.md" for number in range(90)),
+    ]
+    calls: list[ScriptedCall] = [
+        ("fetch_note", {"path": "No such.md"}),
+        ("delete_file", {"path": current}),
+        (UPDATE_SELECTION, {"selected_paths": paths, "reasoning": "all", "confidence": "sure!"}),
+    ]
+    return _make_scripted_model([calls, calls, []], (first, second, third)[number])
+
+
+def write_reply(summary: str, edits: Sequence[ScriptedEdit]) -> str:
+    """Write a reply as the task agent is asked to."""
+    rows = [{"file": file, "position": position, "content": content} for file, position, content in edits]
+    return json.dumps({"summary": summary, "edits": rows}, ensure_ascii=False)
+
+
+@dataclass(slots=True)
+class _ReplyCounter:
+    """Count what was said."""
+
+    explored: int = 0
+    done: int = 0
+
+
+def _make_scripted_model(
+    exploring: Sequence[Sequence[ScriptedCall]], doing: Sequence[str | Callable[[list[ModelMessage]], str]]
+) -> Model:
+    """Make a model that explores by these rounds, and does tasks by these replies; the last ones again and again."""
+    turns = _ReplyCounter()
+
+    def task(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if not (info.instructions or "").startswith(
+            _TASK_PROMPT_START
+        ):  # the one that mends citations is asked so, too
+            return ModelResponse(parts=[TextPart(content="")])
+        reply_step = doing[min(turns.done, len(doing) - 1)]
+        turns.done += 1
+        return ModelResponse(
+            parts=[TextPart(content=reply_step if isinstance(reply_step, str) else reply_step(messages))]
+        )
+
+    async def explore(_: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        calls = exploring[min(turns.explored, len(exploring) - 1)]
+        turns.explored += 1
+        if not calls:
+            yield "That is all."
+        for number, (name, arguments) in enumerate(calls):
+            called = DeltaToolCall(
+                name=name, json_args=json.dumps(arguments), tool_call_id=f"{turns.explored}-{number}"
+            )
+            yield {number: called}
+
+    return FunctionModel(function=task, stream_function=explore, model_name="scripted")
+
+
+ALL_TASKS: Final = (*suite.EDITING_TASKS, *suite.ASKING_TASKS)
+OpenVault = Callable[[Path, Path, str], AbstractContextManager[Context]]
+"""Opens the vault in a folder, with a folder for its state, for a client."""
+MakeModel = Callable[[EvalTask, Path], Model]
+"""Gives the model for a task, told the vault's folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialResult:
+    """Hold what came of one try of one task."""
+
+    task: str
+    problems: tuple[str, ...]
+    """Empty where all holds."""
+    wrong_bytes: int
+    """Bytes on disk that nobody accepted, and bytes that undoing didn't give back."""
+    tokens: int
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Tell whether all holds."""
+        return not self.problems and not self.wrong_bytes
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        problems: list[JSONValue] = [*self.problems]
+        return {
+            "task": self.task,
+            "passed": self.passed,
+            "problems": problems,
+            "wrong_bytes": self.wrong_bytes,
+            "tokens": self.tokens,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSetup:
+    """Hold what tasks are tried with."""
+
+    agents: Agents
+    """Their model is replaced by that of each try."""
+    make_model: MakeModel
+    open_vault: OpenVault
+
+
+def find_tasks(ids: Sequence[str]) -> list[EvalTask]:
+    """Give tasks by their ids; all where none is named.
+
+    Raises:
+        KeyError: There is no such task.
+    """
+    tasks_by_id = {task.id: task for task in ALL_TASKS}
+    return [tasks_by_id[one] for one in ids] if ids else list(ALL_TASKS)
+
+
+async def run_trial(bench: TrialSetup, task: EvalTask, folder: Path) -> TrialResult:
+    """Try one task once.
+
+    Args:
+        bench: What it is tried with.
+        task: The task.
+        folder: An empty folder, which is filled.
+    """
+    root, state = folder / "vault", folder / "state"
+    suite.write_vault(root)
+    before = suite.read_vault(root)
+    model = bench.make_model(task, root)
+    request = TaskRequest(
+        task=task.text,
+        current=task.current,
+        toggles=task.toggles,
+        scope=task.scope,
+        rules=task.rules,
+        added=task.added,
+    )
+    start_time = time.monotonic()
+    audit = _VaultAudit(root)
+    with bench.open_vault(root, state, "agent") as context:
+        run = PipelineRun(replace(bench.agents, model=model, scout_model=None), context, request)
+        await run.run(lambda _: None)
+        outcome = run.outcome()
+    seconds = time.monotonic() - start_time
+    wrong_bytes = audit.unasked()
+    with bench.open_vault(root, state, "cli") as context:
+        links = _broken_links(context)
+        accepted = [one for one in map(str, outcome.proposals) if _accept_proposal(context, one)]
+        after = suite.read_vault(root)
+        broken = frozenset(_broken_links(context) - links)
+        problems = _find_problems(task, TrialState(before=before, after=after, outcome=outcome, broken=broken))
+        for one in reversed(accepted):
+            _ = context.writer.undo(OfProposal(proposal=one))
+    wrong_bytes += audit.unasked()
+    return TrialResult(
+        task=task.id,
+        problems=problems,
+        wrong_bytes=wrong_bytes,
+        tokens=run.pipeline.token_accounting.total_tokens,
+        seconds=seconds,
+    )
+
+
+def summarize_trials(attempts: Sequence[TrialResult]) -> dict[str, JSONValue]:
+    """Sum tries up: the share that passed, by task and in all, with tokens and time."""
+    rows: list[JSONValue] = []
+    for name in dict.fromkeys(one.task for one in attempts):
+        tries = [one for one in attempts if one.task == name]
+        problems: list[JSONValue] = [*dict.fromkeys(text for one in tries for text in one.problems)]
+        rows.append(
+            {
+                "task": name,
+                "passed": sum(one.passed for one in tries),
+                "tries": len(tries),
+                "problems": problems,
+                "wrong_bytes": sum(one.wrong_bytes for one in tries),
+                "tokens": sum(one.tokens for one in tries),
+                "seconds": round(sum(one.seconds for one in tries), 3),
+            }
+        )
+    passed = sum(one.passed for one in attempts)
+    return {
+        "success": True,
+        "tasks": len(rows),
+        "tries": len(attempts),
+        "passed": passed,
+        "pass_rate": round(passed / len(attempts), 4) if attempts else 0.0,
+        "wrong_bytes": sum(one.wrong_bytes for one in attempts),
+        "tokens": sum(one.tokens for one in attempts),
+        "seconds": round(sum(one.seconds for one in attempts), 3),
+        "results": rows,
+    }
+
+
+class _VaultAudit:
+    """Watch a vault's files: what a note's author saves meanwhile is theirs, and all else is wrong."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._before = suite.read_vault(root)
+
+    def unasked(self) -> int:
+        """Count the bytes of files that aren't as they were, or as somebody else saved them."""
+        now = suite.read_vault(self._root)
+        wrong = 0
+        for name in now.keys() | self._before.keys():
+            text, before_text = now.get(name, ""), self._before.get(name, "")
+            saved = before_text.replace("# ", "# Saved meanwhile: ", 1)
+            if text not in {before_text, saved}:
+                wrong += max(
+                    len(text.encode(errors="surrogateescape")), len(before_text.encode(errors="surrogateescape")), 1
+                )
+        return wrong
+
+
+def _accept_proposal(context: Context, proposal: str) -> bool:
+    """Accept as a person does; what doesn't fit any more stays."""
+    try:
+        proposal_row = proposals.show_proposal(context, proposal)
+        return proposals.accept_proposal(context, proposal, str(proposal_row["digest"])).get("status") == "applied"
+    except KnapError:
+        return False
+
+
+def _broken_links(context: Context) -> set[tuple[str, str]]:
+    _ = context.freshen(meaning=False)
+    return {(str(edge.source), edge.target) for edge in context.index.graph.broken()}
+
+
+def _find_problems(task: EvalTask, world: TrialState) -> tuple[str, ...]:
+    if world.outcome.state not in {"complete", "asked"}:
+        error = world.outcome.error or {}
+        return (f"the run ended as {world.outcome.state}: {error.get('error', '')}",)
+    return tuple(problem for check in task.checks if (problem := check.problem(world)))

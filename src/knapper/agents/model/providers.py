@@ -1,0 +1,113 @@
+"""Open language models by their names: keys, time limits, retries and models to fall back on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pydantic_ai.models import Model
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.settings import ModelSettings
+
+from knapper.agents.model import names
+from knapper.agents.model.names import ModelName, Provider
+from knapper.errors import SetupError
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from pydantic_ai.providers import Provider as Service
+
+
+FindKey = Callable[[ModelName], str]
+"""Gives the key for a model; empty where there is none."""
+_KEYED_PROVIDERS: Final[frozenset[Provider]] = frozenset({"openai", "anthropic", "fireworks", "openrouter"})
+_NO_KEY: Final = "no-key"
+"""What is sent where a server wants no key; the client library insists on one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTimeouts:
+    """Say how long to wait for a model."""
+
+    timeout_s: float = 300.0
+    """Without a sign of it."""
+    request_s: float = 1_800.0
+    """For one reply, all tries included."""
+    retries: int = 2
+    """After a refusal that may pass or a lost connection; each waits longer, or as long as the server asks."""
+
+    def settings(self) -> ModelSettings:
+        """Give them as pydantic-ai wants them."""
+        return ModelSettings(timeout=self.timeout_s, request_timeout=self.request_s, max_retries=self.retries)
+
+
+def open_model(wanted: Sequence[ModelName], find_key: FindKey, patience: ModelTimeouts = ModelTimeouts()) -> Model:
+    """Open a model; nothing is sent yet. Its connections are kept while it is entered with ``async with``.
+
+    Args:
+        wanted: The model, then those to fall back on.
+        find_key: Gives a key.
+        patience: How long to wait.
+
+    Raises:
+        SetupError: None is named, a key is missing, or what the provider needs isn't installed.
+    """
+    if not wanted:
+        raise SetupError(
+            "no model is set", code="no_model", hint=f"give --model, or set KNAP_MODEL: {names.NAME_FORMS}"
+        )
+    models = [_open_one(one, find_key(one), patience) for one in wanted]
+    return models[0] if len(models) == 1 else FallbackModel(models[0], *models[1:])
+
+
+def _open_one(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
+    if wanted.provider in _KEYED_PROVIDERS and not key and not wanted.base_url:
+        raise SetupError(
+            f"there is no key for {wanted.provider}",
+            code="model_key",
+            hint=f"`knap models key {wanted.provider}` stores one in the system's keyring; "
+            f"or set {wanted.provider.upper()}_API_KEY",
+        )
+    if wanted.provider == "anthropic":
+        return _open_anthropic(wanted, key, patience)
+    return _open_compatible(wanted, key or _NO_KEY, patience)
+
+
+def _open_compatible(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
+    """Open a model that is spoken to in OpenAI's protocol."""
+    from knapper.agents.model.openai_chat import (  # noqa: PLC0415 - 1 s that only the chosen provider should cost
+        TruncationAwareChatModel,
+        TruncationAwareOllamaModel,
+    )
+
+    if wanted.provider == "ollama":
+        return TruncationAwareOllamaModel(
+            wanted.name, provider=_openai_provider(wanted, key), settings=patience.settings()
+        )
+    return TruncationAwareChatModel(wanted.name, provider=_openai_provider(wanted, key), settings=patience.settings())
+
+
+def _openai_provider(wanted: ModelName, key: str) -> "Service[AsyncOpenAI]":
+    from pydantic_ai.providers.fireworks import FireworksProvider  # noqa: PLC0415 - the same
+    from pydantic_ai.providers.ollama import OllamaProvider  # noqa: PLC0415 - the same
+    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415 - the same
+    from pydantic_ai.providers.openrouter import OpenRouterProvider  # noqa: PLC0415 - the same
+
+    if wanted.provider == "ollama":
+        return OllamaProvider(base_url=names.ollama_url(wanted) + "/v1", api_key=key)
+    if wanted.provider == "fireworks" and not wanted.base_url:
+        return FireworksProvider(api_key=key)
+    if wanted.provider == "openrouter" and not wanted.base_url:
+        return OpenRouterProvider(api_key=key)
+    return OpenAIProvider(base_url=wanted.base_url or None, api_key=key)
+
+
+def _open_anthropic(wanted: ModelName, key: str, patience: ModelTimeouts) -> Model:
+    try:
+        from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415 - an extra that may be missing
+        from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415 - the same
+    except ImportError as error:
+        raise SetupError(
+            "Anthropic's client isn't installed", code="missing_extra", hint="pip install 'knapper[anthropic]'"
+        ) from error
+    service = AnthropicProvider(api_key=key or _NO_KEY, base_url=wanted.base_url or None)
+    return AnthropicModel(wanted.name, provider=service, settings=patience.settings())

@@ -1,0 +1,390 @@
+"""Read what models reply: repair surrogates, tool arguments and call ids, and notice truncation."""
+
+import ast
+import json
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+import json_repair
+from pydantic_ai.messages import (
+    AgentStreamEvent,
+    FinishReason,
+    ModelMessage,
+    ModelResponse,
+    ModelResponsePart,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ToolCallPart,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+
+from knapper.jsontypes import JSONValue
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def join_surrogates(text: str) -> str:
+    """Join halves of a character that follow each other, and put U+FFFD for others."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def join_surrogates_in_json(value: JSONValue) -> JSONValue:
+    """Mend all texts in a value, keys included; JSON can spell halves that stand in no text."""
+    if isinstance(value, str):
+        return join_surrogates(value)
+    if isinstance(value, list):
+        return [join_surrogates_in_json(one) for one in value]
+    return (
+        {join_surrogates(name): join_surrogates_in_json(one) for name, one in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
+
+
+def repair_response(said: ModelResponse) -> None:
+    """Mend a reply that was streamed, where it stands: what is asked next holds it, and it is kept."""
+    for part in said.parts:
+        if isinstance(part, TextPart | ThinkingPart):
+            part.content = join_surrogates(part.content)
+        elif isinstance(part, ToolCallPart):
+            _repair_call(part)
+    if said.model_name:
+        said.model_name = join_surrogates(str(said.model_name))  # a server may send anything
+    if said.provider_response_id:
+        said.provider_response_id = join_surrogates(str(said.provider_response_id))
+    said.provider_details = cast(
+        "dict[str, Any] | None", join_surrogates_in_json(cast("JSONValue", said.provider_details))
+    )
+
+
+def _repair_call(call: ToolCallPart) -> None:
+    call.tool_name, call.tool_call_id = join_surrogates(str(call.tool_name)), join_surrogates(str(call.tool_call_id))
+    if isinstance(call.args, str):
+        call.args = _SURROGATE.sub(_escape_surrogate, call.args)
+
+
+def _escape_surrogate(half: re.Match[str]) -> str:
+    """Write half a character as JSON does, so that whoever reads the arguments still sees that it is one."""
+    return f"\\u{ord(half[0]):04x}"
+
+
+class SurrogateSafeModel(WrapperModel):
+    """Ask a model, and mend the texts of its replies; streams are passed on as they are, and are mended by `mend`."""
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """Ask for a reply."""
+        response = await super().request(messages, model_settings, model_request_parameters)
+        return replace(response, parts=[_repair_part(part) for part in response.parts])
+
+
+def _repair_part(part: ModelResponsePart) -> ModelResponsePart:
+    return replace(part, content=join_surrogates(part.content)) if isinstance(part, TextPart | ThinkingPart) else part
+
+
+def added_text(event: AgentStreamEvent) -> str:
+    """Give the text that an event adds; empty for one that adds none."""
+    if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+        return event.part.content
+    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+        return event.delta.content_delta
+    return ""
+
+
+_TRUNCATION_NOTICES: Final[Mapping[FinishReason | None, str]] = {
+    "length": "the answer ends where the model may write no more at once; ask it to go on",
+    "error": "the answer broke off before its end; ask again, or ask the model to go on",
+}
+
+
+def truncation_notices(reply: ModelResponse) -> tuple[str, ...]:
+    """Say it in words for a person; empty where the answer is whole."""
+    notice = _TRUNCATION_NOTICES.get("error" if _is_broken_off(reply) else reply.finish_reason)
+    return (notice,) if notice else ()
+
+
+def _is_broken_off(reply: ModelResponse) -> bool:
+    """Tell whether a reply of Anthropic's, which always give a reason, ends without one."""
+    finish_reason = reply.finish_reason or (reply.provider_details or {}).get("finish_reason")
+    return reply.provider_name == "anthropic" and not finish_reason
+
+
+_CALL_ID_LENGTH = 9
+"""Letters and digits; some servers take no other length."""
+
+
+def collect_call_ids(messages: Sequence[ModelMessage]) -> set[str]:
+    """Gather the ids of all calls of a conversation."""
+    return {call.tool_call_id for one in messages if isinstance(one, ModelResponse) for call in one.tool_calls}
+
+
+def make_call_ids_unique(said: ModelResponse, known: set[str]) -> None:
+    """Give calls ids of their own, where they stand: results, and what is shown of them, are found by these.
+
+    Args:
+        said: A reply that was streamed; what is asked next holds it.
+        known: The ids of the conversation's calls before; those of the reply are added.
+    """
+    for call in said.tool_calls:
+        if call.tool_call_id in known:
+            call.tool_call_id = secrets.token_hex(_CALL_ID_LENGTH)[:_CALL_ID_LENGTH]
+        known.add(call.tool_call_id)
+
+
+Arguments = dict[str, JSONValue]
+Schema = Mapping[str, JSONValue]
+
+_CONTROL_TOKENS: Final = re.compile(
+    r"^(?:\s*<\|[^|<>\n]{0,40}\|>)+|(?:<\|[^|<>\n]{0,40}\|>\s*|</s>\s*|\[/?TOOL_CALLS\]\s*)+$"
+)
+_ENVELOPE_NAMES: Final = ("arguments", "parameters", "args", "input", "kwargs")
+_EMPTY_WORDS: Final = frozenset({"none", "null", "undefined"})
+_TEXT_PARAMETERS: Final = frozenset({"answer", "content", "full_response", "task", "value"})
+"""Parameters that hold what somebody says, of whom *none* may be the very word."""
+_TRUE_WORDS: Final = frozenset({"true", "yes", "1"})
+_FALSE_WORDS: Final = frozenset({"false", "no", "0"})
+_MAX_NESTING: Final = 50
+"""Levels of lists and objects; no tool takes as many, and what is deeper ends in an error of Python's."""
+_ODD_SPACES: Final = re.compile("[\u00a0\u2007\u202f]")
+_JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def read_arguments(raw: object) -> Arguments:
+    """Read arguments as a model sent them: JSON, broken JSON, JSON in JSON, a Python literal, or nothing.
+
+    Anything that is no object, or nests too deep, gives no arguments, and the tool's own check says what is missing.
+    """
+    for _ in range(3):
+        if not isinstance(raw, str | bytes | bytearray):
+            break
+        raw = _decode_text(raw if isinstance(raw, str) else raw.decode(errors="replace"))
+    if isinstance(raw, list):
+        raw = next((cast("object", one) for one in cast("list[object]", raw) if isinstance(one, dict)), None)
+    if not isinstance(raw, dict) or is_too_deep(cast("object", raw)):
+        return {}
+    return {_strip_control_tokens(str(name)): value for name, value in cast("dict[object, JSONValue]", raw).items()}
+
+
+def fit_arguments(given: Arguments, schema: Schema) -> Arguments:
+    """Fit arguments to a tool's schema where their meaning is plain.
+
+    ``{"paths": "['a', 'b']", "limit": "5"}`` becomes ``{"paths": ["a", "b"], "limit": 5}``.
+
+    Args:
+        given: By name; unknown names are kept, for the tool to refuse or to understand.
+        schema: The JSON Schema of the whole.
+    """
+    properties = _as_mapping(schema.get("properties"))
+    given = _open_envelope(given, properties)
+    required = schema.get("required")
+    needed = set(map(str, required)) if isinstance(required, list) else set[str]()
+    fitted: Arguments = {}
+    for name, value in given.items():
+        parameter_schema = _as_mapping(properties.get(name))
+        if name not in needed and parameter_schema and _is_empty_value(name, value, parameter_schema, schema):
+            continue
+        fitted[name] = _fit_value(value, parameter_schema, schema)
+    return fitted
+
+
+def is_truncated(raw: object) -> bool:
+    """Tell whether arguments as a model sent them end in the middle; what `read` makes of them may lack a part then.
+
+    ``{"path": "a.md", "content": "Half of`` does, ``{"path": "a.md",}`` doesn't.
+    """
+    for _ in range(4):
+        if isinstance(raw, dict):
+            raw = _enveloped_text(cast("dict[object, object]", raw))
+        if not isinstance(raw, str | bytes | bytearray):
+            return False
+        text = _strip_control_tokens(raw if isinstance(raw, str) else raw.decode(errors="replace"))
+        try:
+            raw = cast("object", json.loads(text))
+        except (ValueError, RecursionError):
+            return not isinstance(_python_literal(text), dict | list) and _ends_open(text)
+    return False
+
+
+def _enveloped_text(given: Mapping[object, object]) -> object:
+    """Give the arguments that a call holds as a text of their own; None where it doesn't."""
+    texts = (given.get(name) for name in _ENVELOPE_NAMES)
+    return next((one for one in texts if isinstance(one, str) and one.lstrip().startswith("{")), None)
+
+
+def _ends_open(text: str) -> bool:
+    outside_strings = _JSON_STRING.sub("", text)
+    return '"' in outside_strings or outside_strings.count("{") + outside_strings.count("[") > outside_strings.count(
+        "}"
+    ) + outside_strings.count("]")
+
+
+def is_too_deep(value: object) -> bool:
+    """Tell whether lists and objects lie in each other more often than in anything that is meant."""
+    level = [value]
+    for _ in range(_MAX_NESTING):
+        level = [inner for one in level for inner in _child_values(one)]
+        if not level:
+            return False
+    return True
+
+
+def _child_values(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[object, object]", value).values()
+    return cast("list[object]", value) if isinstance(value, list | tuple) else ()
+
+
+def plain_spaces(path: str) -> str:
+    """Write a path with plain spaces; models copy other ones from what they read."""
+    return _ODD_SPACES.sub(" ", path)
+
+
+def _decode_text(text: str) -> object:
+    text = _strip_control_tokens(text)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    literal = _python_literal(text)
+    if isinstance(literal, dict | list):
+        return cast("object", literal)
+    try:
+        return cast("object", json_repair.loads(text, skip_json_loads=True))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _python_literal(text: str) -> object:
+    try:
+        return cast("object", ast.literal_eval(text.strip()))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+def _strip_control_tokens(text: str) -> str:
+    """Take a model's control tokens off the ends of a text; ``<s>gone</s>`` is HTML, and stays."""
+    return text if "<s>" in text.casefold() and text.rstrip().endswith("</s>") else _CONTROL_TOKENS.sub("", text)
+
+
+def _open_envelope(given: Arguments, known: Mapping[str, JSONValue]) -> Arguments:
+    """Take arguments out of a single envelope, such as ``{"arguments": {…}}``."""
+    if len(given) != 1:
+        return given
+    name, value = next(iter(given.items()))
+    if name in known or name not in _ENVELOPE_NAMES:
+        return given
+    return read_arguments(value)
+
+
+def _is_empty_value(name: str, value: JSONValue, wanted: Schema, whole: Schema) -> bool:
+    kinds = _schema_types(wanted, whole)
+    if value is None:
+        return bool(kinds) and "null" not in kinds  # none: a value of any type
+    return isinstance(value, str) and name not in _TEXT_PARAMETERS and value.strip().lower() in _EMPTY_WORDS
+
+
+def _fit_value(value: JSONValue, wanted: Schema, whole: Schema) -> JSONValue:
+    kinds = _schema_types(wanted, whole)
+    if isinstance(value, str):
+        value = _strip_control_tokens(value)
+        return value if not kinds or "string" in kinds else _fit_text(value, kinds, wanted, whole)
+    if isinstance(value, list):
+        return _fit_list(value, kinds, wanted, whole)
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False) if kinds == {"string"} else _fit_object(value, wanted, whole)
+    return _fit_number(value, kinds)
+
+
+def _fit_text(value: str, kinds: set[str], wanted: Schema, whole: Schema) -> JSONValue:
+    word = value.strip().lower()
+    if "boolean" in kinds and word in _TRUE_WORDS | _FALSE_WORDS:
+        return word in _TRUE_WORDS
+    if kinds & {"integer", "number"} and (number := _parse_number(word)) is not None:
+        return number
+    if kinds & {"array", "object"}:
+        decoded = _decode_text(value) if value.strip()[:1] in {"[", "{", "("} else value
+        decoded = value if is_too_deep(decoded) else decoded
+        if isinstance(decoded, tuple):
+            decoded = list(cast("tuple[object, ...]", decoded))
+        if isinstance(decoded, list) and "array" in kinds:
+            return _fit_list(cast("list[JSONValue]", decoded), kinds, wanted, whole)
+        if isinstance(decoded, dict) and "object" in kinds:
+            return cast("JSONValue", decoded)
+        if "array" in kinds:
+            return [cast("JSONValue", decoded)] if decoded or decoded == 0 else []
+    return value
+
+
+def _fit_list(value: list[JSONValue], kinds: set[str], wanted: Schema, whole: Schema) -> JSONValue:
+    if "array" in kinds:
+        item = _as_mapping(_array_schema(wanted, whole).get("items"))
+        return [_fit_value(one, item, whole) for one in value]
+    if kinds == {"string"}:
+        return value[0] if len(value) == 1 and isinstance(value[0], str) else json.dumps(value, ensure_ascii=False)
+    return value
+
+
+def _fit_object(value: dict[str, JSONValue], wanted: Schema, whole: Schema) -> JSONValue:
+    if "array" in _schema_types(wanted, whole) and "object" not in _schema_types(wanted, whole):
+        return [cast("JSONValue", value)]
+    properties = _as_mapping(_resolve_reference(wanted, whole).get("properties"))
+    return {name: _fit_value(one, _as_mapping(properties.get(name)), whole) for name, one in value.items()}
+
+
+def _fit_number(value: JSONValue, kinds: set[str]) -> JSONValue:
+    if isinstance(value, bool) or value is None or not kinds:
+        return value
+    if isinstance(value, float) and "number" not in kinds and "integer" in kinds and value.is_integer():
+        return int(value)
+    if isinstance(value, int | float) and kinds == {"string"}:
+        return str(value)
+    if isinstance(value, int | float) and "array" in kinds and not kinds & {"integer", "number"}:
+        return [value]
+    return value
+
+
+def _parse_number(word: str) -> int | float | None:
+    if re.fullmatch(r"[+-]?\d{1,15}(?:\.0+)?", word):
+        return int(word.partition(".")[0])
+    return float(word) if re.fullmatch(r"[+-]?\d{1,15}\.\d{1,15}", word) else None
+
+
+def _schema_types(wanted: Schema, whole: Schema) -> set[str]:
+    """Name the JSON types that a schema takes; empty where it says none."""
+    wanted = _resolve_reference(wanted, whole)
+    if isinstance(wanted.get("type"), str):
+        return {str(wanted["type"])}
+    options = wanted.get("anyOf")
+    if isinstance(options, list):
+        return {kind for one in options for kind in _schema_types(_as_mapping(one), whole)}
+    return {"string"} if "enum" in wanted or isinstance(wanted.get("const"), str) else set()
+
+
+def _array_schema(wanted: Schema, whole: Schema) -> Schema:
+    wanted = _resolve_reference(wanted, whole)
+    options = wanted.get("anyOf")
+    every = [_resolve_reference(_as_mapping(one), whole) for one in options] if isinstance(options, list) else [wanted]
+    return next((one for one in every if one.get("type") == "array"), wanted)
+
+
+def _resolve_reference(wanted: Schema, whole: Schema) -> Schema:
+    reference = wanted.get("$ref")
+    if not isinstance(reference, str):
+        return wanted
+    return _as_mapping(_as_mapping(whole.get("$defs")).get(reference.rpartition("/")[2]))
+
+
+def _as_mapping(value: object) -> Mapping[str, JSONValue]:
+    return cast("Mapping[str, JSONValue]", value) if isinstance(value, Mapping) else {}

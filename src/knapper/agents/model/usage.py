@@ -1,0 +1,374 @@
+"""Count what models cost, hold that to the owner's limits, and convert model errors into ours."""
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    FallbackExceptionGroup,
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelRequestTimeout,
+    ModelTimeoutError,
+    UnexpectedModelBehavior,
+    UsageLimitExceeded,
+    UserError,
+)
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from knapper.agents import events
+from knapper.changes.disk.storage import SharedDatabase, open_shared_database
+from knapper.codemode.model import ModelSpend
+from knapper.errors import KnapError, RefusedError, SetupError, StorageError
+
+
+class ModelFailure(SetupError):
+    """Say that a model can't answer: its server, its key or its reply stands in the way."""
+
+    code = "model_failed"
+
+
+MODEL_ERRORS = (AgentRunError, FallbackExceptionGroup, UserError)
+"""What pydantic-ai raises."""
+
+_ERROR_KINDS: tuple[tuple[type[Exception], str, str, str], ...] = (
+    (ModelAuthenticationError, "model_key", "the key isn't accepted", "check the key: `knap models`"),
+    (ModelNotFoundError, "model_unknown", "there is no such model", "`knap models` lists those that are there"),
+    (ModelQuotaExceededError, "model_quota", "the account's quota is used up", "check the account with the provider"),
+    (ModelRateLimitError, "model_busy", "too many requests", "wait a moment, or name a model to fall back on"),
+    (
+        ModelContextWindowExceededError,
+        "model_context",
+        "the conversation is longer than the model can read",
+        "`/clear` begins anew; or lower model.context_tokens",
+    ),
+    (ModelTimeoutError, "timeout", "it didn't answer in time", "raise model.timeout_s, or take a smaller model"),
+    (ModelRequestTimeout, "timeout", "it didn't answer in time", "raise model.timeout_s, or take a smaller model"),
+    (ModelConnectionError, "unreachable", "it can't be reached", "start its server, or check its address"),
+)
+
+_REJECTED_HINT = (
+    'its log says why; a model that can\'t read enough at once needs a longer context, or tools = "essential" below '
+    "[model]"
+)
+
+
+def convert_model_error(error: Exception, model: str) -> KnapError:
+    """Turn an error of pydantic-ai into one of ours.
+
+    Args:
+        error: One of `CAUGHT`.
+        model: The model's name, for the message.
+    """
+    if isinstance(error, FallbackExceptionGroup):
+        last = [one for one in error.exceptions if isinstance(one, Exception)][-1]
+        converted = convert_model_error(last, model)
+        return ModelFailure(
+            f"{converted.message}; no model to fall back on answered", code=converted.code, hint=converted.hint
+        )
+    if isinstance(error, UsageLimitExceeded):
+        return RefusedError(
+            "the turn used as much as is allowed",
+            code="budget_spent",
+            hint="raise model.turn_tokens or the other limits in the configuration",
+        )
+    for kind, code, text, hint in _ERROR_KINDS:
+        if isinstance(error, kind):
+            return ModelFailure(f"{model}: {text}", code=code, hint=hint)
+    if isinstance(error, ModelHTTPError):
+        hint = _REJECTED_HINT if error.status_code in {400, 413} else "try again, or look at its log"
+        return ModelFailure(f"{model}: its server answered with status {error.status_code}", hint=hint)
+    if isinstance(error, UnexpectedModelBehavior | ModelAPIError):
+        return ModelFailure(
+            f"{model}: its reply can't be used", code="model_reply", hint="try again, or take another model"
+        )
+    return ModelFailure(f"{model}: {type(error).__name__}", hint="`knap doctor` checks the configuration")
+
+
+USAGE_FILE: Final = "usage.db"
+USAGE_VERSION: Final = 1
+MAX_REQUESTS: Final = 100
+"""Replies of a model in one turn, uncounted tools or not."""
+_USAGE_SCHEMA: Final = """
+CREATE TABLE spent (
+    id INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    day TEXT NOT NULL,
+    run TEXT NOT NULL,
+    model TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cost_usd TEXT
+);
+CREATE INDEX spent_day ON spent (day);
+CREATE INDEX spent_run ON spent (run);
+"""
+_INSERT_SPENT: Final = """
+INSERT OR REPLACE INTO spent (id, at, day, run, model, requests, input_tokens, output_tokens, cost_usd)
+VALUES (:id, :at, :day, :run, :model, :requests, :input, :output, :cost)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpendingLimits:
+    """Say how much may be used; 0 is no limit."""
+
+    turn_tokens: int = 0
+    run_tokens: int = 0
+    day_tokens: int = 0
+    day_cents: int = 0
+    """Of a US dollar; what a model costs is known for some models only."""
+
+
+@dataclass(repr=False, kw_only=True)
+class TurnAllowance(UsageLimits):
+    """Hold a turn to what was left when it began, and before each request to what others have left of the day since.
+
+    Servers that don't tell what was used, and models without a known price, can't be held to it; that is no warning on
+    the person's screen.
+    """
+
+    meter: "Meter | None" = None
+    run: str = ""
+
+    def check_before_request(self, usage: RunUsage) -> None:
+        """Raise an error of pydantic-ai's where the next request would be one too many."""
+        super().check_before_request(usage)
+        if self.meter:
+            self.meter.check_day(self.run, usage)
+
+    def check_tokens(self, usage: RunUsage) -> None:
+        """Raise one where too many tokens are used."""
+        super().check_tokens(replace(usage, unmeasured_requests=0))
+
+    def check_cost(self, usage: RunUsage, *, warn_if_cost_unavailable: bool = True) -> None:
+        """Raise one where that cost too much."""
+        del warn_if_cost_unavailable
+        super().check_cost(usage, warn_if_cost_unavailable=False)
+
+
+def read_usage(usage: RunUsage) -> ModelSpend:
+    """Read what a run of pydantic-ai used."""
+    return ModelSpend(
+        requests=usage.requests,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost,
+    )
+
+
+def remaining_limits(limits: UsageLimits, spent: ModelSpend) -> UsageLimits:
+    """Tell what limits leave to the rest of a turn, of which a part is done.
+
+    Raises:
+        RefusedError: Nothing (code ``budget_spent``).
+    """
+    requests, tokens, cost = limits.request_limit, limits.total_tokens_limit, limits.cost_limit
+    remaining = (
+        None if requests is None else requests - spent.requests,
+        None if tokens is None else tokens - spent.tokens,
+        None if cost is None else cost - (spent.cost_usd or 0),
+    )
+    if any(one is not None and one <= 0 for one in remaining):
+        hint = "raise model.turn_tokens or the other limits in the configuration"
+        raise RefusedError("the turn used as much as is allowed", code="budget_spent", hint=hint)
+    return replace(limits, request_limit=remaining[0], total_tokens_limit=remaining[1], cost_limit=remaining[2])
+
+
+def make_usage_event(spent: ModelSpend) -> events.Usage:
+    """Give the event that tells what was used."""
+    return events.Usage(
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        requests=spent.requests,
+        cost_usd=None if spent.cost_usd is None else float(spent.cost_usd),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _OpenTurn:
+    """Hold a turn that goes on, while a day's limit is looked at."""
+
+    run: str
+    usage: weakref.ref[RunUsage]
+    row: int = 0
+    """Where it stands in the account; 0 where it doesn't."""
+    written: ModelSpend = field(default_factory=ModelSpend)
+    """What stands there."""
+
+    def unwritten(self) -> ModelSpend:
+        usage = self.usage()
+        return ModelSpend() if usage is None else read_usage(usage) - self.written
+
+
+class Meter:
+    """Keep the account of one vault's state folder; threads and processes may share it.
+
+    While a day is limited, what turns that go on have used stands there as well: other processes see it, and it stays
+    where a turn is killed.
+    """
+
+    def __init__(self, own: SharedDatabase, limits: SpendingLimits, now: Callable[[], datetime]) -> None:
+        """Wrap an open file; `open_meter` makes one."""
+        self._ledger = own
+        self._now = now
+        self._lock = threading.Lock()
+        self._going: list[_OpenTurn] = []
+        """Turns of this process."""
+        self.limits = limits
+
+    def record(self, run: str, model: str, spent: ModelSpend) -> None:
+        """Write down what a turn used, in place of what stood there as it went on; a turn without a request isn't."""
+        with self._lock:
+            ended = [one for one in self._going if one.run == run]
+            self._going = [one for one in self._going if one.run != run]
+        rows = [(one.row,) for one in ended if one.row]
+        used = bool(spent.requests or spent.tokens)
+        if not used and not rows:
+            return
+        with self._ledger.writing() as database:
+            database.executemany("DELETE FROM spent WHERE id = ?", rows)
+            if used:
+                database.execute(_INSERT_SPENT, self._values(run, model, spent))
+
+    def _values(self, run: str, model: str, spent: ModelSpend, *, row: int = 0) -> dict[str, str | int | None]:
+        now = self._now()
+        return {
+            "id": row or None,
+            "at": now.isoformat(timespec="seconds"),
+            "day": now.date().isoformat(),
+            "run": run,
+            "model": model,
+            "requests": spent.requests,
+            "input": spent.input_tokens,
+            "output": spent.output_tokens,
+            "cost": None if spent.cost_usd is None else str(spent.cost_usd),
+        }
+
+    def today(self) -> ModelSpend:
+        """Add up what was used today, by the clock of this place."""
+        return self._sum("day = ?", self._now().date().isoformat())
+
+    def of_run(self, run: str) -> ModelSpend:
+        """Add up what a run used."""
+        return self._sum("run = ?", run)
+
+    def allow(self, run: str) -> UsageLimits:
+        """Tell how much a turn of a run may use.
+
+        Raises:
+            RefusedError: A limit is reached already (code ``budget_spent``).
+        """
+        token_limits = [self.limits.turn_tokens] if self.limits.turn_tokens else []
+        today = self.today() + self._on_the_way()
+        if self.limits.run_tokens:
+            token_limits.append(_check_limit("model.run_tokens", self.limits.run_tokens, self.of_run(run).tokens))
+        if self.limits.day_tokens:
+            token_limits.append(_check_limit("model.day_tokens", self.limits.day_tokens, today.tokens))
+        cost = None
+        if self.limits.day_cents:
+            spent = today.cost_usd or Decimal()
+            cost = Decimal(self.limits.day_cents) / 100 - spent
+            _ = _check_limit("model.day_cents", self.limits.day_cents, int(spent * 100))
+        return TurnAllowance(
+            request_limit=MAX_REQUESTS,
+            total_tokens_limit=min(token_limits) if token_limits else None,
+            cost_limit=cost,
+            meter=self if self.limits.day_tokens or self.limits.day_cents else None,
+            run=run,
+        )
+
+    def check_day(self, run: str, usage: RunUsage) -> None:
+        """See that the day's limits leave something for a turn's next request, with all that go on at once.
+
+        Args:
+            run: The turn's run.
+            usage: What the turn counts in; it is looked at until the turn is recorded.
+
+        Raises:
+            UsageLimitExceeded: They don't.
+        """
+        with self._lock:
+            self._going = [one for one in self._going if one.row or one.usage() is not None]
+            open_turn = next((one for one in self._going if one.usage() is usage), None)
+            if open_turn is None:
+                open_turn = _OpenTurn(run=run, usage=weakref.ref(usage))
+                self._going.append(open_turn)
+        with contextlib.suppress(StorageError):  # the others of this process are still seen, and `record` tells of it
+            self._tell_others(open_turn, read_usage(usage))
+        spent = self.today() + self._on_the_way()
+        if 0 < self.limits.day_tokens <= spent.tokens:
+            raise UsageLimitExceeded(f"the day's {self.limits.day_tokens} tokens are used")
+        if 0 < self.limits.day_cents <= (spent.cost_usd or 0) * 100:
+            raise UsageLimitExceeded(f"the day's {self.limits.day_cents} cents are used")
+
+    def shut(self) -> None:
+        """Close the file."""
+        self._ledger.shut()
+
+    def _tell_others(self, own: _OpenTurn, spent: ModelSpend) -> None:
+        if spent == own.written:
+            return
+        with self._ledger.writing() as database:
+            row = database.execute(_INSERT_SPENT, self._values(own.run, "", spent, row=own.row)).lastrowid or 0
+        with self._lock:
+            own.row, own.written = row, spent
+
+    def _on_the_way(self) -> ModelSpend:
+        """Add up what turns of this process have used that doesn't stand in the account yet."""
+        with self._lock:
+            return sum((one.unwritten() for one in self._going), ModelSpend())
+
+    def _sum(self, where: str, value: str) -> ModelSpend:
+        with self._ledger.reading() as database:
+            rows = database.execute(
+                f"SELECT requests, input_tokens, output_tokens, cost_usd FROM spent WHERE {where}",  # noqa: S608 - two constants
+                (value,),
+            ).fetchall()
+        total = ModelSpend()
+        for requests, input_tokens, output_tokens, cost in rows:
+            total += ModelSpend(
+                requests=requests,
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                cost_usd=None if cost is None else Decimal(cost),
+            )
+        return total
+
+
+def open_meter(folder: Path, limits: SpendingLimits, now: Callable[[], datetime]) -> Meter:
+    """Open the account in a vault's state folder, which exists.
+
+    Args:
+        folder: The folder.
+        limits: What the owner allows.
+        now: The local time; a day begins at its midnight.
+
+    Raises:
+        StorageError: The file can't be used.
+    """
+    return Meter(open_shared_database(folder / USAGE_FILE, _USAGE_SCHEMA, USAGE_VERSION), limits, now)
+
+
+def _check_limit(setting: str, allowed: int, spent: int) -> int:
+    if spent >= allowed:
+        raise RefusedError(
+            f"the limit {setting} of {allowed:,} is reached: {spent:,} are used",
+            hint=f"raise {setting} in the configuration, or go on when it no longer counts",
+            code="budget_spent",
+        )
+    return allowed - spent

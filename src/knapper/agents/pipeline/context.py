@@ -1,0 +1,559 @@
+"""Task requests, and the context of notes that each is done with."""
+
+import re
+import uuid
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from knapper.agents import untrusted
+from knapper.agents.pipeline import store
+from knapper.agents.pipeline.records import (
+    ContextNote,
+    NoteSelectionMetadata,
+    ScoutResult,
+    SelectionSource,
+    check_range,
+)
+from knapper.agents.pipeline.scopes import ContextScopeConfig, EditRules
+from knapper.agents.pipeline.store import AgentToggles, Preset
+from knapper.errors import BadInput, KnapError
+from knapper.index.catalog import ListingQuery
+from knapper.index.filters import Filter
+from knapper.index.graph import FileIds, LinkEnds
+from knapper.jsontypes import JSONValue
+from knapper.tools import answers
+from knapper.tools.context import Context
+from knapper.vault import parser, paths, pending, walk
+from knapper.vault.parser import Note
+from knapper.vault.paths import NotePath
+
+
+def follow_links(context: Context, start: NotePath, depth: int, walls: Sequence[str] = ()) -> dict[NotePath, int]:
+    """Give the notes that links lead to from one, each with how many links away it is; the nearest first, then by path.
+
+    Only notes count. What the client doesn't see, or what lies below a wall, is neither given nor passed through; the
+    note to start from is passed through wherever it lies.
+
+    Args:
+        context: The vault, as the client sees it.
+        start: Where to begin; it isn't among the results.
+        depth: How many links at most.
+        walls: Folders.
+    """
+    edges = context.index.graph.connections.get()
+    paths_by_id = dict(edges.notes)
+    start_id = next((i for i, path in edges.notes if path == start), None)
+    if start_id is None or depth < 1:
+        return {}
+    passes = _FolderFilter(walls)
+    depths: dict[int, int] = {start_id: 0}
+    excluded: set[int] = set()
+    frontier = [start_id]
+    for steps in range(1, depth + 1):
+        neighbors = [
+            i for i in _link_neighbors(edges, frontier) if i not in depths and i not in excluded and i in paths_by_id
+        ]
+        frontier = [i for i in neighbors if passes(paths_by_id[i]) and context.sees(paths_by_id[i])]
+        excluded.update(set(neighbors) - set(frontier))
+        depths.update((i, steps) for i in frontier)
+    ranked = sorted((steps, paths_by_id[i]) for i, steps in depths.items() if steps)
+    return {path: steps for steps, path in ranked}
+
+
+def is_excluded(path: NotePath, walls: Iterable[str]) -> bool:
+    """Tell whether a note lies below one of the folders, in any spelling."""
+    return not _FolderFilter(walls)(path)
+
+
+def _link_neighbors(ends: LinkEnds, ring: Sequence[int]) -> list[int]:
+    nodes = np.array(ring, np.int64)
+    outgoing: FileIds = ends.targets[np.isin(ends.sources, nodes)]
+    incoming: FileIds = ends.sources[np.isin(ends.targets, nodes)]
+    return np.unique(np.concatenate([outgoing, incoming])).tolist()
+
+
+class _FolderFilter:
+    """Tell what lies outside of some folders."""
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        self._below = tuple(f"{key}/" for folder in folders if (key := paths.name_key(folder).strip().strip("/")))
+
+    def __call__(self, path: NotePath) -> bool:
+        return not self._below or not paths.name_key(path).startswith(self._below)
+
+
+MAX_FOLDER_NOTES: Final = 2_000
+"""Notes of one folder that are taken in."""
+_MAX_TOKEN_BYTES: Final = 8
+"""Bytes of text that one token stands for at most: four characters, of two bytes each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSelection:
+    """Say which notes a context is made of."""
+
+    current: str = ""
+    """The open note; empty for none."""
+    scope: ContextScopeConfig = field(default_factory=ContextScopeConfig)
+    added: Sequence[str] = ()
+    """Notes that the person added by hand."""
+    chosen: Sequence[NoteSelectionMetadata] = ()
+    """Notes that were chosen by exploring; then the scope's links and folder aren't followed."""
+    explored: bool = False
+
+
+def select_notes(context: Context, wanted: ContextSelection) -> list[NoteSelectionMetadata]:
+    """Tell which notes a context is made of, and why each; the open one first, then the nearest, then by path.
+
+    Args:
+        context: The vault, as the client sees it; its index is brought up to date where that is quick.
+        wanted: Which notes.
+
+    Raises:
+        NotFound: The open note, or one that was added, isn't there.
+    """
+    _ = context.freshen(meaning=False)
+    selection: dict[NotePath, NoteSelectionMetadata] = {}
+    current = context.view.path(wanted.current) if wanted.current else None
+    if current is not None:
+        _add_note(selection, NoteSelectionMetadata(path=current), "current")
+        if not wanted.explored:
+            _add_scope(context, selection, current, wanted.scope)
+    for one in wanted.chosen:
+        _add_note(selection, one, "semantic")
+    for raw in wanted.added:
+        _add_note(selection, NoteSelectionMetadata(path=context.view.path(raw)), "manual")
+    return list(selection.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedNotes:
+    """Hold what was read of the notes that were chosen."""
+
+    notes: list[ContextNote]
+    """In the order in which they were chosen."""
+    problems: list[str]
+    """What can't be read, and why."""
+    unread: list[NoteSelectionMetadata]
+    """What there is no room for: all of it ranks after what was read."""
+
+
+def read_for_model(context: Context, path: NotePath) -> tuple[Note, bool]:
+    """Read a note for a model, and tell whether others wrote it; whoever reads it only proposes from then on, if so."""
+    note = context.view.read(path)
+    return note, answers.mark_if_foreign(context, note)
+
+
+def read_for_person(context: Context, path: NotePath) -> tuple[Note, bool]:
+    """Read a note that no model gets, and tell whether others wrote it; its text is parsed only where edits wait."""
+    note = context.view.read_head(path)
+    if pending.may_have_pending(note.raw, note.outline):
+        note = context.view.read(path)
+    return note, answers.is_foreign_note(context, note)
+
+
+NoteReader = Callable[[Context, NotePath], tuple[Note, bool]]
+
+
+def read_notes(
+    context: Context, chosen: Sequence[NoteSelectionMetadata], limit: int, *, reader: NoteReader = read_for_model
+) -> LoadedNotes:
+    """Read chosen notes, the most needed first, until there is surely no room for more.
+
+    Args:
+        context: The vault, as the agent sees it.
+        chosen: Which notes.
+        limit: Tokens that there is room for.
+        reader: `hear`, or `look` where no model is given them.
+    """
+    notes: dict[NotePath, ContextNote] = {}
+    problems: list[str] = []
+    room = limit * _MAX_TOKEN_BYTES
+    ranked = sorted(chosen, key=lambda one: one.rank)
+    for number, one in enumerate(ranked):
+        if room < 0:
+            return LoadedNotes(notes=_in_chosen_order(notes, chosen), problems=problems, unread=ranked[number:])
+        try:
+            note, is_foreign = reader(context, one.path)
+        except KnapError as error:
+            problems.append(error.message)
+            continue
+        if walk.kind_of(note.path) == "attachment" and b"\0" in note.raw:
+            problems.append(f"{note.path} isn't text")
+            continue
+        notes[one.path] = ContextNote(note=note, why=one, foreign=is_foreign)
+        room -= len(note.raw)
+    return LoadedNotes(notes=_in_chosen_order(notes, chosen), problems=problems, unread=[])
+
+
+def list_linked_notes(context: Context, current: str) -> frozenset[NotePath]:
+    """Give the open note and the notes that it links with, out and back."""
+    _ = context.freshen(meaning=False)
+    path = context.view.path(current)
+    return frozenset({path, *follow_links(context, path, 1)})
+
+
+def list_folder_notes(context: Context, current: NotePath, walls: Sequence[str] = ()) -> list[NotePath]:
+    """Give the notes of the same folder, by path, without the note itself."""
+    filters = context.restrict(Filter(directly_in=(paths.parent_folder(current),), kinds=("note",)))
+    listing = context.index.catalog.find(ListingQuery(where=filters, limit=MAX_FOLDER_NOTES))
+    return [entry.path for entry in listing.entries if entry.path != current and not is_excluded(entry.path, walls)]
+
+
+def _in_chosen_order(
+    found: Mapping[NotePath, ContextNote], chosen: Sequence[NoteSelectionMetadata]
+) -> list[ContextNote]:
+    return [found[one.path] for one in chosen if one.path in found]
+
+
+def _add_scope(
+    context: Context,
+    found: dict[NotePath, NoteSelectionMetadata],
+    current: NotePath,
+    scope: ContextScopeConfig,
+) -> None:
+    for path, depth in follow_links(context, current, scope.link_depth, scope.excluded_folders).items():
+        _add_note(found, NoteSelectionMetadata(path=path, link_depth=depth), "linked")
+    if scope.include_same_folder:
+        for path in list_folder_notes(context, current, scope.excluded_folders):
+            _add_note(found, NoteSelectionMetadata(path=path), "folder")
+
+
+def _add_note(
+    found: dict[NotePath, NoteSelectionMetadata], one: NoteSelectionMetadata, source: SelectionSource
+) -> None:
+    """Take a note in, or what else speaks for one that is there."""
+    existing = found.get(one.path)
+    if existing is None:
+        found[one.path] = replace(one, sources=(source,))
+        return
+    found[one.path] = NoteSelectionMetadata(
+        path=existing.path,
+        sources=existing.sources if source in existing.sources else (*existing.sources, source),
+        reason=existing.reason or one.reason,
+        semantic_score=existing.semantic_score if one.semantic_score is None else one.semantic_score,
+        keyword_match=existing.keyword_match or one.keyword_match,
+        link_depth=existing.link_depth if one.link_depth is None else one.link_depth,
+        fetched=existing.fetched or one.fetched,
+    )
+
+
+MIN_CONTEXT_TOKENS: Final = 3_000
+_CHARS_PER_TOKEN: Final = 4
+"""Characters of a token, roughly."""
+_WIDE_SCRIPTS: Final = re.compile("[\u2e80-\U0010ffff]+")
+"""Scripts of which each character is a token."""
+_NOTE_TRUNCATED: Final = "… (the rest of this note isn't shown: the token limit is reached)"
+_LINE_TRUNCATED: Final = " … (the rest of this line isn't shown)"
+_FRAME_TOKENS: Final = 100
+"""Tokens of the room for a single note that are kept for what stands above and below it."""
+_LONG_LINE_TOKENS: Final = 200
+"""Tokens from which on the beginning of a line is shown where there is no room for all of it."""
+_MIN_LINE_TOKENS: Final = 20
+"""Tokens of a line below which its beginning isn't worth showing."""
+_BROKEN_ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u[0-9a-f]{0,3})?$")
+"""What a cut leaves of a character that is written as several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnifiedContext:
+    """Hold what a model is given of the vault."""
+
+    text: str = field(repr=False)
+    """Blocks of notes; empty where there are none."""
+    notes: tuple[ContextNote, ...]
+    """Those in it, as they were read."""
+    removed: tuple[NoteSelectionMetadata, ...]
+    """Those that the limit took out, the first to go first."""
+    cut: NotePath | None
+    """The note of which only the beginning is shown."""
+    whole_lines: int = 0
+    """How many lines of that note are shown to their end."""
+    tokens: int
+    notices: tuple[str, ...]
+    """What the person should know: what was taken out, what can't be read."""
+    sizes: Mapping[NotePath, int] = field(default_factory=dict[NotePath, int])
+    """Tokens of each note that was read, as it stands in the text, or would."""
+
+    @property
+    def paths(self) -> frozenset[NotePath]:
+        """Name the notes in it."""
+        return frozenset(one.note.path for one in self.notes)
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it, without the notes' text."""
+        removed: list[JSONValue] = [
+            {"path": one.path, "source": one.source, "why": one.why(), "tokens": self.sizes.get(one.path)}
+            for one in self.removed
+        ]
+        chosen: list[JSONValue] = [
+            {**one.why.as_dict(), "tokens": self.sizes.get(one.note.path, 0)} for one in self.notes
+        ]
+        notices: list[JSONValue] = [*self.notices]
+        return {"notes": chosen, "removed": removed, "tokens": self.tokens, "notices": notices}
+
+
+def build_context(
+    found: Sequence[ContextNote],
+    *,
+    limit: int,
+    mark: str,
+    problems: Sequence[str] = (),
+    unread: Sequence[NoteSelectionMetadata] = (),
+) -> UnifiedContext:
+    """Write notes as one text.
+
+    Where it is too long, notes go: those that were added by hand first, then those found by exploring, of the same
+    folder, reached by links, and the open one last; within a kind those that say least for themselves first. Of a
+    single one that is too long the beginning stays.
+
+    Args:
+        found: The notes, in order.
+        limit: Tokens at most, 3,000 or more.
+        mark: That of the turn's blocks.
+        problems: What couldn't be read.
+        unread: Notes that weren't read, as there is no room for them; they rank after all others.
+
+    Raises:
+        BadInput: The limit is too low.
+    """
+    check_limit(limit)
+    blocks = {one.note.path: _note_block(one, mark, number_lines(parser.decode_text(one.note.raw))) for one in found}
+    sizes = {path: estimate_tokens(text) for path, text in blocks.items()}
+    total, dropped = sum(sizes.values()), dict[NotePath, NoteSelectionMetadata]()
+    for one in sorted(found, key=lambda one: one.why.rank, reverse=True):
+        if total <= limit or len(dropped) == len(found) - 1:
+            break
+        dropped[one.note.path] = one.why
+        total -= sizes[one.note.path]
+    remaining = [one for one in found if one.note.path not in dropped]
+    removed = [*sorted(unread, key=lambda one: one.rank, reverse=True), *dropped.values()]
+    truncated, whole_lines, notices = None, 0, _removal_notices(removed, limit)
+    if remaining and total > limit:
+        truncated = remaining[0].note.path
+        beginning = _fit_beginning(number_lines(parser.decode_text(remaining[0].note.raw)), limit - _FRAME_TOKENS)
+        blocks[truncated], whole_lines = _note_block(remaining[0], mark, beginning.lines), len(beginning.whole)
+        notices.append(beginning.notice(truncated, limit))
+        sizes[truncated] = estimate_tokens(blocks[truncated])
+    text = "\n\n".join(blocks[one.note.path] for one in remaining)
+    return UnifiedContext(
+        text=text,
+        notes=tuple(remaining),
+        removed=tuple(removed),
+        cut=truncated,
+        whole_lines=whole_lines,
+        tokens=estimate_tokens(text),
+        notices=(*problems, *notices),
+        sizes=sizes,
+    )
+
+
+def check_limit(limit: int) -> None:
+    """Refuse a limit that leaves no room.
+
+    Raises:
+        BadInput: It is too low.
+    """
+    if limit < MIN_CONTEXT_TOKENS:
+        raise BadInput(f"the token limit is {limit:,}", hint=f"give {MIN_CONTEXT_TOKENS:,} or more", code="token_limit")
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate how many tokens a text is: characters by four, and more for scripts that need more."""
+    wide = 0 if text.isascii() else sum(map(len, _WIDE_SCRIPTS.findall(text)))
+    return (len(text) - wide + _CHARS_PER_TOKEN - 1) // _CHARS_PER_TOKEN + wide
+
+
+def number_lines(text: str) -> list[str]:
+    """Begin each line with its number in the file: ``12: text``; lines are escaped as in a JSON string."""
+    rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if rows and not rows[-1]:
+        rows.pop()
+    return [f"{number}: {untrusted.escape(row)[1:-1]}" for number, row in enumerate(rows, 1)]
+
+
+def _note_block(one: ContextNote, mark: str, lines: Sequence[str]) -> str:
+    head = f"note: {untrusted.escape(str(one.note.path))}\nwhy: {one.why.why()}"
+    if one.why.reason:
+        head += f"\nchosen because: {untrusted.escape(one.why.reason)}"
+    if one.foreign:
+        head += "\nothers wrote this"
+    waiting = [
+        f"\nlines {block.line}-{block.line + _count_block_lines(one, block)}: an edit that waits for the person's word "
+        f"({block.kind or 'damaged'}, id {untrusted.escape(block.id)})"
+        for block in pending.find_pending(one.note.raw, one.note.outline)
+    ]
+    return untrusted.enclose("note", head + "".join(waiting) + "\n\n" + "\n".join(lines), mark)
+
+
+def _count_block_lines(one: ContextNote, block: pending.PendingBlock) -> int:
+    return one.note.raw[block.start : block.tag_stop].count(b"\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NoteBeginning:
+    """Hold what there is room for of a note that is too long."""
+
+    whole: Sequence[str] = ()
+    part: str = ""
+    """Of the line that comes next; empty where none of it is shown."""
+
+    @property
+    def lines(self) -> list[str]:
+        return [*self.whole, *filter(None, [self.part]), _NOTE_TRUNCATED]
+
+    def notice(self, path: NotePath, limit: int) -> str:
+        within = "within " if self.part else ""
+        start = f"{within}line {len(self.whole) + 1}"
+        return f"the token limit of {limit:,} leaves out the end of {path}, from {start} on"
+
+
+def _fit_beginning(lines: Sequence[str], room: int) -> _NoteBeginning:
+    whole: list[str] = []
+    for line in lines:
+        size = estimate_tokens(line) + 1
+        if size > room:
+            return _NoteBeginning(whole=whole, part=_truncate_line(line, room) if size > _LONG_LINE_TOKENS else "")
+        room -= size
+        whole.append(line)
+    return _NoteBeginning(whole=whole)
+
+
+def _truncate_line(line: str, room: int) -> str:
+    """Cut a line, between two words where there is one near the end; empty where there is no room for any of it."""
+    room -= estimate_tokens(_LINE_TRUNCATED)
+    if room < _MIN_LINE_TOKENS:
+        return ""
+    start = line[: bisect_right(range(len(line)), room, key=lambda last: estimate_tokens(line[: last + 1]))]
+    words, _, tail = start.rpartition(" ")
+    return (words if len(tail) < len(start) // 4 else _BROKEN_ESCAPE.sub(r"\1", start)) + _LINE_TRUNCATED
+
+
+def _removal_notices(removed: Sequence[NoteSelectionMetadata], limit: int) -> list[str]:
+    if not removed:
+        return []
+    names = ", ".join(f"{one.path} ({one.source})" for one in removed[:10])
+    more = f" and {len(removed) - 10} more" if len(removed) > 10 else ""
+    return [f"the token limit of {limit:,} leaves out {len(removed)} notes: {names}{more}"]
+
+
+MAX_TASK_CHARS: Final = 200_000
+DEFAULT_TOKEN_LIMIT: Final = 16_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRequest:
+    """Hold one task.
+
+    Raises:
+        BadInput: It says nothing or too much, or a number is out of its range.
+    """
+
+    task: str
+    current: str = ""
+    """The open note; empty for none."""
+    toggles: AgentToggles = field(default_factory=AgentToggles)
+    scope: ContextScopeConfig = field(default_factory=ContextScopeConfig)
+    rules: EditRules = field(default_factory=EditRules)
+    added: tuple[str, ...] = ()
+    """Notes that the person added by hand."""
+    chat_history_length: int = 10
+    """Earlier messages that the agents are told of, 0 to 100."""
+    token_limit: int = DEFAULT_TOKEN_LIMIT
+    """Tokens of notes that a task is done with at most, 3,000 or more."""
+    orchestrate: bool = False
+    """Let a model choose the agents among those that are switched on."""
+    debug: bool = False
+    run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    session_id: str = ""
+    """The session that it goes on; empty for none."""
+
+    def __post_init__(self) -> None:
+        """Refuse what can't be asked."""
+        if not self.task.strip():
+            raise BadInput("the task is empty", hint="say what is to be done")
+        if len(self.task) > MAX_TASK_CHARS:
+            raise BadInput(f"the task has {len(self.task):,} characters", hint=f"give at most {MAX_TASK_CHARS:,}")
+        check_range("chat_history_length", self.chat_history_length, (0, 100))
+        check_limit(self.token_limit)
+
+    def settled(self) -> "TaskRequest":
+        """Switch the scout on where there is nothing to do the task with: no open note, and none added."""
+        alone = not self.current and not self.added and self.toggles.task and not self.toggles.scout
+        return replace(self, toggles=replace(self.toggles, scout=True)) if alone else self
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as it is kept while it waits."""
+        chosen = Preset(name="-", scope=self.scope, rules=self.rules, added=self.added, toggles=self.toggles)
+        return {
+            "task": self.task,
+            "current": self.current,
+            "chosen": chosen.as_dict(),
+            "chat_history_length": self.chat_history_length,
+            "token_limit": self.token_limit,
+            "orchestrate": self.orchestrate,
+            "debug": self.debug,
+            "run_id": self.run_id,
+            "session_id": self.session_id,
+        }
+
+
+def read_request(said: Mapping[str, JSONValue]) -> TaskRequest:
+    """Read a request that was kept."""
+    chosen = said["chosen"]
+    preset = store.read_preset(chosen if isinstance(chosen, dict) else {})
+    return TaskRequest(
+        task=str(said["task"]),
+        current=str(said["current"]),
+        toggles=preset.toggles,
+        scope=preset.scope,
+        rules=preset.rules,
+        added=preset.added,
+        chat_history_length=int(str(said["chat_history_length"])),
+        token_limit=int(str(said["token_limit"])),
+        orchestrate=said["orchestrate"] is True,
+        debug=said["debug"] is True,
+        run_id=str(said["run_id"]),
+        session_id=str(said["session_id"]),
+    )
+
+
+def gather_context(
+    context: Context,
+    request: TaskRequest,
+    scout: ScoutResult | None,
+    *,
+    mark: str,
+    reader: NoteReader = read_for_model,
+) -> UnifiedContext:
+    """Write the notes that a request is about as one text; no model is asked.
+
+    Args:
+        context: The vault, as the agents see it.
+        request: Says which notes, and how much of them.
+        scout: What exploring chose; None where it wasn't done, so that the request's scope is followed.
+        mark: Parts the notes' text from ours.
+        reader: As for `knapper.agents.pipeline.context.read_notes`.
+
+    Raises:
+        NotFound: The open note, or one that was added, isn't there.
+    """
+    selection = ContextSelection(
+        current=request.current,
+        scope=request.scope,
+        added=request.added,
+        chosen=scout.selected_notes if scout else (),
+        explored=scout is not None,
+    )
+    loaded = read_notes(context, select_notes(context, selection), request.token_limit, reader=reader)
+    return build_context(
+        loaded.notes,
+        limit=request.token_limit,
+        mark=mark,
+        problems=loaded.problems,
+        unread=loaded.unread,
+    )

@@ -1,0 +1,555 @@
+"""Read the edits that a model replies with, check them against the rules, and propose them."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final, Literal, cast
+
+import json_repair
+
+from knapper.agents.model import replies
+from knapper.agents.pipeline import context as pipeline_context
+from knapper.agents.pipeline.records import ScoutResult, WebResult
+from knapper.agents.pipeline.scopes import EditableScope, EditRules
+from knapper.changes.proposals.tables import ProposalFilter
+from knapper.changes.requests import AtPosition
+from knapper.changes.text import positions
+from knapper.changes.text.positions import BeforeLine, LineSpan, Position
+from knapper.changes.writer import Submission, SubmitOptions
+from knapper.errors import BadInput, KnapError, RefusedError
+from knapper.jsontypes import JSONValue
+from knapper.tools.context import Context
+from knapper.vault import paths, pending
+from knapper.vault.access import Scope
+from knapper.vault.parser import Note
+from knapper.vault.paths import NotePath
+from knapper.vault.pending import PendingBlock
+from knapper.vault.source import Lines
+
+MAX_EDITS: Final = 200
+_FENCED_REPLY: Final = re.compile(r"\A\s*```[a-z]*[ \t]*\n(.*)\n[ \t]*```\s*\Z", re.DOTALL)
+_LINE_NUMBER_PREFIX: Final = re.compile(r"\A\d+: ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditInstruction:
+    """Hold one edit as a model gives it."""
+
+    file: str
+    position: str
+    content: str = ""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        return {"file": self.file, "position": self.position, "content": self.content}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReply:
+    """Hold what a model replied."""
+
+    summary: str
+    edits: tuple[EditInstruction, ...] = ()
+
+
+def parse_reply(text: str) -> TaskReply:
+    r"""Read a reply.
+
+    A fence around the whole is taken off; fences inside ``content`` stay. A text that holds no object is an answer.
+    Broken JSON is mended only as far as that leaves no doubt about an edit: a reply that was cut short has none.
+
+    Raises:
+        BadInput: It is meant as JSON, and can't be read (code ``bad_reply``).
+    """
+    text = replies.join_surrogates(text)
+    fenced = _FENCED_REPLY.match(text)
+    bare = (fenced[1] if fenced else text).strip()
+    if not bare:
+        raise BadInput("the reply is empty", hint="reply with the JSON object", code="bad_reply")
+    start = bare.find("{")
+    if start < 0 or ('"summary"' not in bare and '"edits"' not in bare):
+        return TaskReply(summary=bare)
+    reply_object = _read_object(bare[start:])
+    if replies.is_too_deep(reply_object):
+        raise BadInput("the reply nests too deep", hint='give "summary" and "edits" alone', code="bad_reply")
+    edits = reply_object.get("edits")
+    if edits is None:
+        edits = []
+    if not isinstance(edits, list):
+        raise BadInput("edits is no list", hint='give "edits": [] where nothing changes', code="bad_reply")
+    if len(edits) > MAX_EDITS:
+        raise BadInput(f"there are {len(edits)} edits", hint=f"give at most {MAX_EDITS}", code="bad_reply")
+    summary = _read_summary(reply_object.get("summary"))
+    if not summary and not edits:
+        raise BadInput("the reply says nothing", hint='give the answer as "summary"', code="bad_reply")
+    return TaskReply(summary=summary, edits=tuple(map(_read_edit, edits)))
+
+
+def _read_summary(given: JSONValue) -> str:
+    text = given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
+    return replies.join_surrogates(text).strip()
+
+
+def _read_object(text: str) -> Mapping[str, JSONValue]:
+    decoder = json.JSONDecoder(strict=False)
+    try:
+        decoded, _ = decoder.raw_decode(text)
+    except (ValueError, RecursionError):
+        decoded = _repair_object(text)
+    if not isinstance(decoded, dict):
+        raise BadInput("the reply is no JSON object", hint="reply with one JSON object", code="bad_reply")
+    return cast("dict[str, JSONValue]", decoded)
+
+
+def _repair_object(text: str) -> object:
+    """Mend small faults, such as a comma too many; a text that just ends isn't mended, for its end is unknown."""
+    if not text.rstrip().rstrip("`").rstrip().endswith("}"):
+        raise BadInput("the reply ends in the middle", hint="reply again, and shorter", code="bad_reply")
+    try:
+        decoded: object = json_repair.loads(text, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        decoded = None
+    if not isinstance(decoded, dict) or not _keeps_edits(text, cast("dict[str, object]", decoded)):
+        raise BadInput("the reply can't be read as JSON", hint="escape quotes and line ends", code="bad_reply")
+    return cast("dict[str, object]", decoded)
+
+
+def _keeps_edits(text: str, found: Mapping[str, object]) -> bool:
+    """Tell whether mending kept every edit whole: all its texts stand in the reply as they were read."""
+    edits = found.get("edits", [])
+    if not isinstance(edits, list):
+        return False
+    for edit in cast("list[object]", edits):
+        if not isinstance(edit, dict) or not {"file", "position"} <= cast("dict[str, object]", edit).keys():
+            return False
+        for value in cast("dict[str, object]", edit).values():
+            if not isinstance(value, str):
+                return False
+            quoted = json.dumps(value, ensure_ascii=False)
+            if quoted not in text and json.dumps(value) not in text and f'"{value}"' not in text:
+                return False
+    return text.count('"position"') == len(cast("list[object]", edits))
+
+
+def _read_edit(given: JSONValue) -> EditInstruction:
+    if not isinstance(given, dict):
+        raise BadInput("an edit is no object", hint='give {"file", "position", "content"}', code="bad_reply")
+    file, position, content = given.get("file"), given.get("position"), given.get("content", "")
+    if not isinstance(file, str) or not isinstance(position, str) or not file.strip() or not position.strip():
+        raise BadInput("an edit names no file or no position", hint="give both as texts", code="bad_reply")
+    if content is None:
+        content = ""
+    if not isinstance(content, str):
+        raise BadInput(f"the content for {file} is no text", hint="give a text", code="bad_reply")
+    if any(replies.join_surrogates(one) != one for one in (file, position, content)):
+        hint = "write each character whole"
+        raise BadInput(
+            f"an edit of {replies.join_surrogates(file)} holds half a character", hint=hint, code="bad_reply"
+        )
+    return EditInstruction(file=file.strip(), position=position.strip(), content=content)
+
+
+def has_line_numbers(edit: EditInstruction) -> bool:
+    """Tell whether each line of an edit's text begins with a line's number, as the notes were shown."""
+    rows = [row for row in edit.content.splitlines() if row.strip()]
+    return len(rows) > 1 and all(_LINE_NUMBER_PREFIX.match(row) for row in rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenAccounting:
+    """Count tokens by phase; the orchestrator's own count into the total alone."""
+
+    scout_tokens: int = 0
+    web_tokens: int = 0
+    task_tokens: int = 0
+    orchestrator_tokens: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Give all of them."""
+        return self.scout_tokens + self.web_tokens + self.task_tokens + self.orchestrator_tokens
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        return {
+            "scout_tokens": self.scout_tokens,
+            "web_tokens": self.web_tokens,
+            "task_tokens": self.task_tokens,
+            "orchestrator_tokens": self.orchestrator_tokens,
+            "total_tokens": self.total_tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineContext:
+    """Hold what the agents have found so far, and what that took."""
+
+    scout: ScoutResult | None = None
+    web: WebResult | None = None
+    token_accounting: TokenAccounting = field(default_factory=TokenAccounting)
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        row: dict[str, JSONValue] = {"token_accounting": self.token_accounting.as_dict()}
+        if self.scout is not None:
+            row["scout"] = self.scout.as_dict()
+        if self.web is not None:
+            row["web"] = self.web.as_dict()
+        return row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditFailure:
+    """Say why an edit can't be made."""
+
+    file: str
+    error: str
+    code: str = ""
+    position: str = ""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        return {"file": self.file, "error": self.error, "code": self.code, "position": self.position}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditResults:
+    """Say how many edits could be made, and why others couldn't."""
+
+    success: int = 0
+    failures: tuple[EditFailure, ...] = ()
+
+    @property
+    def failed(self) -> int:
+        """Count those that couldn't."""
+        return len(self.failures)
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        failures: list[JSONValue] = [one.as_dict() for one in self.failures]
+        return {"success": self.success, "failed": self.failed, "failures": failures}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    """Hold a message of a conversation, as a later turn is told of it."""
+
+    id: str
+    role: Literal["user", "assistant"]
+    content: str
+    timestamp: datetime
+    active_file: str = ""
+    """The note that was open; empty for none."""
+    proposed_edits: Sequence[EditInstruction] = ()
+    edit_results: EditResults | None = None
+    fate: str = ""
+    """What the person decided on the edits since; empty where that isn't known."""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        edits: list[JSONValue] = [one.as_dict() for one in self.proposed_edits]
+        row: dict[str, JSONValue] = {
+            "id": self.id,
+            "role": self.role,
+            "content": self.content,
+            "timestamp": self.timestamp.isoformat(timespec="seconds"),
+            "active_file": self.active_file or None,
+        }
+        if edits or self.edit_results is not None:
+            row["proposed_edits"] = edits
+            row["edit_results"] = (self.edit_results or EditResults()).as_dict()
+        return row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatedEdit:
+    """Hold an edit with what came of checking it."""
+
+    instruction: EditInstruction
+    path: NotePath
+    """Of the file that is meant; as given, where there is none."""
+    kind: positions.PositionKind = "add"
+    error: KnapError | None = None
+    """Why it can't be made; None where it can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditConstraints:
+    """Say what edits are held to."""
+
+    context: Context
+    """The vault, with a writer that allows no more than the rules; from `narrowed`."""
+    rules: EditRules
+    known: Mapping[NotePath, str]
+    """Hashes of the notes that the model was shown."""
+    whole_lines: Mapping[NotePath, int] = field(default_factory=dict[NotePath, int])
+    """Of notes of which only the beginning was shown: how many lines were, to their end."""
+
+
+def editable_paths(
+    context: Context, editable: EditableScope, current: str, shown: frozenset[NotePath]
+) -> frozenset[NotePath] | None:
+    """Give the notes that an editable scope comes to now; None where it goes by the open note, and none is open."""
+    if editable == "context":
+        return shown
+    if not current:
+        return None
+    return (
+        frozenset({context.view.path(current)})
+        if editable == "current"
+        else pipeline_context.list_linked_notes(context, current)
+    )
+
+
+def narrow_context(context: Context, rules: EditRules, current: str, shown: frozenset[NotePath]) -> Context:
+    """Give the context with a writer that allows no more than the rules, and no more than the owner allows the client.
+
+    Args:
+        context: The vault, as the agent sees it.
+        rules: What the model may do.
+        current: The open note; empty for none.
+        shown: The notes that the model was given.
+    """
+    allowed = editable_paths(context, rules.editable, current, shown)
+    writer = context.writer
+    owner_scope = writer.grants.editable
+    if owner_scope != "all":
+        owner_paths = editable_paths(context, owner_scope, current, shown)
+        allowed = None if allowed is None or owner_paths is None else allowed & owner_paths
+    grants = replace(writer.grants, editable=rules.editable, capabilities=writer.grants.capabilities & rules.can)
+    narrowed_writer = replace(writer, grants=grants)
+    narrowed_request = replace(context.asked or SubmitOptions(), scope=Scope(paths=allowed), propose=True)
+    return replace(context, open_writer=lambda: narrowed_writer, asked=narrowed_request)
+
+
+def check_edits(grounds: EditConstraints, edits: Sequence[EditInstruction]) -> list[ValidatedEdit]:
+    """Tell of each edit whether it can be made; nothing is kept or written."""
+    checked = _refuse_repeated_creates([_check_edit(grounds, edit) for edit in edits])
+    requests = [(number, _make_request(grounds, one)) for number, one in enumerate(checked) if _is_change(one)]
+    if not requests:
+        return checked
+    for number, error in _dry_run(grounds, requests).items():
+        checked[number] = replace(checked[number], error=error)
+    return checked
+
+
+def propose_edits(grounds: EditConstraints, edits: Sequence[ValidatedEdit], reason: str) -> Submission | None:
+    """Keep what can be made as one proposal; None where there is nothing.
+
+    Raises:
+        KnapError: The notes changed since they were checked.
+    """
+    request_options = grounds.context.asked or SubmitOptions()
+    requests = [_make_request(grounds, one) for one in edits if _is_change(one)]
+    if not requests:
+        return None
+    submission = grounds.context.writer.submit(
+        requests, replace(request_options, reason=reason, dry_run=False, propose=True)
+    )
+    return submission if submission.proposal_id else None
+
+
+def list_opened_notes(edits: Sequence[ValidatedEdit]) -> list[NotePath]:
+    """Give the notes that are to be opened for the person, each once."""
+    note_paths = (one.path for one in edits if one.kind == "navigate" and one.error is None)
+    return list(dict.fromkeys(note_paths))
+
+
+def _is_change(one: ValidatedEdit) -> bool:
+    return one.error is None and one.kind != "navigate"
+
+
+def _check_edit(grounds: EditConstraints, edit: EditInstruction) -> ValidatedEdit:
+    """Check what can be checked of an edit by itself."""
+    path = NotePath(edit.file)
+    kind: positions.PositionKind = "add"
+    try:
+        position = positions.parse_position(edit.position)
+        kind = positions.position_kind(position)
+        _check_ability(grounds, kind, edit)
+        if kind == "create":
+            path = grounds.context.view.new_path(edit.file)
+        else:
+            path = grounds.context.view.path(edit.file)
+            _check_lines_shown(grounds, path, position)
+        if has_line_numbers(edit):
+            hint = "give the text alone"
+            raise BadInput(f"the content for {path} has line numbers in front", hint=hint, code="line_numbers")
+    except KnapError as error:
+        return ValidatedEdit(instruction=edit, path=path, kind=kind, error=error)
+    return ValidatedEdit(instruction=edit, path=path, kind=kind)
+
+
+def _refuse_repeated_creates(edits: Sequence[ValidatedEdit]) -> list[ValidatedEdit]:
+    """Let each new note be made once."""
+    created: set[str] = set()
+    checked: list[ValidatedEdit] = []
+    for one in edits:
+        key = paths.name_key(one.path)
+        if one.kind == "create" and one.error is None:
+            if key in created:
+                error = BadInput(f"{one.path} is made twice", hint="give its whole text once", code="overlap")
+                checked.append(replace(one, error=error))
+                continue
+            created.add(key)
+        checked.append(one)
+    return checked
+
+
+def _check_ability(grounds: EditConstraints, kind: positions.PositionKind, edit: EditInstruction) -> None:
+    needed = "delete" if kind == "replace" else kind
+    if needed not in grounds.rules.can or needed not in grounds.context.writer.grants.capabilities:
+        allowed = ", ".join(sorted(grounds.rules.can)) or "nothing"
+        message = f"'{edit.position}' of {edit.file}: {needed} is switched off"
+        raise RefusedError(message, hint=f"allowed: {allowed}", code="capability")
+
+
+def _check_lines_shown(grounds: EditConstraints, path: NotePath, position: Position) -> None:
+    """Refuse line numbers that the model was never shown: it made them up, or knows no more than a line's beginning."""
+    if not isinstance(position, BeforeLine | LineSpan):
+        return
+    hint = "use start, end or after:## Heading, or have the note added to the context"
+    if path not in grounds.known:
+        raise BadInput(f"{path} wasn't shown, so its lines aren't known", hint=hint, code="not_shown")
+    whole = grounds.whole_lines.get(path)
+    last = position.last if isinstance(position, LineSpan) else position.line - 1
+    if whole is not None and last > whole:
+        message = (
+            f"only lines 1 to {whole} of {path} were shown whole" if whole else f"no line of {path} was shown whole"
+        )
+        raise BadInput(message, hint="use start, end, after:## Heading or lines that were shown", code="not_shown")
+
+
+def _make_request(grounds: EditConstraints, one: ValidatedEdit) -> AtPosition:
+    edit = one.instruction
+    return AtPosition(path=one.path, position=edit.position, content=edit.content, base=grounds.known.get(one.path, ""))
+
+
+def _dry_run(grounds: EditConstraints, requests: Sequence[tuple[int, AtPosition]]) -> dict[int, KnapError]:
+    """Try what can be made together; gives why the others can't."""
+    request_options = replace(grounds.context.asked or SubmitOptions(), dry_run=True)
+    numbers = [number for number, _ in requests]
+    try:
+        submission = grounds.context.writer.submit([request for _, request in requests], request_options)
+    except KnapError as error:
+        return _read_errors(error, numbers)
+    errors: dict[int, KnapError] = {numbers[one.number]: one.error for one in submission.failures}
+    for refusal in submission.refusals:
+        refused = RefusedError(refusal.reason, hint=refusal.hint, code=refusal.code)
+        errors |= {numbers[number]: refused for number in refusal.requests}
+    return errors
+
+
+def _read_errors(error: KnapError, numbers: Sequence[int]) -> dict[int, KnapError]:
+    """Read out of an error about all which request failed why."""
+    errors_by_number: dict[int, KnapError] = {}
+    failures = cast("list[dict[str, object]]", error.details.get("failures", []))
+    for one in failures:
+        errors_by_number[numbers[cast("int", one["request"])]] = _make_error(one, type(error))
+    refusals = cast("list[dict[str, object]]", error.details.get("refusals", []))
+    for one in refusals:
+        for number in cast("list[int]", one.get("requests", [])):
+            errors_by_number[numbers[number]] = _make_error({**one, "error": one["reason"]}, RefusedError)
+    return errors_by_number | {number: error for number in numbers if number not in errors_by_number}
+
+
+def _make_error(row: Mapping[str, object], kind: type[KnapError]) -> KnapError:
+    return kind(str(row["error"]), hint=str(row.get("hint", "")), code=str(row["code"]))
+
+
+_MAX_PROPOSALS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockEdit:
+    """Hold an edit of a block, and the part of a proposal that it shows."""
+
+    instruction: EditInstruction
+    path: NotePath
+    proposal_id: str
+    hunk: str
+    text: str
+    """The new text of that part."""
+
+
+def split_block_edits(
+    grounds: EditConstraints, edits: Sequence[EditInstruction]
+) -> tuple[list[EditInstruction], list[BlockEdit]]:
+    """Part edits of the agent's own waiting blocks from all others.
+
+    Only a replacement of all lines of a whole block counts; what cuts into one is refused as everywhere.
+    """
+    others: list[EditInstruction] = []
+    block_edits: list[BlockEdit] = []
+    for edit in edits:
+        one = _match_block(grounds, edit)
+        if one is None:
+            others.append(edit)
+        else:
+            block_edits.append(one)
+    return others, block_edits
+
+
+def change_blocks(grounds: EditConstraints, edits: Sequence[BlockEdit]) -> tuple[tuple[str, ...], list[ValidatedEdit]]:
+    """Put other texts into what waits; gives the proposals that changed, and what came of each edit."""
+    reviewer = grounds.context.reviewer
+    run = grounds.context.asked.run if grounds.context.asked else ""
+    changed: dict[str, None] = {}
+    results: list[ValidatedEdit] = []
+    for edit in edits:
+        error: KnapError | None = None
+        try:
+            digest = reviewer.refit(edit.proposal_id).digest
+            _ = reviewer.edit(edit.proposal_id, digest, edit.hunk, edit.text, run=run)
+            changed[edit.proposal_id] = None
+        except KnapError as raised:
+            error = raised
+        results.append(ValidatedEdit(instruction=edit.instruction, path=edit.path, kind="replace", error=error))
+    return tuple(changed), results
+
+
+def _match_block(grounds: EditConstraints, edit: EditInstruction) -> BlockEdit | None:
+    try:
+        position = positions.parse_position(edit.position)
+        if not isinstance(position, LineSpan) or position.word != "replace":
+            return None
+        note = grounds.context.view.read(edit.file)
+        block = _find_block(note, position)
+        request_scope = grounds.context.asked
+        if (
+            block is None
+            or request_scope is None
+            or not request_scope.scope.holds(note.path)
+            or "delete" not in grounds.rules.can
+        ):
+            return None
+    except KnapError:
+        return None
+    hunk_place = _find_hunk(grounds, note.path, block.id)
+    if hunk_place is None:
+        return None
+    return BlockEdit(instruction=edit, path=note.path, proposal_id=hunk_place[0], hunk=hunk_place[1], text=edit.content)
+
+
+def _find_block(note: Note, span: LineSpan) -> PendingBlock | None:
+    """Find the block whose lines are just those of a position."""
+    lines = Lines(starts=note.outline.line_starts, size=len(note.raw))
+    for block in pending.find_pending(note.raw, note.outline):
+        last = lines.number(max(block.tag_stop - 1, block.start))
+        if block.problem is None and (block.line, last) == (span.first, span.last):
+            return block
+    return None
+
+
+def _find_hunk(grounds: EditConstraints, path: NotePath, block: str) -> tuple[str, str] | None:
+    """Find the proposal and the hunk that a block shows, where the agent made it and it shows just one."""
+    writer = grounds.context.writer
+    for one in writer.proposals.find(ProposalFilter(path=path), limit=_MAX_PROPOSALS).proposals:
+        if one.client != writer.grants.client:
+            continue
+        hunks = writer.proposals.drawings.get(one.id).get(path, {}).get(block, ())
+        if len(hunks) == 1:
+            return one.id, hunks[0]
+    return None

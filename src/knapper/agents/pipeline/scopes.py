@@ -1,0 +1,172 @@
+"""Scopes of a task: which notes a model reads and edits, and which tools the scout has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, cast, get_args
+
+from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
+
+EditableScope = Literal["current", "linked", "context"]
+"""The open note; that and the notes that it links with; every note that the model was given."""
+Ability = Literal["add", "delete", "create", "navigate"]
+"""Insert lines; replace and delete them; make notes; open notes for the person."""
+
+EDITABLE_SCOPES: Final[tuple[EditableScope, ...]] = get_args(EditableScope)
+ABILITIES: Final[tuple[Ability, ...]] = get_args(Ability)
+MAX_LINK_DEPTH: Final = 3
+DEFAULT_LINK_DEPTH: Final = 2
+_SCOPE_FIELDS: Final[Mapping[str, str]] = {
+    "link_depth": "link_depth",
+    "linkDepth": "link_depth",
+    "include_same_folder": "include_same_folder",
+    "includeSameFolder": "include_same_folder",
+    "excluded_folders": "excluded_folders",
+    "excludedFolders": "excluded_folders",
+}
+_ABILITY_SWITCHES: Final[Mapping[str, Ability]] = {
+    "canAdd": "add",
+    "canDelete": "delete",
+    "canCreate": "create",
+    "canNavigate": "navigate",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextScopeConfig:
+    """Say which notes go with the open one.
+
+    ``ContextScopeConfig(link_depth=1)`` takes the notes that it links to, and those that link to it.
+
+    Raises:
+        BadInput: The depth is out of its range.
+    """
+
+    link_depth: int = DEFAULT_LINK_DEPTH
+    """How many links are followed, out and back, 0 to 3; 0 is the open note alone."""
+    include_same_folder: bool = False
+    """The notes of its folder go with it, too."""
+    excluded_folders: tuple[str, ...] = ()
+    """Walls: notes below these are left out, and no link is followed through them."""
+
+    def __post_init__(self) -> None:
+        """Refuse a depth that can't be one."""
+        if not 0 <= self.link_depth <= MAX_LINK_DEPTH:
+            raise BadInput(
+                f"the link depth is {self.link_depth}", hint=f"give 0 to {MAX_LINK_DEPTH}", code="link_depth"
+            )
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        folders: list[JSONValue] = [*self.excluded_folders]
+        return {
+            "link_depth": self.link_depth,
+            "include_same_folder": self.include_same_folder,
+            "excluded_folders": folders,
+        }
+
+
+_LEGACY_SCOPES: Final[Mapping[str, ContextScopeConfig]] = {
+    "current": ContextScopeConfig(link_depth=0),
+    "linked": ContextScopeConfig(link_depth=1),
+    "folder": ContextScopeConfig(link_depth=0, include_same_folder=True),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditRules:
+    """Say what a model may do to which notes."""
+
+    editable: EditableScope = "context"
+    can: frozenset[Ability] = field(default_factory=lambda: frozenset(ABILITIES))
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        can: list[JSONValue] = [one for one in ABILITIES if one in self.can]
+        return {"editable": self.editable, "can": can}
+
+
+def read_scope(given: object) -> ContextScopeConfig:
+    """Read a context scope: one of today, its JSON in either spelling of names, or an old name.
+
+    ``"folder"`` is depth 0 with the same folder; ``{"linkDepth": 1}`` is depth 1.
+
+    Raises:
+        BadInput: It is none of these.
+    """
+    if isinstance(given, ContextScopeConfig):
+        return given
+    if isinstance(given, str):
+        if given not in _LEGACY_SCOPES:
+            raise BadInput(
+                f"there is no context scope '{given}'", hint=f"old names: {', '.join(_LEGACY_SCOPES)}; or give a depth"
+            )
+        return _LEGACY_SCOPES[given]
+    if not isinstance(given, Mapping):
+        raise BadInput("a context scope is an object", hint='such as {"link_depth": 2, "include_same_folder": false}')
+    return _read_scope_fields(cast("Mapping[str, object]", given))
+
+
+def read_editable_scope(given: str) -> EditableScope:
+    """Read an editable scope.
+
+    Raises:
+        BadInput: There is none of that name.
+    """
+    if given not in EDITABLE_SCOPES:
+        raise BadInput(f"there is no editable scope '{given}'", hint=f"give {', '.join(EDITABLE_SCOPES)}")
+    return given
+
+
+def read_abilities(given: object) -> frozenset[Ability]:
+    """Read what a model may do: a list of words, or the switches ``canAdd`` and so on, which are on where left out.
+
+    Raises:
+        BadInput: A word is none of these.
+    """
+    if isinstance(given, Mapping):
+        switches = cast("Mapping[str, object]", given)
+        if unknown := switches.keys() - _ABILITY_SWITCHES.keys():
+            raise BadInput(f"there is no capability '{min(unknown)}'", hint=f"give {', '.join(_ABILITY_SWITCHES)}")
+        return frozenset(word for name, word in _ABILITY_SWITCHES.items() if switches.get(name, True))
+    words = (
+        {str(one) for one in cast("tuple[object, ...]", given)} if isinstance(given, list | tuple | set) else {given}
+    )
+    if unknown := sorted(str(word) for word in words if word not in ABILITIES):
+        raise BadInput(f"there is no capability '{unknown[0]}'", hint=f"give {', '.join(ABILITIES)}")
+    return frozenset(cast("set[Ability]", words))
+
+
+def _read_scope_fields(given: Mapping[str, object]) -> ContextScopeConfig:
+    if unknown := [name for name in given if name not in _SCOPE_FIELDS]:
+        raise BadInput(
+            f"a context scope has no '{unknown[0]}'", hint="link_depth, include_same_folder, excluded_folders"
+        )
+    fields = {_SCOPE_FIELDS[name]: value for name, value in given.items()}
+    depth, folder = fields.get("link_depth", DEFAULT_LINK_DEPTH), fields.get("include_same_folder", False)
+    folders = fields.get("excluded_folders", ())
+    if not isinstance(depth, int) or isinstance(depth, bool):
+        raise BadInput("link_depth is no whole number", hint=f"give 0 to {MAX_LINK_DEPTH}", code="link_depth")
+    if not isinstance(folder, bool) or not isinstance(folders, list | tuple):
+        raise BadInput("include_same_folder is true or false, and excluded_folders a list")
+    names = tuple(map(str, cast("tuple[object, ...]", folders)))
+    return ContextScopeConfig(link_depth=depth, include_same_folder=folder, excluded_folders=names)
+
+
+UPDATE_SELECTION: Final = "update_selection"
+ASK_USER: Final = "ask_user"
+OPTIONAL_SCOUT_TOOLS: Final = (
+    "list_notes",
+    "search_keyword",
+    "search_semantic",
+    "search_task_relevant",
+    "fetch_note",
+    "get_links",
+    "get_links_recursive",
+    "view_all_notes",
+    "explore_vault",
+    "list_all_tags",
+    ASK_USER,
+)
+"""What can be switched off."""
+SCOUT_TOOLS: Final = (UPDATE_SELECTION, *OPTIONAL_SCOUT_TOOLS)

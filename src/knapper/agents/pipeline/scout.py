@@ -1,0 +1,395 @@
+"""Let a model explore the vault, and keep the notes that it selected last."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, cast
+
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models import Model
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from knapper.agents import toolset, untrusted
+from knapper.agents.events import Event
+from knapper.agents.model.replies import Arguments
+from knapper.agents.pipeline import context, loop
+from knapper.agents.pipeline.loop import AgentTool, LoopProgress, LoopTask
+from knapper.agents.pipeline.records import (
+    CONFIDENCES,
+    Confidence,
+    NoteSelectionMetadata,
+    ScoutEnd,
+    ScoutResult,
+    ScoutSettings,
+    UserQuestion,
+)
+from knapper.agents.pipeline.scopes import ASK_USER, SCOUT_TOOLS, UPDATE_SELECTION
+from knapper.agents.toolset import LOOP_TOOLS
+from knapper.errors import KnapError
+from knapper.index.fulltext import MatchPlace
+from knapper.jsontypes import JSONValue
+from knapper.tools import notes
+from knapper.tools.context import Context
+from knapper.tools.registry import ToolSpec
+from knapper.tools.shapes import Answer
+from knapper.vault import parser, walk
+from knapper.vault.paths import NotePath
+
+_MAX_SUMMARY_STEPS: Final = 40
+"""Steps that the summary tells."""
+_MAX_REASON: Final = 2_000
+_MATCH_PLACES: Final[Mapping[str, MatchPlace]] = {"title": "title", "heading": "heading", "content": "content"}
+_SCORING_TOOLS: Final = frozenset({"search_semantic", "search_task_relevant"})
+
+
+@dataclass(slots=True)
+class Exploration:
+    """Hold the state of a run; JSON can hold it while the run pauses."""
+
+    known: dict[str, NoteSelectionMetadata] = field(default_factory=dict[str, NoteSelectionMetadata])
+    """What is known of notes, by path."""
+    selected: list[str] = field(default_factory=list[str])
+    reasoning: str = ""
+    confidence: Confidence = "exploring"
+    trail: list[str] = field(default_factory=list[str])
+    question: UserQuestion | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    """Tools answer side by side."""
+
+    def hear(self, name: str, arguments: Arguments, answer: Answer) -> None:
+        """Learn from a tool's answer why its notes are of interest."""
+        with self._lock:
+            self._hear(name, arguments, answer)
+
+    def update(self, context: Context, arguments: Arguments, most: int) -> Answer:
+        """Take a selection in the place of the last one; notes that aren't there are left out, and told.
+
+        Args:
+            context: The vault, as the agent sees it.
+            arguments: Of the call.
+            most: How many notes may be chosen.
+        """
+        chosen_paths: list[str] = []
+        unknown: list[JSONValue] = []
+        for raw in _read_texts(arguments.get("selected_paths", arguments.get("selectedPaths"))):
+            try:
+                path = context.view.path(raw)
+                if walk.kind_of(path) == "attachment":
+                    unknown.append({"path": raw, "error": "it is no note"})
+                elif path not in chosen_paths:
+                    chosen_paths.append(path)
+            except KnapError as error:
+                unknown.append({"path": raw, "error": error.message, "hint": error.hint})
+        self.selected = chosen_paths[:most]
+        self.reasoning = str(arguments.get("reasoning", ""))[:_MAX_REASON]
+        self.confidence = _read_confidence(arguments.get("confidence"))
+        reasons = arguments.get("reasons")
+        for path, why in reasons.items() if isinstance(reasons, dict) else ():
+            if path in self.selected:
+                self.known[path] = replace(self._of(path), reason=str(why)[:300])
+        self._step(f"notes chosen: {len(self.selected)} ({self.confidence})")
+        return self._told(unknown, dropped=len(chosen_paths) - len(self.selected), most=most)
+
+    def ask(self, arguments: Arguments) -> Answer:
+        """Put a question to the person.
+
+        Raises:
+            BadInput: It is empty, or the second one.
+        """
+        question, options = toolset.read_question(arguments)
+        toolset.check_question(question, is_first=self.question is None)
+        self.question = UserQuestion(question=question, options=options)
+        self._step(f"asked: {self.question.question}")
+        return {"success": True, "message": "The question is put to the person; the answer comes next."}
+
+    def chosen(self) -> tuple[NoteSelectionMetadata, ...]:
+        """Give the selection with what is known of each note."""
+        return tuple(self._of(path) for path in self.selected)
+
+    def summary(self) -> str:
+        """Tell what was done, step by step."""
+        left_out = len(self.trail) - _MAX_SUMMARY_STEPS
+        return "; ".join(self.trail[:_MAX_SUMMARY_STEPS]) + (f"; and {left_out} more steps" if left_out > 0 else "")
+
+    def dump(self) -> str:
+        """Write the state as JSON."""
+        known = {path: asdict(one) for path, one in self.known.items()}
+        return json.dumps(
+            {
+                "known": known,
+                "selected": self.selected,
+                "reasoning": self.reasoning,
+                "confidence": self.confidence,
+                "trail": self.trail,
+            },
+            ensure_ascii=False,
+        )
+
+    def _hear(self, name: str, arguments: Arguments, answer: Answer) -> None:
+        if answer.get("success") is False:
+            self._step(f"{name}: {answer.get('error', 'failed')}")
+            return
+        results = answer.get("results")
+        rows = [row for row in results if isinstance(row, dict)] if isinstance(results, list) else []
+        for row in rows:
+            self._learn(name, row)
+        if name == "fetch_note":
+            path = str(answer.get("path", ""))
+            self.known[path] = replace(self._of(path), fetched=True)
+            self._step(f"read {path}")
+        else:
+            about = next((str(arguments[key]) for key in _SUBJECT_ARGUMENTS if arguments.get(key)), "")
+            self._step(f"{name}{f' {about[:80]!r}' if about else ''}: {answer.get('total', len(rows))} found")
+
+    def _learn(self, name: str, row: Mapping[str, JSONValue]) -> None:
+        path, one = str(row.get("path", "")), self._of(str(row.get("path", "")))
+        if not path:
+            return
+        score, match, depth = row.get("score"), row.get("match"), row.get("depth")
+        if name in _SCORING_TOOLS and isinstance(score, int | float):
+            one = replace(one, semantic_score=max(one.semantic_score or 0.0, min(float(score), 1.0)))
+        if name == "search_keyword" and isinstance(match, str) and match in _MATCH_PLACES:
+            one = replace(one, keyword_match=_MATCH_PLACES[match])
+        if name == "get_links":
+            depth = 1
+        if isinstance(depth, int):
+            one = replace(one, link_depth=min(one.link_depth or depth, depth))
+        self.known[path] = one
+
+    def _told(self, unknown: list[JSONValue], *, dropped: int, most: int) -> Answer:
+        chosen: list[JSONValue] = [*self.selected]
+        unread: list[JSONValue] = [path for path in self.selected if not self._of(path).fetched]
+        answer: Answer = {"success": True, "selected": chosen, "confidence": self.confidence}
+        if unknown:
+            answer["not_there"] = unknown
+        if dropped:
+            answer["message"] = f"only {most} notes may be chosen: the last {dropped} were left out"
+        if unread and self.confidence != "done":
+            answer["not_read_yet"] = unread
+        return answer
+
+    def _of(self, path: str) -> NoteSelectionMetadata:
+        return self.known.get(path) or NoteSelectionMetadata(path=NotePath(path))
+
+    def _step(self, text: str) -> None:
+        self.trail.append(" ".join(text.split()))
+
+
+_SUBJECT_ARGUMENTS: Final = ("query", "task", "path", "folder", "tag", "prefix")
+
+
+def load_exploration(text: str) -> Exploration:
+    """Read a state as `Exploration.dump` writes it."""
+    state = cast("dict[str, object]", json.loads(text))
+    known = cast("dict[str, dict[str, object]]", state["known"])
+    return Exploration(
+        known={
+            path: NoteSelectionMetadata(**{**one, "sources": tuple(cast("list[str]", one["sources"]))})  # pyright: ignore[reportArgumentType] - as it was written
+            for path, one in known.items()
+        },
+        selected=list(map(str, cast("list[object]", state["selected"]))),
+        reasoning=str(state["reasoning"]),
+        confidence=_read_confidence(state["confidence"]),
+        trail=list(map(str, cast("list[object]", state["trail"]))),
+    )
+
+
+def _read_confidence(said: object) -> Confidence:
+    word = str(said).strip().lower()
+    return word if word in CONFIDENCES else "exploring"
+
+
+def _read_texts(given: JSONValue) -> list[str]:
+    if isinstance(given, str):
+        return [given]
+    return [str(one) for one in given if isinstance(one, str)] if isinstance(given, list) else []
+
+
+SCOUT_ANSWER_CHARS: Final = 16_000
+"""Characters of a tool's answer that the model is given at once."""
+_MAX_NOTE_CHARS: Final = 12_000
+_MAX_LISTED: Final = 100
+_MAX_TAGS: Final = 300
+_MAX_CURRENT_LINES: Final = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoutTask:
+    """Say what notes are looked for, and go on where a pause was."""
+
+    task: str
+    current: str = ""
+    """The open note; empty for none."""
+    state: Exploration = field(default_factory=Exploration)
+    history: Sequence[ModelMessage] = field(default=(), repr=False)
+    """The conversation so far."""
+    rounds: int = 0
+    """Used already."""
+    answer: str = ""
+    """What the person said to the question that it paused with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scout:
+    """Hold what explores."""
+
+    model: Model
+    prompt: str
+    """The system prompt's beginning."""
+    rows: Mapping[str, ToolSpec]
+    """The table's rows, by name."""
+    settings: ScoutSettings
+    limits: UsageLimits
+
+
+class ScoutRun:
+    """Explore for one errand; made anew for each."""
+
+    def __init__(self, scout: Scout, context: Context, errand: ScoutTask) -> None:
+        """Take the errand.
+
+        Args:
+            scout: What explores.
+            context: The vault, as the agent sees it.
+            errand: What is looked for.
+        """
+        self._scout = scout
+        self._context = context.together()
+        self._errand = errand
+        self.state = errand.state
+        self.state.question = None
+        if self.state.confidence == "done":  # it asked with its last breath; the answer may change its mind
+            self.state.confidence = "confident"
+        self.progress = LoopProgress(rounds=errand.rounds, messages=list(errand.history))
+        self.usage = RunUsage()
+        self.ended: ScoutEnd = "cancelled"
+        """How it ended; *cancelled* until it has."""
+
+    async def run(self, tell: Callable[[Event], None]) -> ScoutResult:
+        """Explore, telling what happens; a cancelled trip leaves its last selection in `result`.
+
+        Args:
+            tell: Hears each event.
+        """
+        try:
+            async with asyncio.timeout(self._scout.settings.timeout_s):
+                work = await asyncio.to_thread(self._work)
+                ended = await loop.run_loop(work, self.progress, self.usage, tell)
+            self.ended = "asked" if self.state.question else ended
+        except TimeoutError:
+            self.ended = "timeout"
+        return self.result()
+
+    def result(self) -> ScoutResult:
+        """Give what there is: the agent's last selection."""
+        return ScoutResult(
+            selected_notes=self.state.chosen(),
+            reasoning=self.state.reasoning,
+            confidence=self.state.confidence,
+            exploration_summary=self.state.summary(),
+            rounds=self.progress.rounds,
+            tokens_used=self.usage.input_tokens + self.usage.output_tokens,
+            ended=self.ended,
+        )
+
+    def _work(self) -> LoopTask:
+        _ = self._context.freshen()
+        scout_task, mark = self._errand, untrusted.new_mark()
+        prompt = f"The person answers: {scout_task.answer}" if scout_task.history else self._prompt(mark)
+        return LoopTask(
+            model=self._scout.model,
+            system=self._system(),
+            prompt=prompt,
+            box=loop.make_tool_session(self._tools(), mark=mark, max_chars=SCOUT_ANSWER_CHARS),
+            rounds=self._scout.settings.rounds,
+            is_done=lambda: self.state.question is not None or self.state.confidence == "done",
+            uncounted=frozenset({ASK_USER}),
+            history=scout_task.history,
+            limits=self._scout.limits,
+        )
+
+    def _system(self) -> str:
+        settings = self._scout.settings
+        limits = f"You have {settings.rounds} rounds of tool calls, and may choose at most {settings.notes} notes."
+        parts = [self._scout.prompt.strip(), f"## Limits\n\n{limits}"]
+        if settings.show_tags:
+            listing = notes.list_tags(self._context, limit=_MAX_TAGS)
+            parts.append(f"## All tags\n\n{untrusted.escape(listing['results'])}")
+        return "\n\n".join(parts)
+
+    def _prompt(self, mark: str) -> str:
+        parts = [f"The task: {self._errand.task}"]
+        if self._errand.current:
+            try:
+                note = self._context.view.read(self._errand.current)
+            except KnapError:
+                return parts[0]
+            lines = context.number_lines(parser.decode_text(note.raw))[:_MAX_CURRENT_LINES]
+            head = f"the open note: {untrusted.escape(str(note.path))}\n\n"
+            parts.append(untrusted.enclose("note", head + "\n".join(lines), mark))
+        return "\n\n".join(parts)
+
+    def _tools(self) -> list[AgentTool]:
+        settings = self._scout.settings
+        agent_tools = [
+            AgentTool(
+                definition=_UPDATE_DEFINITION,
+                handle=lambda given: self.state.update(self._context, given, settings.notes),
+            )
+        ]
+        agent_tools += [
+            self._of_row(name) for name in SCOUT_TOOLS if name in settings.tools and name in self._scout.rows
+        ]
+        if ASK_USER in settings.tools:
+            question_tool = next(one for one in LOOP_TOOLS if one.name == ASK_USER)
+            agent_tools.append(AgentTool(definition=question_tool, handle=self.state.ask))
+        return agent_tools
+
+    def _of_row(self, name: str) -> AgentTool:
+        def heard(arguments: Arguments, answer: Answer) -> None:
+            self.state.hear(name, arguments, answer)
+
+        return loop.make_row_tool(self._scout.rows[name], self._context, heard=heard, most=self._most(name))
+
+    def _most(self, name: str) -> dict[str, int]:
+        """Tell how much a tool gives at once."""
+        if name == "search_keyword":
+            return {"limit": self._scout.settings.keyword_limit}
+        if name == "fetch_note":
+            return {"length": _MAX_NOTE_CHARS}
+        return {"limit": _MAX_LISTED} if name in _LISTING_TOOLS else {}
+
+
+_LISTING_TOOLS: Final = frozenset({"list_notes", "view_all_notes", "explore_vault", "list_all_tags", "get_links"})
+_UPDATE_PROPERTIES: Final[dict[str, Any]] = {
+    "selected_paths": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": "Every note that the task needs, the most needed first; replaces the last selection.",
+    },
+    "reasoning": {"type": "string", "description": "Why these, in a sentence or two."},
+    "confidence": {
+        "type": "string",
+        "enum": ["exploring", "confident", "done"],
+        "description": "done ends the search.",
+    },
+    "reasons": {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "description": "Why each is there, by path, where that isn't plain.",
+    },
+}
+_UPDATE_DEFINITION: Final = ToolDefinition(
+    name=UPDATE_SELECTION,
+    description="Say which notes you would hand over now. Call it in every round.",
+    parameters_json_schema={
+        "type": "object",
+        "properties": _UPDATE_PROPERTIES,
+        "required": ["selected_paths", "reasoning", "confidence"],
+        "additionalProperties": False,
+    },
+    sequential=True,
+)

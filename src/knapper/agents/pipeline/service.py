@@ -1,0 +1,290 @@
+"""Answer tasks in sessions: load the history, store the outcome, and resume after questions."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ModelResponse, TextPart, UserPromptPart
+
+from knapper.agents.events import Error
+from knapper.agents.model.usage import Meter
+from knapper.agents.pipeline import context as pipeline_context
+from knapper.agents.pipeline import edits, pipeline
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.edits import ChatMessage, EditFailure, EditInstruction, EditResults
+from knapper.agents.pipeline.orchestrator import Agents
+from knapper.agents.pipeline.pipeline import PipelineEventSink, PipelineRun, ResumePoint
+from knapper.agents.pipeline.records import Notice, PipelineEvent, PipelineOutcome
+from knapper.agents.pipeline.store import PausedRun, PausedRuns
+from knapper.agents.sessions import locks
+from knapper.agents.sessions.store import Exchange, SessionStore
+from knapper.changes.proposals.store import Proposals
+from knapper.errors import BadInput, ConflictError, KnapError, NotFound, StorageError
+from knapper.jsontypes import JSONValue
+from knapper.tools.context import Context
+from knapper.vault.access import Grants
+
+DescribeFate = Callable[[str], str]
+"""Tells in words what became of a proposal."""
+
+
+def read_chat_messages(turns: Sequence[Exchange], length: int, fate: DescribeFate = lambda _: "") -> list[ChatMessage]:
+    """Give the last messages of a session, the oldest first.
+
+    Args:
+        turns: Of the session.
+        length: How many messages at most, questions and answers counted alike, 0 to 100.
+        fate: Tells what became of a proposal.
+    """
+    if not length:
+        return []
+    history: list[ChatMessage] = []
+    for turn in turns[-(length + 1) // 2 - 1 :]:
+        history += [_question_message(turn), _answer_message(turn, fate)]
+    return history[-length:]
+
+
+def describe_fates(proposals: Proposals) -> DescribeFate:
+    """Ask the proposals what became of them."""
+
+    def fate(proposal: str) -> str:
+        try:
+            return f"the proposal is {proposals.show(proposal).status.replace('_', ' ')}"
+        except KnapError:
+            return ""
+
+    return fate
+
+
+def _question_message(turn: Exchange) -> ChatMessage:
+    return ChatMessage(
+        id=f"{turn.number}-user", role="user", content=turn.question, timestamp=turn.at, active_file=turn.file
+    )
+
+
+def _answer_message(turn: Exchange, fate: DescribeFate) -> ChatMessage:
+    outcome = turn.outcome
+    outcomes = [text for one in _as_list(outcome.get("proposals")) if (text := fate(str(one)))]
+    return ChatMessage(
+        id=f"{turn.number}-assistant",
+        role="assistant",
+        content=str(outcome.get("answer", "")),
+        timestamp=turn.at,
+        active_file=turn.file,
+        proposed_edits=tuple(
+            _read_edit(one) for one in _as_list(outcome.get("proposed_edits")) if isinstance(one, dict)
+        ),
+        edit_results=_read_results(outcome.get("edit_results")),
+        fate=", ".join(outcomes),
+    )
+
+
+def _read_edit(row: Mapping[str, JSONValue]) -> EditInstruction:
+    return EditInstruction(
+        file=str(row.get("file", "")), position=str(row.get("position", "")), content=str(row.get("content", ""))
+    )
+
+
+def _read_results(given: JSONValue) -> EditResults | None:
+    if not isinstance(given, dict) or not given:
+        return None
+    success = given.get("success")
+    failures = tuple(
+        EditFailure(
+            file=str(one.get("file", "")),
+            error=str(one.get("error", "")),
+            code=str(one.get("code", "")),
+            position=str(one.get("position", "")),
+        )
+        for one in _as_list(given.get("failures"))
+        if isinstance(one, dict)
+    )
+    return EditResults(success=success if isinstance(success, int) else 0, failures=failures)
+
+
+def _as_list(given: JSONValue) -> list[JSONValue]:
+    return given if isinstance(given, list) else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineService:
+    """Hold what one vault's tasks are answered with and kept in."""
+
+    agents: Agents
+    runs: PausedRuns
+    store: SessionStore
+    folder: Path
+    """The vault's state folder."""
+    now: Callable[[], datetime]
+    meter: Meter | None = None
+    wait_s: float = locks.WAIT_S
+    owner: str = ""
+    """On whose behalf runs wait; empty for whom the vault is opened for."""
+    stops: Callable[[], bool] = lambda: False
+    """Tells whether whatever goes on is being stopped: a question whose answer that cuts short waits again."""
+
+    async def ask(self, request: TaskRequest, context: Context, tell: PipelineEventSink) -> PipelineOutcome:
+        """Do a task, and keep the turn in its session, if it has one.
+
+        A cancelled task keeps what there is, tells `Outcome`, and stays cancelled. One that asks the person something
+        waits: `resume` goes on with the answer.
+
+        Args:
+            request: The task.
+            context: The vault, as the agents see it, with the run's id.
+            tell: Takes each event; `Outcome` comes last.
+
+        Raises:
+            NotFound: There is no such session.
+            ConflictError: Another message is being answered in it (code ``session_busy``).
+        """
+        async with self._held(request.session_id):
+            history = await asyncio.to_thread(self._history, request, context)
+            return await self._carry_out(request, context, ResumePoint(history=history), tell)
+
+    async def resume(
+        self, run_id: str, answer: str, context: Context, tell: PipelineEventSink, *, by: Grants | None = None
+    ) -> PipelineOutcome:
+        """Go on with a run that asked something; a person may go on with any, others with their own.
+
+        Where it fails, reaches a limit or is killed, it waits again, as it did.
+
+        Args:
+            run_id: The run's.
+            answer: What the person says.
+            context: The vault, as the agents see it.
+            tell: Takes each event; `Outcome` comes last.
+            by: Who answers; None for whom the agents act for.
+
+        Raises:
+            NotFound: No such run waits (code ``no_run``).
+            BadInput: The answer is empty.
+        """
+        if not answer.strip():
+            raise BadInput("the answer is empty", hint="say something")
+        grants = by or context.writer.grants
+        async with self.runs.hold(run_id, "" if grants.is_person else grants.client) as paused:
+            request = await asyncio.to_thread(self._placed, pipeline_context.read_request(paused.request))
+            async with self._held(request.session_id):
+                history = await asyncio.to_thread(self._history, request, context)
+                resume_point = ResumePoint(history=history, state=pipeline.load_state(paused.state), answer=answer)
+                return await self._carry_out(request, context, resume_point, tell)
+
+    @asynccontextmanager
+    async def _held(self, session_id: str) -> AsyncGenerator[None]:
+        if not session_id:
+            yield
+            return
+        _ = self.store.get(session_id)
+        async with locks.lock_session(self.folder, session_id, wait_s=self.wait_s):
+            yield
+
+    def _placed(self, request: TaskRequest) -> TaskRequest:
+        """Go on without a session that is gone meanwhile."""
+        if request.session_id:
+            try:
+                _ = self.store.get(request.session_id)
+            except NotFound:
+                return replace(request, session_id="")
+        return request
+
+    def _history(self, request: TaskRequest, context: Context) -> list[edits.ChatMessage]:
+        if not request.session_id:
+            return []
+        turns = self.store.turns(request.session_id)
+        return read_chat_messages(turns, request.chat_history_length, describe_fates(context.writer.proposals))
+
+    async def _carry_out(
+        self, request: TaskRequest, context: Context, going: ResumePoint, tell: PipelineEventSink
+    ) -> PipelineOutcome:
+        agents = self.agents
+        if self.meter:
+            agents = replace(agents, limits=self.meter.allow(request.run_id))
+        run = PipelineRun(agents, context, request, going)
+        is_over = False
+        try:
+            await run.run(tell)
+            is_over = run.state == "complete"
+        except asyncio.CancelledError:
+            is_over = not self.stops()
+            raise
+        finally:  # also where the task is cancelled
+            outcome = await asyncio.shield(asyncio.to_thread(run.outcome))
+            has_ended = is_over and going.state is not None
+            storing = asyncio.to_thread(self._keep, run, context, outcome, has_ended=has_ended)
+            outcome, late_events = await asyncio.shield(storing)
+            for event in (*late_events, outcome):
+                tell(event)
+        return outcome
+
+    def _keep(
+        self, run: PipelineRun, context: Context, outcome: PipelineOutcome, *, has_ended: bool
+    ) -> tuple[PipelineOutcome, Sequence[PipelineEvent]]:
+        """Keep what came of a run; what can't be kept is told, and keeps nothing else from being kept."""
+        events: list[PipelineEvent] = []
+        writes: list[Callable[[], None]] = []
+        if outcome.state == "asked":
+            try:
+                self._pause(run, context, outcome)
+            except StorageError as error:  # nobody could answer it
+                failure = Error(error=error.message, code=error.code, hint=error.hint)
+                events.append(failure)
+                error_row: dict[str, JSONValue] = {"error": failure.error, "code": failure.code, "hint": failure.hint}
+                outcome = replace(outcome, state="failed", question=None, error=error_row)
+        elif run.request.session_id:
+            writes.append(lambda: self._append(run.request, outcome))
+        if has_ended:
+            writes.append(lambda: self.runs.end(run.request.run_id))
+        notices = _run_all([*writes, lambda: self._spend(run)])
+        texts: list[JSONValue] = [notice.text for notice in notices]
+        return replace(outcome, notices=[*outcome.notices, *texts]), [*events, *notices]
+
+    def _spend(self, run: PipelineRun) -> None:
+        for phase, spent in run.spent_now.items():
+            if self.meter:
+                name = self.agents.scout_name if phase == "scout" and self.agents.scout_name else self.agents.name
+                self.meter.record(run.request.run_id, name, spent)
+
+    def _pause(self, run: PipelineRun, context: Context, outcome: PipelineOutcome) -> None:
+        self.runs.pause(
+            PausedRun(
+                id=run.request.run_id,
+                client=self.owner or context.writer.grants.client,
+                at=self.now(),
+                question=outcome.question or {},
+                request=run.request.as_dict(),
+                state=pipeline.dump_state(run.freeze()),
+            )
+        )
+
+    def _append(self, request: TaskRequest, outcome: PipelineOutcome) -> None:
+        messages = [
+            ModelRequest(parts=[UserPromptPart(content=request.task)]),
+            ModelResponse(parts=[TextPart(content=outcome.answer or "(nothing)")]),
+        ]
+        exchange = Exchange(
+            number=0,
+            at=self.now(),
+            question=request.task,
+            file=request.current,
+            outcome=outcome.as_dict(),
+            messages=ModelMessagesTypeAdapter.dump_json(messages).decode(),
+        )
+        with suppress(
+            NotFound, ConflictError
+        ):  # deleted, or gone on elsewhere meanwhile: the answer was told all the same
+            _ = self.store.append(request.session_id, self.store.last(request.session_id), exchange)
+
+
+def _run_all(works: Sequence[Callable[[], None]]) -> list[Notice]:
+    """Do one after another, and tell what couldn't be done."""
+    notices: list[Notice] = []
+    for work in works:
+        try:
+            work()
+        except StorageError as error:
+            notices.append(Notice(text=f"not all of it was kept: {error.message}"))
+    return notices

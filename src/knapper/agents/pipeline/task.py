@@ -1,0 +1,458 @@
+"""Let a model do a task: prompt it, check its edits, let it correct itself once, and propose them."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pydantic_ai
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models import Model
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from knapper.agents import citations, untrusted
+from knapper.agents.citations import CheckedAnswer, CitationRepairer
+from knapper.agents.model import replies, usage
+from knapper.agents.model.replies import SurrogateSafeModel
+from knapper.agents.model.usage import ModelFailure
+from knapper.agents.pipeline import edits
+from knapper.agents.pipeline.context import UnifiedContext
+from knapper.agents.pipeline.edits import (
+    ChatMessage,
+    EditConstraints,
+    EditFailure,
+    EditResults,
+    PipelineContext,
+    TaskReply,
+    ValidatedEdit,
+)
+from knapper.agents.pipeline.records import ScoutResult, WebResult
+from knapper.agents.pipeline.scopes import Ability, EditableScope, EditRules
+from knapper.changes.writer import Submission
+from knapper.errors import BadInput, KnapError
+from knapper.jsontypes import JSONValue
+from knapper.tools.context import Context
+from knapper.vault.paths import NotePath
+
+_SCOPE_TEXTS: Final[dict[EditableScope, str]] = {
+    "current": "You may edit the open note only.",
+    "linked": "You may edit the open note and the notes that it links with directly.",
+    "context": "You may edit any of the notes that you were given.",
+}
+_POSITION_TEXTS: Final[tuple[tuple[Ability, str, str], ...]] = (
+    ("add", "start", "at the beginning of the note's text"),
+    ("add", "end", "at its end"),
+    ("add", "after:## Heading", "right below this heading, which is written with its # signs"),
+    ("add", "insert:N", "before line N"),
+    ("delete", "replace:N or replace:N-M", "in the place of these lines"),
+    ("delete", "delete:N or delete:N-M", "takes these lines away; `content` is empty"),
+    ("create", "create", "a new note with this text; it must not be there yet"),
+    ("navigate", "open", "opens the note for the person at once and changes nothing; `content` is empty"),
+)
+_FORBIDDEN_TEXTS: Final[tuple[tuple[Ability, str], ...]] = (
+    ("add", "Inserting text is forbidden: never use start, end, after or insert."),
+    ("delete", "Replacing and deleting is forbidden: never use replace or delete."),
+    ("create", "Making notes is forbidden: never use create."),
+    ("navigate", "Opening notes is forbidden: never use open."),
+)
+_EDIT_RULES: Final = """\
+- Line numbers are those in front of the lines above, and those of the note as it is now: all edits of a reply count \
+from the same lines, so an edit never shifts another.
+- Edits of one note must not overlap. Make one edit of lines that go together.
+- A line or a note of which the rest isn't shown can't be replaced or deleted beyond what is shown whole.
+- Change as little as the task needs. Leave everything else as it is, down to spaces.
+- Properties stand at the top of a note between `---` lines, and are edited by line as well.
+- Lines of an edit that still waits for the person's word are marked above; replace all of such a block's lines to \
+change what it proposes."""
+
+
+def write_scope(editable: EditableScope, paths: Sequence[str], current: str) -> str:
+    """Say in words which notes may be edited.
+
+    Args:
+        editable: The scope.
+        paths: The notes that it comes to now, escaped.
+        current: The open note, escaped; empty for none.
+    """
+    open_note_text = f"The open note is {current}." if current else "No note is open."
+    path_list = ", ".join(paths) if paths else "none: existing notes can't be edited now"
+    return f"{open_note_text} {_SCOPE_TEXTS[editable]} Now these are: {path_list}. Any other edit is thrown away."
+
+
+def list_positions(can: frozenset[Ability]) -> str:
+    """List the positions that may be used."""
+    lines = [f"- `{form}`: {meaning}" for ability, form, meaning in _POSITION_TEXTS if ability in can]
+    return "\n".join(lines) or "- none: `edits` must be empty"
+
+
+def read_edit_rules() -> str:
+    """Give the rules that hold for every edit."""
+    return _EDIT_RULES
+
+
+def list_forbidden(can: frozenset[Ability]) -> str:
+    """Warn of what is switched off; empty where all is allowed."""
+    return "\n".join(f"- {warning}" for ability, warning in _FORBIDDEN_TEXTS if ability not in can)
+
+
+def write_edit_rules(given: EditRules, paths: Sequence[str], current: str) -> str:
+    """Write all rules about edits as a part of the system prompt."""
+    forbidden = list_forbidden(given.can)
+    parts = [
+        "## Which notes you may edit",
+        write_scope(given.editable, paths, current),
+        "## Positions",
+        list_positions(given.can),
+        "## Rules for edits",
+        read_edit_rules(),
+    ]
+    if forbidden:
+        parts += ["## Forbidden", forbidden]
+    return "\n\n".join(parts)
+
+
+_MAX_RELEVANT: Final = 10
+_MAX_EXTRACT_CHARS: Final = 4_000
+
+
+def write_prior_section(pipeline: PipelineContext) -> str:
+    """Write the part of the system prompt about the agents before; empty where there were none."""
+    parts: list[str] = []
+    if pipeline.scout is not None:
+        parts.append(_describe_scout(pipeline.scout))
+    if pipeline.web is not None:
+        parts.append(_describe_web(pipeline.web))
+    return "\n\n".join(["## Prior agent context", *parts]) if parts else ""
+
+
+def write_web_blocks(web: WebResult | None, mark: str) -> str:
+    """Write what was found on the web as blocks; empty where nothing was."""
+    if web is None or not (web.sources or web.findings):
+        return ""
+    blocks: list[str] = []
+    if web.findings:
+        blocks.append(untrusted.enclose("web findings", untrusted.escape(web.findings), mark))
+    for one in web.sources:
+        source_row: dict[str, JSONValue] = {
+            "title": one.title,
+            "url": one.url,
+            "text": (one.extracted or one.snippet)[:_MAX_EXTRACT_CHARS],
+        }
+        if one.date:
+            source_row["date"] = one.date
+        blocks.append(untrusted.enclose("web", untrusted.escape(source_row), mark))
+    return "\n\n".join(blocks)
+
+
+def write_history(history: Sequence[ChatMessage]) -> list[ModelMessage]:
+    """Write earlier messages as the model said and heard them, with what became of its edits."""
+    model_messages: list[ModelMessage] = []
+    outcome = ""
+    for one in history:
+        if one.role == "user":
+            parts = [outcome, f"(The open note was {untrusted.escape(one.active_file)}.)" if one.active_file else ""]
+            text = "\n\n".join(filter(None, [*parts, one.content]))
+            model_messages.append(ModelRequest(parts=[UserPromptPart(content=text, timestamp=one.timestamp)]))
+            outcome = ""
+        else:
+            edits = [edit.as_dict() for edit in one.proposed_edits]
+            text = json.dumps({"summary": one.content, "edits": edits}, ensure_ascii=False)
+            model_messages.append(ModelResponse(parts=[TextPart(content=text)], timestamp=one.timestamp))
+            outcome = write_edit_results(one.edit_results, one.fate) if one.edit_results else ""
+    if outcome:
+        model_messages.append(ModelRequest(parts=[UserPromptPart(content=outcome)]))
+    return model_messages
+
+
+def write_edit_results(found: EditResults, fate: str = "") -> str:
+    """Tell what became of edits."""
+    if not found.success and not found.failures:
+        return ""
+    lines = [f"(Of your edits, {found.success} could be made and {found.failed} couldn't."]
+    lines += [f"- {one.file} {one.position}: {one.error}" for one in found.failures]
+    if fate:
+        lines.append(f"Since then: {fate}.")
+    return untrusted.escape_plain("\n".join(lines)) + ")"
+
+
+def _describe_scout(found: ScoutResult) -> str:
+    lines = [
+        "An agent explored the vault and chose the notes that you are given.",
+        f"- confidence: {found.confidence}",
+        f"- its reasoning: {untrusted.escape(found.reasoning)}",
+        f"- what it did: {untrusted.escape(found.exploration_summary)}",
+    ]
+    ranked = sorted(found.selected_notes, key=lambda one: -(one.semantic_score or 0.0))[:_MAX_RELEVANT]
+    notes = [f"  - {untrusted.escape(str(one.path))}: {one.why()}" for one in ranked]
+    return "\n".join([*lines, "- most relevant notes:", *notes] if notes else lines)
+
+
+def _describe_web(found: WebResult) -> str:
+    queries = ", ".join(untrusted.escape(one) for one in found.search_queries) or "none"
+    action = "searched the web" if found.search_performed else "didn't search the web"
+    return "\n".join(
+        [
+            f"An agent {action}.",
+            f"- why: {untrusted.escape(found.evaluation_reasoning)}",
+            f"- queries: {queries}",
+            f"- sources: {len(found.sources)}, given below as blocks",
+        ]
+    )
+
+
+_MAX_LISTED: Final = 60
+_BLOCK_REDRAWN: Final = "what waits was changed, and its block in the note was drawn anew"
+_MAX_REASON: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskAgentConfig:
+    """Hold what does tasks."""
+
+    model: Model
+    prompt: str
+    """The system prompt's beginning."""
+    rules: EditRules
+    limits: UsageLimits
+    repair: str = ""
+    """The prompt by which citations are mended; empty to leave that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskAgentInput:
+    """Hold a task, and all that was gathered for it."""
+
+    task: str
+    context: UnifiedContext
+    current: str = ""
+    """The open note; empty for none."""
+    chat_history: Sequence[ChatMessage] = ()
+    pipeline: PipelineContext = field(default_factory=PipelineContext)
+    mark: str = ""
+    """That of the turn's blocks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskAgentResult:
+    """Hold what a task came to."""
+
+    success: bool
+    summary: str
+    """The answer, or what was changed and why; its citations hold."""
+    checked: CheckedAnswer
+    edits: tuple[ValidatedEdit, ...] = ()
+    proposal: Submission | None = None
+    """What waits for the person's word; None where nothing does."""
+    changed_blocks: tuple[str, ...] = ()
+    """Ids of proposals whose pending blocks were changed."""
+    opened: tuple[NotePath, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> EditResults:
+        """Say how many edits could be made, and why others couldn't."""
+        failures = tuple(
+            EditFailure(
+                file=one.instruction.file,
+                error=one.error.message,
+                code=one.error.code,
+                position=one.instruction.position,
+            )
+            for one in self.edits
+            if one.error is not None
+        )
+        return EditResults(success=len(self.edits) - len(failures), failures=failures)
+
+
+class TaskAgent:
+    """Do one task; made anew for each."""
+
+    def __init__(self, config: TaskAgentConfig, context: Context, given: TaskAgentInput) -> None:
+        """Take the task.
+
+        Args:
+            config: What does it.
+            context: The vault, as the agent sees it.
+            given: The task, and all that was gathered for it.
+        """
+        self._config = config
+        self._given = given
+        self._context = context
+        self._mark = given.mark or untrusted.new_mark()
+        self.usage = RunUsage()
+        self.messages: list[ModelMessage] = []
+        """What was said so far."""
+
+    async def run(self, tell: Callable[[str], None]) -> TaskAgentResult:
+        """Do it.
+
+        Args:
+            tell: Hears in words how far it is.
+        """
+        pydantic_ai.BANNER_ENABLED = False  # the library greets on the error stream, which is our person's
+        task_input = self._given
+        grounds = await asyncio.to_thread(self._grounds)
+        agent = Agent(SurrogateSafeModel(self._config.model), instructions=self._system(grounds), retries=0)
+        history = write_history(task_input.chat_history)
+        tell("the task agent is at work")
+        reply_text, history = await self._ask(agent, self._prompt(), history)
+        truncation = self._cut()
+        reply, checked = await asyncio.to_thread(self._read, grounds, reply_text)
+        complaint = _describe_problems(reply, checked)
+        if complaint:
+            tell("some edits can't be made: the model may correct itself once")
+            try:
+                second_text, _ = await self._ask(agent, complaint, history)
+            except usage.MODEL_ERRORS:
+                if isinstance(reply, KnapError):
+                    raise
+                tell("it couldn't be asked again: what can be made of its first reply stands")
+            else:
+                second_reply, rechecked = await asyncio.to_thread(self._read, grounds, second_text)
+                if not isinstance(second_reply, KnapError):
+                    reply, checked, truncation = second_reply, rechecked, self._cut()
+        if isinstance(reply, KnapError):  # its hint is for the model, which has had its second chance
+            hint = "try again, ask for less, or take another model"
+            raise ModelFailure(f"the model's answer can't be used: {reply.message}", code=reply.code, hint=hint)
+        result = await self._finish(grounds, reply, checked)
+        return replace(result, notices=(*result.notices, *truncation))
+
+    async def _ask(
+        self, agent: Agent[None, str], prompt: str, history: Sequence[ModelMessage]
+    ) -> tuple[str, list[ModelMessage]]:
+        result = await agent.run(
+            prompt,
+            message_history=list(history),
+            usage=self.usage,
+            usage_limits=self._config.limits,
+            model_settings=_json_settings(self._config.model),
+        )
+        self.messages = result.all_messages()
+        return result.output, self.messages
+
+    def _cut(self) -> tuple[str, ...]:
+        last = self.messages[-1] if self.messages else None
+        return replies.truncation_notices(last) if isinstance(last, ModelResponse) else ()
+
+    def _grounds(self) -> EditConstraints:
+        task_input = self._given
+        narrowed = edits.narrow_context(self._context, self._config.rules, task_input.current, task_input.context.paths)
+        shown_hashes = {one.note.path: one.note.hash for one in task_input.context.notes}
+        whole = {task_input.context.cut: task_input.context.whole_lines} if task_input.context.cut else {}
+        return EditConstraints(context=narrowed, rules=self._config.rules, known=shown_hashes, whole_lines=whole)
+
+    def _system(self, grounds: EditConstraints) -> str:
+        rules = self._config.rules
+        request_scope = grounds.context.asked
+        allowed = sorted(request_scope.scope.paths or ()) if request_scope else []
+        escaped_paths = [untrusted.escape(str(path)) for path in allowed[:_MAX_LISTED]]
+        current = untrusted.escape(self._given.current) if self._given.current else ""
+        parts = [
+            self._config.prompt.strip(),
+            write_edit_rules(rules, escaped_paths, current),
+            write_prior_section(self._given.pipeline),
+        ]
+        return "\n\n".join(filter(None, parts))
+
+    def _prompt(self) -> str:
+        task_input = self._given
+        web_blocks = write_web_blocks(task_input.pipeline.web, self._mark)
+        notes = task_input.context.text or "(No notes were given.)"
+        parts = [
+            "The notes:",
+            notes,
+            *(["From the web:", web_blocks] if web_blocks else []),
+            f"The task: {task_input.task}",
+        ]
+        return "\n\n".join(parts)
+
+    def _read(self, grounds: EditConstraints, said: str) -> tuple[TaskReply | KnapError, list[ValidatedEdit]]:
+        try:
+            reply = edits.parse_reply(said)
+        except BadInput as error:
+            return error, []
+        return reply, edits.check_edits(grounds, edits.split_block_edits(grounds, reply.edits)[0])
+
+    async def _finish(
+        self, grounds: EditConstraints, reply: TaskReply, checked: list[ValidatedEdit]
+    ) -> TaskAgentResult:
+        _, in_blocks = await asyncio.to_thread(edits.split_block_edits, grounds, reply.edits)
+        changed, made_in_blocks = await asyncio.to_thread(edits.change_blocks, grounds, in_blocks)
+        text, left_out = untrusted.sanitize_answer(reply.summary)
+        proposal, checked, notices = await asyncio.to_thread(
+            _propose_checked, grounds, checked, text or self._given.task
+        )
+        answer = await asyncio.to_thread(citations.check_citations, self._context, text)
+        if answer.failures and self._config.repair:
+            config = self._config
+            mender = CitationRepairer(model=config.model, prompt=config.repair, usage=self.usage, limits=config.limits)
+            answer = await citations.repair_citations(answer, self._context, mender)
+        answer = citations.drop_failed_citations(answer)
+        return TaskAgentResult(
+            success=True,
+            summary=answer.answer,
+            checked=answer,
+            edits=(*checked, *made_in_blocks),
+            proposal=proposal,
+            changed_blocks=changed,
+            opened=tuple(edits.list_opened_notes(checked)),
+            notices=(*notices, *left_out, *((_BLOCK_REDRAWN,) if changed else ())),
+        )
+
+
+def _propose_checked(
+    grounds: EditConstraints, checked: list[ValidatedEdit], reason: str
+) -> tuple[Submission | None, list[ValidatedEdit], tuple[str, ...]]:
+    """Propose what can be made; where a note changed just now, its edits are told as failures."""
+    try:
+        submission = edits.propose_edits(grounds, checked, " ".join(reason.split())[:_MAX_REASON])
+    except KnapError:
+        rechecked = edits.check_edits(grounds, [one.instruction for one in checked])
+        try:
+            submission = edits.propose_edits(grounds, rechecked, " ".join(reason.split())[:_MAX_REASON])
+        except KnapError as error:
+            failed = [
+                ValidatedEdit(instruction=one.instruction, path=one.path, kind=one.kind, error=error)
+                for one in rechecked
+            ]
+            return None, failed, ()
+        checked = rechecked
+    return submission, checked, submission.notices if submission else ()
+
+
+def _describe_problems(reply: TaskReply | KnapError, checked: Sequence[ValidatedEdit]) -> str:
+    """Say what is wrong with a reply; empty where nothing is."""
+    if isinstance(reply, KnapError):
+        return f"Your reply can't be used: {reply.message}. {reply.hint}".strip()
+    failed = [one for one in checked if one.error is not None]
+    if not failed:
+        return ""
+    lines = [f"- {one.instruction.file} {one.instruction.position}: {_error_text(one.error)}" for one in failed]
+    failure_lines = untrusted.escape_plain("\n".join(lines))
+    ask = (
+        "Nothing was kept yet. Reply once more with the whole JSON object: all edits that you want, those that were "
+        "right among them, with line numbers as before. Leave out what is not allowed."
+    )
+    return f"These edits can't be made:\n\n{failure_lines}\n\n{ask}"
+
+
+def _error_text(error: KnapError | None) -> str:
+    if error is None:
+        return ""
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+def _json_settings(model: Model) -> ModelSettings | None:
+    """Ask for JSON where the provider is known to hold its models to it; other servers may refuse the very wish."""
+    if not isinstance(model, FallbackModel) and _supports_json(model):
+        return ModelSettings(extra_body={"response_format": {"type": "json_object"}})
+    return None
+
+
+def _supports_json(model: Model) -> bool:
+    place = model.base_url or ""
+    return model.system in {"ollama", "fireworks"} or place.startswith("https://api.openai.com/")

@@ -1,0 +1,325 @@
+"""Let a model search the web where the notes don't answer the task."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from pydantic_ai.models import Model
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from knapper.agents import untrusted
+from knapper.agents.events import Event
+from knapper.agents.model.replies import Arguments
+from knapper.agents.pipeline import context, loop
+from knapper.agents.pipeline.loop import AgentTool, LoopProgress, LoopTask
+from knapper.agents.pipeline.records import (
+    EVALUATE_TOOL,
+    FINALIZE_TOOL,
+    SEARCH_TOOL,
+    SELECT_TOOL,
+    EnhancedWebSource,
+    ResearchSettings,
+    WebEnd,
+    WebResult,
+)
+from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
+from knapper.tools import web
+from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+
+
+def _object_schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+WEB_TOOLS: Final = {
+    EVALUATE_TOOL: ToolDefinition(
+        name=EVALUATE_TOOL,
+        description="Say whether the notes answer the task, or the web has to be searched. Call it first.",
+        parameters_json_schema=_object_schema(
+            {
+                "needs_web": {"type": "boolean", "description": "Whether the web has to be searched."},
+                "reasoning": {"type": "string", "description": "Why, in a sentence or two."},
+            },
+            "needs_web",
+            "reasoning",
+        ),
+        sequential=True,
+    ),
+    SEARCH_TOOL: ToolDefinition(
+        name=SEARCH_TOOL,
+        description="Search the web.",
+        parameters_json_schema=_object_schema(
+            {"query": {"type": "string", "description": "A few words, as for a search engine."}}, "query"
+        ),
+        sequential=True,
+    ),
+    SELECT_TOOL: ToolDefinition(
+        name=SELECT_TOOL,
+        description="Read pages in full that web_search found.",
+        parameters_json_schema=_object_schema(
+            {
+                "urls": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Their addresses, the best first.",
+                },
+                "reasoning": {"type": "string"},
+            },
+            "urls",
+        ),
+        sequential=True,
+    ),
+    FINALIZE_TOOL: ToolDefinition(
+        name=FINALIZE_TOOL,
+        description="Hand over what was found; ends the search.",
+        parameters_json_schema=_object_schema(
+            {
+                "findings": {"type": "string", "description": "What was found, and what is still open."},
+                "sources": {
+                    "type": "array",
+                    "items": _object_schema(
+                        {
+                            "url": {"type": "string"},
+                            "extracted": {"type": "string", "description": "What of it matters for the task."},
+                        },
+                        "url",
+                        "extracted",
+                    ),
+                },
+            },
+            "findings",
+        ),
+        sequential=True,
+    ),
+}
+
+_CHARS_PER_TOKEN: int = 4
+_MIN_PAGE_TOKENS: int = 200
+"""Tokens that are worth reading a page for."""
+
+
+@dataclass(slots=True)
+class WebNotes:
+    """Hold the state of one search."""
+
+    context: Context
+    settings: ResearchSettings
+    evaluated: bool = False
+    needed: bool = False
+    reasoning: str = ""
+    queries: list[str] = field(default_factory=list[str])
+    hits: dict[str, EnhancedWebSource] = field(default_factory=dict[str, EnhancedWebSource])
+    """What searches found, by address."""
+    read: dict[str, EnhancedWebSource] = field(default_factory=dict[str, EnhancedWebSource])
+    """What was read in full, by address."""
+    findings: str = ""
+    finished: bool = False
+
+    @property
+    def left(self) -> int:
+        """Tell how many tokens of pages may still be taken in."""
+        return self.settings.token_budget - sum(one.tokens for one in self.read.values())
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether there is nothing left to do."""
+        return self.finished or (self.evaluated and not (self.needed and self.settings.auto_search))
+
+    def evaluate(self, given: Arguments) -> Answer:
+        """Take the agent's word on whether the web is needed."""
+        self.evaluated = True
+        self.needed = given.get("needs_web") is True
+        self.reasoning = str(given.get("reasoning", ""))[:2_000]
+        if self.needed and not self.settings.auto_search:
+            return {"success": True, "message": "Searching by itself is switched off: the person is told."}
+        return {"success": True, "message": "Search now." if self.needed else "Nothing is searched."}
+
+    def search(self, given: Arguments) -> Answer:
+        """Search the web."""
+        if not self.evaluated:
+            return _out_of_order_answer(f"call {EVALUATE_TOOL} first")
+        if self.is_done:
+            return _out_of_order_answer(
+                "you said that no search is needed" if not self.needed else "searching is switched off"
+            )
+        query = str(given.get("query", ""))
+        answer = web.web_search(self.context, query, self.settings.snippet_limit)
+        self.queries.append(query)
+        rows = answer.get("results")
+        for row in rows if isinstance(rows, list) else []:
+            if isinstance(row, dict):
+                self._hit(row)
+        return answer
+
+    def select(self, given: Arguments) -> Answer:
+        """Read pages that were found, as many and as much of each as the limits leave."""
+        urls = given.get("urls")
+        addresses = list(dict.fromkeys(map(str, urls if isinstance(urls, list) else [urls])))
+        answers: list[JSONValue] = []
+        for url in addresses:
+            if url not in self.hits:
+                answers.append({"url": url, "error": f"{SEARCH_TOOL} didn't find this address"})
+            elif len(self.read) >= self.settings.fetch_limit and url not in self.read:
+                answers.append({"url": url, "error": f"only {self.settings.fetch_limit} pages may be read"})
+            elif self.left < _MIN_PAGE_TOKENS:
+                answers.append({"url": url, "error": f"the budget of {self.settings.token_budget:,} tokens is used up"})
+            else:
+                answers.append(self._fetch(url))
+        return {"success": True, "results": answers, "tokens_left": self.left}
+
+    def finalize(self, given: Arguments) -> Answer:
+        """Take what was found; sources that were never found are left out."""
+        self.findings = str(given.get("findings", ""))[:20_000]
+        self.finished = True
+        rows = given.get("sources")
+        unknown_urls: list[JSONValue] = []
+        for row in rows if isinstance(rows, list) else []:
+            if isinstance(row, dict):
+                self._take(str(row.get("url", "")), str(row.get("extracted", "")), unknown_urls)
+        answer: Answer = {"success": True, "message": "Handed over."}
+        if unknown_urls:
+            answer["not_found_before"] = unknown_urls
+        return answer
+
+    def sources(self) -> tuple[EnhancedWebSource, ...]:
+        """Give the pages that were read or that something was taken from, those first."""
+        taken = [one for one in self.hits.values() if one.extracted and one.url not in self.read]
+        return (*self.read.values(), *taken)
+
+    def _hit(self, row: Mapping[str, JSONValue]) -> None:
+        url = str(row.get("url", ""))
+        one = EnhancedWebSource(title=str(row.get("title", "")), url=url, snippet=str(row.get("snippet", "")))
+        _ = self.hits.setdefault(url, one)
+
+    def _fetch(self, url: str) -> JSONValue:
+        length = min(max(self.left * _CHARS_PER_TOKEN, 1), 50_000)
+        try:
+            page = web.fetch_page(self.context, url, length=length)
+        except KnapError as error:
+            return {"url": url, "error": error.message, "hint": error.hint}
+        text = _fit_tokens(str(page.get("content", "")), self.left)
+        self.read[url] = replace(
+            self.hits[url],
+            title=str(page.get("title") or self.hits[url].title),
+            date=str(page.get("date") or ""),
+            tokens=context.estimate_tokens(text),
+        )
+        return {"url": url, "title": self.read[url].title, "date": self.read[url].date, "content": text}
+
+    def _take(self, url: str, extracted: str, left_out: list[JSONValue]) -> None:
+        place = self.read if url in self.read else self.hits
+        if url not in place:
+            left_out.append(url)
+            return
+        place[url] = replace(place[url], extracted=extracted[:8_000])
+
+
+def _fit_tokens(text: str, tokens: int) -> str:
+    """Cut a text to so many tokens."""
+    while text and context.estimate_tokens(text) > tokens:
+        text = text[: max(len(text) * tokens // (context.estimate_tokens(text) + 1), 0)]
+    return text
+
+
+def _out_of_order_answer(hint: str) -> Answer:
+    return {"success": False, "error": "this comes later", "code": "out_of_order", "hint": hint}
+
+
+WEB_ANSWER_CHARS: Final = 90_000
+"""Characters of a tool's answer that the model is given at once: pages are cut to their budget before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Researcher:
+    """Hold what searches the web."""
+
+    model: Model
+    prompt: str
+    settings: ResearchSettings
+    limits: UsageLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebQuery:
+    """Say what is looked for, and what is known of it."""
+
+    task: str
+    notes: str
+    """The notes as blocks; empty for none."""
+    mark: str
+
+
+class WebResearch:
+    """Search for one task; made anew for each."""
+
+    def __init__(self, researcher: Researcher, context: Context, query: WebQuery) -> None:
+        """Take the task.
+
+        Args:
+            researcher: What searches.
+            context: The vault, as the agent sees it; its web is used.
+            query: What is looked for.
+        """
+        self._researcher = researcher
+        self._query = query
+        self.desk = WebNotes(context=context, settings=researcher.settings)
+        self.progress = LoopProgress()
+        self.usage = RunUsage()
+        self.ended: WebEnd = "cancelled"
+        """How it ended; *cancelled* until it has."""
+
+    async def run(self, tell: Callable[[Event], None]) -> WebResult:
+        """Search, telling what happens; a cancelled search leaves what it has in `result`.
+
+        Args:
+            tell: Hears each event.
+        """
+        try:
+            async with asyncio.timeout(self._researcher.settings.timeout_s):
+                self.ended = await loop.run_loop(self._work(), self.progress, self.usage, tell)
+        except TimeoutError:
+            self.ended = "timeout"
+        return self.result()
+
+    def result(self) -> WebResult:
+        """Give what there is."""
+        desk = self.desk
+        return WebResult(
+            search_performed=bool(desk.queries),
+            evaluation_reasoning=desk.reasoning or ("" if desk.evaluated else self.progress.text[:2_000]),
+            search_needed=desk.needed,
+            search_queries=tuple(desk.queries),
+            sources=desk.sources(),
+            findings=desk.findings,
+            tokens_used=self.usage.input_tokens + self.usage.output_tokens,
+            ended=self.ended,
+        )
+
+    def _work(self) -> LoopTask:
+        desk, mark = self.desk, self._query.mark or untrusted.new_mark()
+        handles = {
+            EVALUATE_TOOL: desk.evaluate,
+            SEARCH_TOOL: desk.search,
+            SELECT_TOOL: desk.select,
+            FINALIZE_TOOL: desk.finalize,
+        }
+        tools = [AgentTool(definition=WEB_TOOLS[name], handle=handle) for name, handle in handles.items()]
+        settings = self._researcher.settings
+        limits = (
+            f"A search gives at most {settings.snippet_limit} results. You may read at most {settings.fetch_limit} "
+            f"pages, {settings.token_budget:,} tokens in all."
+        )
+        notes = self._query.notes or "(There are no notes for it.)"
+        return LoopTask(
+            model=self._researcher.model,
+            system=f"{self._researcher.prompt.strip()}\n\n## Limits\n\n{limits}",
+            prompt=f"The notes:\n\n{notes}\n\nThe task: {self._query.task}",
+            box=loop.make_tool_session(tools, mark=mark, max_chars=WEB_ANSWER_CHARS),
+            rounds=settings.rounds,
+            is_done=lambda: desk.is_done,
+            limits=self._researcher.limits,
+        )

@@ -1,1 +1,0 @@
-"""Search the web where the vault's notes don't answer a task."""

@@ -1,0 +1,345 @@
+"""What a run works with: strategies, prompts, a model, a retriever, and a store."""
+
+import re
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from pydantic_ai.models import Model
+
+from knapper.agents import citations, untrusted
+from knapper.agents.model.usage import Meter
+from knapper.agents.prompting import Prompts
+from knapper.agents.runs.budget import BudgetedModel, NodeCost
+from knapper.agents.runs.model import (
+    ANSWERED,
+    CheckpointEvent,
+    RetrievedContext,
+    RunNode,
+    RunOrder,
+    RunRecord,
+    SourceRef,
+)
+from knapper.agents.runs.store import RunStore
+from knapper.codemode.tasks import RegenerationBudget
+from knapper.errors import NotFound, SetupError, StorageError
+from knapper.jsontypes import JSONValue
+from knapper.tools.context import Context
+
+AUTO_STRATEGY: Final = "auto"
+"""Let the model choose."""
+DEFAULT_STRATEGY: Final = "research"
+"""What is taken where the model names none."""
+BUILT_IN_STRATEGIES: Final = ("software", "research", "analysis", "planning")
+_STRATEGY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_SECTION_HEADING: Final = re.compile(r"^##[ \t]+(.+?)[ \t]*$", re.MULTILINE)
+_MAX_STRATEGY_CHARS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """Hold one strategy."""
+
+    name: str
+    summary: str
+    """When it fits, in a line."""
+    prompt: str
+    """How the parts are done."""
+    skeleton: str = ""
+    """Parts that such tasks usually have."""
+    own: bool = False
+    """It is the person's."""
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        return {"name": self.name, "summary": self.summary, "own": self.own}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategies:
+    """Find strategies by their names."""
+
+    folder: Path | None = None
+    """The person's own: ``NAME.md`` each."""
+
+    def load(self, name: str) -> Strategy:
+        """Give a strategy.
+
+        Raises:
+            NotFound: There is none of that name.
+            SetupError: The person's file isn't one.
+            StorageError: It can't be read.
+        """
+        own_file = self.folder / f"{name}.md" if self.folder and _STRATEGY_NAME.fullmatch(name) else None
+        if own_file and own_file.is_file():
+            return parse_strategy(name, _read_text(own_file), own=True)
+        if name not in BUILT_IN_STRATEGIES:
+            hint = f"there are: {', '.join(self.names())}"
+            raise NotFound(f"there is no strategy '{name[:40]}'", hint=hint, code="no_strategy")
+        return parse_strategy(
+            name, resources.files("knapper.agents.runs").joinpath("strategies", f"{name}.md").read_text("utf-8")
+        )
+
+    def names(self) -> list[str]:
+        """List the names, the built-in ones first."""
+        own_names = (
+            sorted(file.stem for file in self.folder.glob("*.md")) if self.folder and self.folder.is_dir() else []
+        )
+        return [
+            *BUILT_IN_STRATEGIES,
+            *(name for name in own_names if name not in BUILT_IN_STRATEGIES and _STRATEGY_NAME.fullmatch(name)),
+        ]
+
+    def all(self) -> list[Strategy]:
+        """Load all that can be used; for others `load` says why they can't."""
+        usable: list[Strategy] = []
+        for name in self.names():
+            with suppress(SetupError, StorageError):  # one broken file is no reason to begin no run at all
+                usable.append(self.load(name))
+        return usable
+
+
+def parse_strategy(name: str, text: str, *, own: bool = False) -> Strategy:
+    """Read a strategy's file: a title, a line that says when it fits, ``## How to work``, ``## Skeleton``.
+
+    Raises:
+        SetupError: It says nothing, or too much.
+    """
+    if not text.strip() or len(text) > _MAX_STRATEGY_CHARS:
+        raise SetupError(
+            f"the strategy '{name}' has {len(text.strip())} characters",
+            hint=f"give it at least a line, and at most {_MAX_STRATEGY_CHARS:,} characters",
+            code="strategy",
+        )
+    head, *sections = _SECTION_HEADING.split(text)
+    parts = {title.casefold(): body.strip() for title, body in zip(sections[::2], sections[1::2], strict=True)}
+    lines = [line.strip() for line in head.splitlines() if line.strip() and not line.startswith("#")]
+    skeleton = parts.pop("skeleton", "")
+    prompt = parts.get("how to work") or "\n\n".join(parts.values()) or "\n".join(lines[1:])
+    return Strategy(name=name, summary=lines[0] if lines else name, prompt=prompt, skeleton=skeleton, own=own)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"the strategy '{path}' can't be read", hint="it has to be a text in UTF-8") from error
+
+
+RunPromptName = Literal["judge", "plan", "answer", "join"]
+MAX_CONTEXT_CHARS: Final = 24_000
+"""Of what was retrieved, that a node's answer is written from."""
+_MAX_EARLIER_CHARS: Final = 12_000
+"""Of the answers of nodes that it depends on."""
+_MIN_PART_CHARS: Final = 300
+"""That every part's answer keeps, however short the room is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPrompts:
+    """Find the instructions."""
+
+    folder: Path | None = None
+    """The person's own: ``run-answer.md`` and so on."""
+
+    def load(self, name: RunPromptName) -> str:
+        """Give instructions: the person's own where there are some.
+
+        Raises:
+            StorageError: They can't be read.
+        """
+        own_file = self.folder / f"run-{name}.md" if self.folder else None
+        if own_file and own_file.is_file():
+            try:
+                return own_file.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                hint = "it has to be a text in UTF-8"
+                raise StorageError(f"the prompt '{own_file}' can't be read", hint=hint) from error
+        built_in = resources.files("knapper.agents.runs").joinpath("prompts", f"{name}.md")
+        return built_in.read_text(encoding="utf-8").strip()
+
+
+def write_judge_prompt(node: RunNode, known: Sequence[Strategy]) -> str:
+    """Ask whether a task should be split."""
+    summaries = "\n".join(f"- {one.name}: {one.summary}" for one in known)
+    return f"The task:\n\n{node.task}\n\nStrategies:\n\n{summaries}"
+
+
+def write_plan_prompt(node: RunNode, strategy: Strategy, most: int) -> str:
+    """Ask for the parts of a task."""
+    parts = [f"The task:\n\n{node.task}", f"Give 2 to {most} parts."]
+    if strategy.skeleton:
+        parts.append(
+            f"Parts that such tasks often have; take what fits, and nothing for its own sake:\n\n{strategy.skeleton}"
+        )
+    return "\n\n".join(parts)
+
+
+def write_answer_prompt(node: RunNode, whole: str, strategy: Strategy, earlier: Sequence[RunNode], mark: str) -> str:
+    """Ask for a node's answer.
+
+    Args:
+        node: With what was found for it.
+        whole: The run's task; given where the node is only a part of it.
+        strategy: How such tasks are done.
+        earlier: The nodes that it depends on, with or without an answer.
+        mark: The block's.
+    """
+    parts = [f"The task:\n\n{node.task}"]
+    if node.task != whole:
+        parts.append(f"It is a part of this, which others do the rest of:\n\n{whole}")
+    if strategy.prompt:
+        parts.append(f"How such tasks are done:\n\n{strategy.prompt}")
+    parts.extend(_earlier_blocks(earlier, mark))
+    parts.append(_retrieved_blocks(node.found, mark))
+    if node.asking and node.asking.answer:
+        parts.append(f"The person was asked: {node.asking.question}\n\nThey answered: {node.asking.answer}")
+    return "\n\n".join(parts)
+
+
+def write_join_prompt(node: RunNode, children: Sequence[RunNode], strategy: Strategy, mark: str, room: int) -> str:
+    """Ask for the answer that is made of all parts.
+
+    Args:
+        node: What is answered.
+        children: All of them, with or without an answer.
+        strategy: How such tasks are done.
+        mark: The blocks'.
+        room: Characters that all parts' answers may have.
+    """
+    parts = [f"The task:\n\n{node.task}"]
+    if strategy.prompt:
+        parts.append(f"How such tasks are done:\n\n{strategy.prompt}")
+    answered = [one for one in children if one.state in ANSWERED]
+    chars_each = max(_MIN_PART_CHARS, room // max(1, len(answered)))
+    parts.extend(_part_block(one, mark, chars_each) for one in answered)
+    missing = [f"- {one.name}: {one.reason}" for one in children if one.state not in ANSWERED]
+    if missing:
+        parts.append("Parts that are missing:\n\n" + untrusted.escape_plain("\n".join(missing)))
+    return "\n\n".join(parts)
+
+
+def _part_block(node: RunNode, mark: str, most: int) -> str:
+    cut = "" if len(node.answer) <= most else f"\n[cut: {len(node.answer) - most} more characters]"
+    block = untrusted.enclose("part", untrusted.escape_plain(node.answer[:most]) + cut, mark)
+    return f"The part '{untrusted.escape_plain(node.name)}':\n\n{block}"
+
+
+def _earlier_blocks(nodes: Sequence[RunNode], mark: str) -> list[str]:
+    answered = [one for one in nodes if one.state in ANSWERED]
+    chars_each = _MAX_EARLIER_CHARS // max(1, len(answered))
+    return [_part_block(one, mark, chars_each) for one in answered]
+
+
+def _retrieved_blocks(found: RetrievedContext | None, mark: str) -> str:
+    if found is None or not found.context.strip():
+        return "Nothing was found in the notes."
+    sources = "\n".join(_source_citation(one) for one in found.sources)
+    block = untrusted.enclose("notes", untrusted.escape(found.context[:MAX_CONTEXT_CHARS]), mark)
+    source_block = untrusted.enclose("sources", sources, mark)
+    return f"What was found in the notes:\n\n{block}\n\nThe sources, which you can cite:\n\n{source_block}"
+
+
+def _source_citation(source: SourceRef) -> str:
+    """Write a place as it can be cited."""
+    vault, path = untrusted.escape_plain(source.vault), untrusted.escape_plain(source.path)
+    return citations.format_citation(path, vault, source.first, source.last)
+
+
+AskPerson = Callable[[CheckpointEvent], Awaitable[str]]
+"""Asks, and waits for the answer; an empty one is that nobody gave any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievalRequest:
+    """Say what is to be found, and for whom."""
+
+    node: RunNode
+    order: RunOrder
+    context: Context
+    """The vault, as the agent sees it, with the run's id."""
+    asker: BudgetedModel
+    account: NodeCost
+    """What it costs is added here."""
+    regenerations: RegenerationBudget
+    """What the run has left of scripts that may be written anew."""
+    attended: bool = False
+    """Somebody is there to be asked."""
+    word: str = ""
+    """What a person said when they were asked about it."""
+    checkpoint: str = ""
+    """The id of that question."""
+
+
+class NodeRetriever(Protocol):
+    """Find what a node needs."""
+
+    async def __call__(self, need: RetrievalRequest) -> RetrievedContext:
+        """Find it; where nothing is found, the context is empty.
+
+        Raises:
+            OutOfBudget: Nothing is left for it.
+            KnapError: It can't be looked for.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEngine:
+    """Hold what carries runs out, for one vault."""
+
+    model: Model
+    name: str
+    """The model's, as the person wrote it."""
+    store: RunStore
+    folder: Path
+    """The vault's state folder."""
+    context_of: Callable[[str], Context]
+    """Opens the vault as the agent sees it, for a run; cheap."""
+    retrieve: NodeRetriever
+    """In Code Mode, or without, as the order says."""
+    words: RunPrompts = field(default_factory=RunPrompts)
+    strategies: Strategies = field(default_factory=Strategies)
+    prompts: Prompts = field(default_factory=Prompts)
+    meter: Meter | None = None
+    person: AskPerson | None = None
+    """None where nobody is there."""
+    context_tokens: int = 24_000
+    """How much the model reads at once."""
+    clock: Callable[[], float] = time.monotonic
+    look_s: float = 1.0
+    """How often is looked whether somebody wants a run to end."""
+    is_leaving: Callable[[], bool] = lambda: False
+    """Tells whether the program ends, so that a run which ends with it was interrupted, and nobody cancelled it."""
+
+
+class ActiveRun:
+    """Hold a run as it stands, and its strategy; the model may choose one on the way."""
+
+    def __init__(self, engine: RunEngine, run: RunRecord) -> None:
+        """Take a run."""
+        self.run = run
+        self.engine = engine
+        self._strategy: Strategy | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the model is to choose a strategy yet."""
+        return self.run.order.strategy == AUTO_STRATEGY
+
+    @property
+    def strategy(self) -> Strategy:
+        """Give the run's strategy; before one is chosen, the usual one."""
+        name = DEFAULT_STRATEGY if self.is_open else self.run.order.strategy
+        if self._strategy is None or self._strategy.name != name:
+            self._strategy = self.engine.strategies.load(name)
+        return self._strategy
+
+    def choose(self, name: str) -> None:
+        """Take the strategy that the model named, if it is one."""
+        chosen = name if name in {one.name for one in self.engine.strategies.all()} else DEFAULT_STRATEGY
+        self.run = self.engine.store.save(replace(self.run, order=replace(self.run.order, strategy=chosen)))

@@ -1,0 +1,515 @@
+"""Carry a run out: decide, retrieve, write answers, and join them, children side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from pydantic import JsonValue
+from pydantic_ai.usage import RunUsage
+
+from knapper.agents import citations, untrusted
+from knapper.agents.citations import CheckedAnswer, CitationRepairer
+from knapper.agents.runs import budget as budgets
+from knapper.agents.runs import engine, planning
+from knapper.agents.runs.budget import Budget, BudgetedModel, GeneratedText, NodeCost, Stage
+from knapper.agents.runs.cache import CachedPlan, RunCache
+from knapper.agents.runs.engine import ActiveRun, RunEngine, Strategy
+from knapper.agents.runs.model import ANSWERED, ROOT, NodeState, RunNode, RunRecord, SourceRef
+from knapper.agents.runs.retrieving import RunRetrieval, count_regenerated
+from knapper.agents.runs.store import RunTree
+from knapper.errors import BadInput, KnapError, RefusedError
+from knapper.tools.context import Context
+
+if TYPE_CHECKING:
+    from knapper.agents.runs.planning import TaskPlan
+
+
+ANSWER_TOKENS: Final = 4_000
+"""Of one answer at most."""
+MIN_ANSWER_TOKENS: Final = 200
+"""For which a model is asked at all."""
+_ANSWER_SHARE: Final = 0.5
+"""Of what is left, that an answer itself may take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerContext:
+    """Hold what answers are written with."""
+
+    engine: RunEngine
+    asker: BudgetedModel
+    context: Context
+    """The vault, as the agent sees it."""
+    whole: str
+    """The run's task."""
+    strategy: Strategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenAnswer:
+    """Hold an answer with the citations that hold."""
+
+    answer: str
+    citations: tuple[dict[str, JsonValue], ...] = ()
+    removed: tuple[dict[str, JsonValue], ...] = ()
+    sources: tuple[SourceRef, ...] = ()
+    """Notes that it cites."""
+    notes: tuple[str, ...] = ()
+    joined: bool = True
+    """A model has joined its parts, where it has any."""
+
+
+async def write_answer(
+    desk: AnswerContext, node: RunNode, earlier: Sequence[RunNode], account: NodeCost, stage: Stage
+) -> WrittenAnswer:
+    """Write a node's answer from what was found for it.
+
+    Args:
+        desk: What it is written with.
+        node: With what was found.
+        earlier: The nodes that it depends on.
+        account: What it costs is added here.
+        stage: What it counts as.
+
+    Raises:
+        OutOfBudget: Nothing is left for it.
+        KnapError: The model can't answer.
+    """
+    max_tokens = _max_answer_tokens(desk, stage)
+    instructions = desk.engine.words.load("answer")
+    prompt = engine.write_answer_prompt(node, desk.whole, desk.strategy, earlier, untrusted.new_mark())
+    reply = await desk.asker.text(instructions, prompt, account, stage, most=max_tokens)
+    return await _check_answer(desk, reply, account, stage)
+
+
+async def join_answers(
+    desk: AnswerContext, node: RunNode, children: Sequence[RunNode], account: NodeCost, stage: Stage
+) -> WrittenAnswer:
+    """Write a node's answer from those of its parts: all of them, however they came to be.
+
+    Args:
+        desk: What it is written with.
+        node: What is answered.
+        children: Its parts.
+        account: What it costs is added here.
+        stage: What it counts as.
+
+    Raises:
+        OutOfBudget: Nothing is left for it.
+        KnapError: The model can't answer.
+    """
+    max_tokens = _max_answer_tokens(desk, stage)
+    instructions = desk.engine.words.load("join")
+    tokens_left = desk.asker.budget.tokens_left(stage)
+    readable = desk.engine.context_tokens - max_tokens
+    tokens = readable if tokens_left is None else min(readable, tokens_left - max_tokens)
+    bare_tokens = budgets.estimate_tokens(instructions, engine.write_join_prompt(node, [], desk.strategy, "", 0))
+    room = int((tokens - bare_tokens) * budgets.CHARS_PER_TOKEN * _ANSWER_SHARE)
+    prompt = engine.write_join_prompt(node, children, desk.strategy, untrusted.new_mark(), room)
+    reply = await desk.asker.text(instructions, prompt, account, stage, most=max_tokens)
+    return await _check_answer(desk, reply, account, stage)
+
+
+def concatenate_answers(node: RunNode, children: Sequence[RunNode]) -> str:
+    """Put the parts' answers one below the other: what there is where no model can join them."""
+    parts = [f"## {one.name}\n\n{one.answer.strip()}" for one in children if one.answer.strip()]
+    return "\n\n".join([f"# {node.name}", *parts]) if parts else ""
+
+
+def list_sources(node: RunNode) -> str:
+    """Name what was found for a node that has no answer."""
+    sources = node.found.sources if node.found else ()
+    lines = [f"- {citations.format_citation(one.path, one.vault, one.first, one.last)}" for one in sources]
+    if not lines:
+        return ""
+    return "No answer could be written. These places of the notes bear on it:\n\n" + "\n".join(dict.fromkeys(lines))
+
+
+def list_missing_parts(lost: Sequence[RunNode]) -> str:
+    """Name the parts that have no answer, and why."""
+    lines = [f"- **{one.name}**: {one.reason or one.state}" for one in lost]
+    return "## What is missing\n\n" + "\n".join(lines) if lines else ""
+
+
+def _max_answer_tokens(desk: AnswerContext, stage: Stage) -> int:
+    tokens_left = desk.asker.budget.tokens_left(stage)
+    max_tokens = min(ANSWER_TOKENS, desk.engine.context_tokens // 4)
+    if tokens_left is None:
+        return max_tokens
+    if tokens_left < MIN_ANSWER_TOKENS:
+        desk.asker.budget.check(tokens_left + 1, stage)
+    return min(max_tokens, int(tokens_left * _ANSWER_SHARE))
+
+
+async def _check_answer(desk: AnswerContext, said: GeneratedText, account: NodeCost, stage: Stage) -> WrittenAnswer:
+    text, notes = untrusted.sanitize_answer(said.text.strip())
+    if not text:
+        raise KnapError("the model said nothing", hint="try again, or take another model", code="model_reply")
+    checked = await asyncio.to_thread(citations.check_citations, desk.context, text)
+    if checked.failures:
+        checked = await _repair_answer(desk, checked, account, stage)
+    checked = citations.drop_failed_citations(checked)
+    cited_passages = [one.passage for one in checked.citations]
+    sources = [SourceRef(vault=one.vault, path=one.path, hash=one.hash) for one in cited_passages]
+    return WrittenAnswer(
+        answer=checked.answer,
+        citations=tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in checked.citations),
+        removed=tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in checked.failures),
+        sources=tuple(dict.fromkeys(sources)),
+        notes=(*notes, *said.notes),
+    )
+
+
+async def _repair_answer(desk: AnswerContext, checked: CheckedAnswer, account: NodeCost, stage: Stage) -> CheckedAnswer:
+    """Have failing citations mended, where the budget still allows it."""
+    run_usage = RunUsage()
+    asker = desk.asker
+    try:
+        with asker.budget.hold(budgets.estimate_tokens(checked.answer) * 4, stage):
+            try:
+                prompt = desk.engine.prompts.load("repair")
+                mender = CitationRepairer(model=asker.model, prompt=prompt, usage=run_usage, limits=asker.allowed())
+                return await citations.repair_citations(checked, desk.context, mender)
+            finally:
+                asker.count(run_usage, account)
+    except RefusedError:  # of the run's own budget, or of the owner's other limits
+        return checked
+
+
+_BUDGET_SPENT: Final = "budget_spent"
+
+
+class SplitDecider:
+    """Decide about the nodes of one run."""
+
+    def __init__(self, course: ActiveRun, tree: RunTree, asker: BudgetedModel, cache: RunCache) -> None:
+        """Take a run.
+
+        Args:
+            course: Its order and strategy.
+            tree: Its nodes.
+            asker: Asks its model.
+            cache: Knows what was decided about the same tasks before.
+        """
+        self._course = course
+        self._tree = tree
+        self._asker = asker
+        self._cache = cache
+
+    async def decide(self, node: RunNode) -> RunNode:
+        """Decide about a node, and put its children below it where it is split.
+
+        Raises:
+            KnapError: The budget is used up. A model that can't plan is no error: the node isn't split then.
+        """
+        tree = self._tree
+        if why := self._forbidden(node):
+            return tree.change(node.id, split=False, why=why)
+        _ = tree.change(node.id, "deciding", state="running")
+        account = NodeCost()
+        try:
+            planned = await self._planned(node, account)
+        except KnapError as error:
+            if error.code == _BUDGET_SPENT:
+                raise
+            return tree.change(node.id, split=False, why=f"it couldn't be planned: {error.message}")
+        finally:
+            _ = tree.change(node.id, spent=tree.get(node.id).spent + account.spent)
+        node = tree.get(node.id)
+        if node.id == ROOT and self._course.is_open:
+            self._course.choose(planned.judgement.strategy)
+        if planned.plan is None:
+            return tree.change(node.id, split=False, why=planned.judgement.why)
+        if len(planned.plan.parts) > self._room():  # others have split meanwhile
+            return tree.change(node.id, split=False, why="the run has no room for more nodes")
+        return self._adopted(node, planned.plan, planned.judgement.why)
+
+    def _adopted(self, node: RunNode, plan: TaskPlan, why: str) -> RunNode:
+        grown, children = planning.make_child_nodes(node, plan)
+        self._tree.grow(grown, children)
+        return self._tree.change(node.id, "planned", why=why)
+
+    async def _planned(self, node: RunNode, account: NodeCost) -> CachedPlan:
+        """Give what was decided about the same task before, or ask."""
+        room = self._room()
+        ways = [
+            self._course.run.order.strategy,
+            self._course.strategy.skeleton,
+            str(self._course.run.order.limits.depth - node.depth),
+        ]
+        cached = self._cache.planned(node.task, ways)
+        if cached is not None and (cached.plan is None or _plan_fits(cached.plan, room)):
+            return cached
+        engine = self._course.engine
+        judgement = await planning.judge_split(node, self._asker, engine.words, engine.strategies, account)
+        plan = None
+        if judgement.split:
+            if self._course.is_open:
+                self._course.choose(judgement.strategy)
+            _ = self._tree.change(node.id, "planning")
+            ask = planning.plan_request(node, engine.words, self._course.strategy, room)
+            plan = await planning.plan_parts(node, self._asker, ask, account, room)
+        planned = CachedPlan(judgement, plan)
+        self._cache.keep_plan(node.task, ways, planned)
+        return planned
+
+    def _forbidden(self, node: RunNode) -> str:
+        """Say why a node can't be split; empty where it can."""
+        if node.depth >= self._course.run.order.limits.depth:
+            return f"it lies {node.depth} deep, and the run may go no deeper"
+        if self._room() < planning.MIN_PARTS:
+            return "the run has no room for more nodes"
+        if node.id != ROOT and not node.large:
+            return "the plan takes it for one piece"
+        return ""
+
+    def _room(self) -> int:
+        return min(planning.MAX_PARTS, self._course.run.order.limits.nodes - len(self._tree.all))
+
+
+def _plan_fits(plan: TaskPlan, room: int) -> bool:
+    try:
+        planning.check_plan(plan, room)
+    except BadInput:
+        return False
+    return True
+
+
+_OUT_OF_BUDGET: Final = "budget_spent"
+_TIME_USED_UP: Final = "the time was used up before it was done"
+CANCELLED: Final = "the run was cancelled"
+INTERRUPTED: Final = "the program ended before the run did"
+
+
+class RunExecution:
+    """Carry one run out; made anew each time."""
+
+    def __init__(self, engine: RunEngine, run: RunRecord, tree: RunTree, anew: frozenset[str] = frozenset()) -> None:
+        """Take a run and its nodes.
+
+        Args:
+            engine: What it works with.
+            run: The run.
+            tree: Its nodes.
+            anew: Nodes that take nothing from the cache.
+        """
+        self.tree = tree
+        self._anew = anew
+        self.engine = engine
+        self.course = ActiveRun(engine, run)
+        context = engine.context_of(run.id)
+        budget = Budget(budgets.bound_limits(run.order.limits, engine.meter, run.id), tree.spent, engine.clock)
+        self.asker = BudgetedModel(model=engine.model, name=engine.name, run=run.id, budget=budget, meter=engine.meter)
+        self.cache = RunCache(engine, run.order, context)
+        self.context = context
+        self.stopped = ""
+        """Why nodes are cut short, where they are."""
+        self._slots = asyncio.Semaphore(run.order.limits.parallel)
+        self._retrieving = RunRetrieval(engine, run.order, self.asker, self.cache, count_regenerated(tree.all))
+        self._deciding = SplitDecider(self.course, tree, self.asker, self.cache)
+
+    @property
+    def run(self) -> RunRecord:
+        """Give the run as it stands."""
+        return self.course.run
+
+    async def work(self) -> None:
+        """Work on all that comes before the answer; stops where the share of the budget for that is used up."""
+        try:
+            async with asyncio.timeout(self.asker.budget.seconds_left("work")):
+                await self._begin(self.tree.root)
+        except TimeoutError:
+            self.stopped = _TIME_USED_UP
+        except KnapError as error:
+            self.stopped = error.message
+        self.tree.cut(self.stopped or _TIME_USED_UP)
+
+    async def answer(self) -> None:
+        """Write the run's answer, with what was kept for it; it ends with the best that there is."""
+        root = self.tree.root
+        try:
+            async with asyncio.timeout(self.asker.budget.seconds_left("answer")):
+                await self._answer(root, "answer")
+        except TimeoutError:
+            self._fall_back(_TIME_USED_UP)
+        except KnapError as error:
+            self._fall_back(error.message)
+
+    async def _one(self, node: RunNode) -> None:
+        """Do a node below the root, however it ends."""
+        try:
+            await self._begin(node)
+            await self._answer(self.tree.get(node.id), "work")
+        except asyncio.CancelledError:
+            is_time_up = self.asker.budget.seconds_left("work") <= 0
+            self._end(node.id, "cut", self.stopped or (_TIME_USED_UP if is_time_up else CANCELLED))
+            raise
+        except KnapError as error:
+            self._end(node.id, "cut" if error.code == _OUT_OF_BUDGET else "failed", error.message)
+
+    async def _begin(self, node: RunNode) -> None:
+        """Do all for a node that comes before its answer."""
+        if self._is_kept(node):
+            return
+        if node.split is None:
+            async with self._slot():
+                node = await self._deciding.decide(node)
+        if node.split:
+            await self._children(node)
+        elif self._known(node) is None:
+            async with self._slot():
+                await self._retrieving.find(self.tree, node)
+
+    async def _children(self, node: RunNode) -> None:
+        """Do a node's children side by side, each as soon as what it waits for has ended."""
+        running: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                self._block(node)
+                for child in planning.list_ready_nodes(self.tree.children(node)):
+                    _ = self.tree.change(child.id, "waiting", state="running")
+                    running.add(asyncio.create_task(self._one(self.tree.get(child.id)), name=f"node {child.id}"))
+                if not running:
+                    return
+                finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in finished:
+                    task.result()
+        finally:
+            for task in running:
+                _ = task.cancel()
+            _ = await asyncio.gather(*running, return_exceptions=True)
+
+    def _block(self, node: RunNode) -> None:
+        """End the children that wait for an answer which never comes, and those that wait for these."""
+        while blocked := planning.list_blocked_nodes(self.tree.children(node)):
+            for child, why in blocked:
+                _ = self.tree.change(child.id, state="blocked", reason=why)
+
+    async def _answer(self, node: RunNode, stage: Stage) -> None:
+        if self._is_kept(node):
+            _ = self.tree.change(node.id, state=self.tree.was(node.id))
+            return
+        cached = self._known(node)
+        if cached is not None:
+            await asyncio.to_thread(self.cache.shown, cached.sources)
+            self._take(node, cached)
+            return
+        account = NodeCost()
+        async with self._slot():
+            try:
+                written = await self._write(node, account, stage)
+            finally:
+                spent = self.tree.get(node.id).spent + account.spent
+                node = self.tree.change(node.id, spent=spent)
+                self.tree.tell_usage()
+        self._settle(node, written, self._inputs(node))
+
+    async def _write(self, node: RunNode, account: NodeCost, stage: Stage) -> WrittenAnswer:
+        answer_context = AnswerContext(
+            engine=self.engine,
+            asker=self.asker,
+            context=self.context,
+            whole=self.run.order.task,
+            strategy=self.course.strategy,
+        )
+        if not node.split:
+            if node.found is None:
+                await self._retrieving.find(self.tree, node)
+            node = self.tree.change(node.id, "answering", state="running")
+            return await write_answer(answer_context, node, self._around(node), account, stage)
+        children = self.tree.children(node)
+        if not any(child.state in ANSWERED for child in children):
+            raise KnapError("none of its parts has an answer", hint="look at why: `knap run trace`", code="no_parts")
+        _ = self.tree.change(node.id, "joining", state="running")
+        if stage == "answer":
+            return await join_answers(answer_context, node, children, account, stage)
+        return await self._joined(answer_context, node, account)
+
+    async def _joined(self, desk: AnswerContext, node: RunNode, account: NodeCost) -> WrittenAnswer:
+        """Join a node's parts below the root; where the budget ends, they are passed up as they are."""
+        children = self.tree.children(node)
+        try:
+            return await join_answers(desk, node, children, account, "work")
+        except KnapError as error:
+            notes = (f"its parts were put together without a model: {error.message}",)
+            return WrittenAnswer(answer=concatenate_answers(node, children), notes=notes, joined=False)
+
+    def _settle(self, node: RunNode, written: WrittenAnswer, inputs: str) -> None:
+        """Keep an answer with all that it rests on."""
+        children = self.tree.children(node)
+        sources = tuple(dict.fromkeys([*written.sources, *(node.found.all_sources if node.found else ())]))
+        incomplete = [child for child in children if child.state != "done"]
+        state: NodeState = "done" if written.joined and not incomplete else "partial"
+        node = self.tree.change(
+            node.id,
+            state=state,
+            reason=f"{len(incomplete)} of its {len(children)} parts have no whole answer" if incomplete else "",
+            answer=written.answer,
+            citations=written.citations,
+            removed=written.removed,
+            sources=sources,
+            notes=tuple(dict.fromkeys([*node.notes, *written.notes])),
+            inputs=inputs,
+            cached=False,
+        )
+        if state == "done" and not (node.found and node.found.used_outside):
+            self.cache.keep(node)
+
+    def _take(self, node: RunNode, known: RunNode) -> None:
+        """Take an answer from the cache; it cost nothing this time."""
+        _ = self.tree.change(
+            node.id,
+            state="done",
+            reason="",
+            answer=known.answer,
+            citations=known.citations,
+            removed=known.removed,
+            sources=known.sources,
+            found=known.found,
+            notes=known.notes,
+            inputs=known.inputs,
+            cached=True,
+        )
+
+    def _fall_back(self, why: str) -> None:
+        """End the root with what there is, without a model."""
+        root = self.tree.root
+        answer = concatenate_answers(root, self.tree.children(root)) if root.split else list_sources(root)
+        state: NodeState = "partial" if answer else "failed"
+        citations = tuple(one for child in self.tree.children(root) for one in child.citations)
+        _ = self.tree.change(ROOT, state=state, reason=why, answer=answer, inputs="", citations=citations, removed=())
+
+    def _is_kept(self, node: RunNode) -> bool:
+        """Tell whether a node was answered before from the very same, so that there is nothing to do.
+
+        A node with children is looked at once those have ended.
+        """
+        if self.tree.was(node.id) not in ANSWERED or not node.inputs:
+            return False
+        if node.split and any(child.state == "pending" for child in self.tree.children(node)):
+            return False
+        return node.inputs == self._inputs(node)
+
+    def _known(self, node: RunNode) -> RunNode | None:
+        """Give the same node from the cache."""
+        return None if node.id in self._anew else self.cache.answer(self._inputs(node))
+
+    def _inputs(self, node: RunNode) -> str:
+        return self.cache.inputs(node, self.course.strategy, self._around(node))
+
+    def _around(self, node: RunNode) -> list[RunNode]:
+        """List what a node builds on."""
+        return self.tree.some(node.children if node.split else (*node.hard, *node.soft))
+
+    def _end(self, node_id: str, state: NodeState, reason: str) -> None:
+        if self.tree.get(node_id).state in {"running", "pending"}:
+            _ = self.tree.change(node_id, state=state, reason=reason)
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncGenerator[None]:
+        async with self._slots:
+            yield

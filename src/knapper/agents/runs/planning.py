@@ -1,0 +1,209 @@
+"""Have a model judge whether a task is split, check its plan, and order the parts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
+from typing import Final
+
+from pydantic import BaseModel, Field
+
+from knapper.agents.runs import engine
+from knapper.agents.runs.budget import BudgetedModel, NodeCost
+from knapper.agents.runs.engine import RunPrompts, Strategies, Strategy
+from knapper.agents.runs.model import ANSWERED, ENDED, ROOT, Impact, RunNode
+from knapper.errors import BadInput
+
+MAX_IMPACT_DEPTH: Final = 1
+"""How deep a node can lie that much depends on."""
+_NEEDED_SHARE: Final = 0.5
+"""Share of the nodes beside it that need it."""
+_MIN_SIBLINGS: Final = 2
+"""Of fewer, half says nothing."""
+
+Dependencies = Mapping[str, Sequence[str]]
+"""By each part, those that it waits for."""
+
+
+def check_dependencies(needs: Dependencies) -> None:
+    """Refuse a plan whose parts wait for each other, for themselves, or for what isn't there.
+
+    Raises:
+        BadInput: They do (codes ``plan_cycle``, ``plan_unknown``).
+    """
+    for one, others in needs.items():
+        if unknown := [other for other in others if other not in needs]:
+            raise BadInput(f"'{one}' depends on '{unknown[0]}', which is no part", code="plan_unknown")
+    try:
+        TopologicalSorter({one: set(others) for one, others in needs.items()}).prepare()
+    except CycleError as error:
+        cycle = " -> ".join(str(one) for one in error.args[1])
+        raise BadInput(f"parts wait for each other: {cycle}", hint="drop one of these", code="plan_cycle") from None
+
+
+def list_ready_nodes(nodes: Sequence[RunNode]) -> list[RunNode]:
+    """List the nodes of a plan that can be worked on now: what they wait for has ended, and hard needs are answered."""
+    states = {node.id: node.state for node in nodes}
+    return [
+        node
+        for node in nodes
+        if node.state == "pending"
+        and all(states[other] in ANSWERED for other in node.hard)
+        and all(states[other] in ENDED for other in node.soft)
+    ]
+
+
+def list_blocked_nodes(nodes: Sequence[RunNode]) -> list[tuple[RunNode, str]]:
+    """List the nodes that never will be worked on, each with why: a node that they need has no answer."""
+    by_id = {node.id: node for node in nodes}
+    unreachable: list[tuple[RunNode, str]] = []
+    for node in nodes:
+        if node.state != "pending":
+            continue
+        failed_needs = [by_id[other] for other in node.hard if by_id[other].state in ENDED - ANSWERED]
+        if failed_needs:
+            unreachable.append((node, f"it needs '{failed_needs[0].name}', which has no answer"))
+    return unreachable
+
+
+def is_high_impact(own: str, impact: Impact, depth: int, needs: Dependencies) -> bool:
+    """Tell whether much depends on a part.
+
+    Args:
+        own: The part.
+        impact: What the plan marks it as.
+        depth: Its depth.
+        needs: The hard needs of all parts of its plan.
+    """
+    if depth > MAX_IMPACT_DEPTH:
+        return False
+    others = [one for one in needs if one != own]
+    needing = [one for one in others if own in _all_dependencies(one, needs)]
+    return impact != "none" or (len(others) >= _MIN_SIBLINGS and len(needing) >= _NEEDED_SHARE * len(others))
+
+
+def _all_dependencies(one: str, needs: Dependencies) -> set[str]:
+    """Collect all that a part needs, directly or through others."""
+    reached: set[str] = set()
+    pending = [one]
+    while pending:
+        for other in needs.get(pending.pop(), ()):
+            if other not in reached:
+                reached.add(other)
+                pending.append(other)
+    return reached
+
+
+MAX_PARTS: Final = 8
+"""Of one plan."""
+MIN_PARTS: Final = 2
+_JUDGE_TOKENS: Final = 1_500
+"""Of a reply that needs few, but may be thought about before."""
+_PLAN_TOKENS: Final = 4_000
+_MAX_TITLE: Final = 120
+_MAX_TASK: Final = 8_000
+
+
+class Judgement(BaseModel):
+    """Say whether a task is split."""
+
+    split: bool
+    why: str = ""
+    strategy: str = ""
+
+
+class PlanPart(BaseModel):
+    """Hold one part of a task."""
+
+    id: str = Field(description="A short name that other parts refer to, such as a1.")
+    title: str = Field(description="A few words.")
+    task: str = Field(description="What is to be answered, complete in itself.")
+    needs: list[str] = Field(default_factory=list, description="Ids of parts without whose answers it can't be done.")
+    uses: list[str] = Field(default_factory=list, description="Ids of parts whose answers would help.")
+    impact: Impact = "none"
+    large: bool = False
+
+
+class TaskPlan(BaseModel):
+    """Hold the parts of a task."""
+
+    parts: list[PlanPart]
+
+
+async def judge_split(
+    node: RunNode, asker: BudgetedModel, words: RunPrompts, known: Strategies, account: NodeCost
+) -> Judgement:
+    """Ask whether a task is split; cheap.
+
+    Raises:
+        KnapError: The model can't answer, or nothing is left for it.
+    """
+    ask = (words.load("judge"), engine.write_judge_prompt(node, known.all()))
+    return await asker.shape(Judgement, ask, account, check=lambda _: None, most=_JUDGE_TOKENS)
+
+
+async def plan_parts(
+    node: RunNode, asker: BudgetedModel, ask: tuple[str, str], account: NodeCost, most: int
+) -> TaskPlan:
+    """Ask for the parts of a task; a plan that can't be carried out is sent back once.
+
+    Args:
+        node: What is split.
+        asker: The model.
+        ask: The instructions, and the prompt.
+        account: What it costs is added here.
+        most: Parts at most.
+
+    Raises:
+        KnapError: The model can't answer, or not with such a plan, or nothing is left for it.
+    """
+    del node
+    return await asker.shape(TaskPlan, ask, account, check=lambda made: check_plan(made, most), most=_PLAN_TOKENS)
+
+
+def plan_request(node: RunNode, words: RunPrompts, strategy: Strategy, most: int) -> tuple[str, str]:
+    """Give the instructions and the prompt that ask for a plan."""
+    return words.load("plan"), engine.write_plan_prompt(node, strategy, most)
+
+
+def check_plan(plan: TaskPlan, most: int) -> None:
+    """Refuse a plan that can't be carried out.
+
+    Raises:
+        BadInput: It has too few or too many parts, two of one id, an empty one, or dependencies that can't be met.
+    """
+    count = len(plan.parts)
+    if not MIN_PARTS <= count <= most:
+        raise BadInput(f"the plan has {count} parts", hint=f"give {MIN_PARTS} to {most}", code="plan_size")
+    ids = [part.id for part in plan.parts]
+    if len(set(ids)) < count or not all(ids):
+        raise BadInput("two parts have the same id, or one has none", hint="give each its own", code="plan_ids")
+    if empty := next((part for part in plan.parts if not part.task.strip()), None):
+        raise BadInput(f"the part '{empty.id}' has no task", hint="say what is to be answered", code="plan_empty")
+    check_dependencies({part.id: [*part.needs, *part.uses] for part in plan.parts})
+
+
+def make_child_nodes(node: RunNode, plan: TaskPlan) -> tuple[RunNode, list[RunNode]]:
+    """Make a plan's parts the children of a node.
+
+    Returns:
+        The node, and its children.
+    """
+    prefix = "" if node.id == ROOT else f"{node.id}."
+    ids = {part.id: f"{prefix}{number}" for number, part in enumerate(plan.parts, 1)}
+    needs = {part.id: part.needs for part in plan.parts}
+    depth = node.depth + 1
+    children = [
+        RunNode(
+            id=ids[part.id],
+            task=part.task.strip()[:_MAX_TASK],
+            title=" ".join(part.title.split())[:_MAX_TITLE],
+            depth=depth,
+            hard=tuple(dict.fromkeys(ids[one] for one in part.needs)),
+            soft=tuple(dict.fromkeys(ids[one] for one in part.uses if one not in part.needs)),
+            impact=part.impact,
+            large=part.large,
+            high=is_high_impact(part.id, part.impact, depth, needs),
+        )
+        for part in plan.parts
+    ]
+    return replace(node, split=True, children=tuple(ids.values())), children

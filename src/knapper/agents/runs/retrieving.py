@@ -1,0 +1,352 @@
+"""Retrieve notes for nodes by Code Mode or direct search, and ask a person where little is found."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from pydantic import JsonValue
+
+from knapper.agents import untrusted
+from knapper.agents.runs import cache
+from knapper.agents.runs.budget import BudgetedModel, NodeCost
+from knapper.agents.runs.cache import RunCache
+from knapper.agents.runs.engine import RetrievalRequest, RunEngine
+from knapper.agents.runs.model import (
+    GO_ON,
+    SKIP,
+    CheckpointEvent,
+    NodeQuestion,
+    RetrievedContext,
+    RunNode,
+    RunOrder,
+    SourceRef,
+)
+from knapper.agents.runs.store import RunTree
+from knapper.codemode.checkpoints import CheckpointAnswer, CheckpointChoice, CheckpointStore
+from knapper.codemode.model import AskModel, Prompt, Reply
+from knapper.codemode.retrieval import NOBODY_TO_ASK, Retriever
+from knapper.codemode.tasks import (
+    ImpactMark,
+    RegenerationBudget,
+    Retrieval,
+    RetrievalOptions,
+    RetrievalTask,
+    Thresholds,
+)
+from knapper.errors import ConflictError, KnapError, RefusedError
+from knapper.tools.context import CancelSignal, Context
+from knapper.vault import access
+
+MAX_SCRIPT_TOKENS: Final = 4_000
+_SEPARATORS: Final = re.compile(r"[,\n]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultRetriever:
+    """Find what a node needs."""
+
+    checkpoints: CheckpointStore | None = None
+    """Where questions to a person are kept; None where nobody ever answers."""
+    timeout_s: float | None = None
+    """Of one script; None for what the owner allows."""
+
+    async def __call__(self, need: RetrievalRequest) -> RetrievedContext:
+        """Find it.
+
+        Raises:
+            RefusedError: A person said not to go on with the node.
+            KnapError: The vault can't be searched, or the state can't be kept.
+        """
+        loop = asyncio.get_running_loop()
+        cancelling = CancelSignal()
+        request = replace(need, context=replace(need.context, on_cancel=cancelling.on))
+
+        def ask(prompt: Prompt) -> Reply:
+            if cancelling.is_told:
+                raise RefusedError("the run doesn't wait for this any more", code="budget_spent")
+            return asyncio.run_coroutine_threadsafe(_ask_model(need, prompt), loop).result()
+
+        try:
+            return await asyncio.to_thread(self._find, request, ask)
+        finally:  # also where the run is cancelled: a script ends at once
+            cancelling.tell()
+
+    def _find(self, need: RetrievalRequest, ask: AskModel) -> RetrievedContext:
+        checkpoints = self._kept(need)
+        if need.word and checkpoints is not None and need.checkpoint:
+            with contextlib.suppress(ConflictError):  # somebody was quicker, and their word counts
+                _ = checkpoints.answer(
+                    need.checkpoint, read_answer(need.context, need.word), access.default_grants("cli")
+                )
+        options = RetrievalOptions(
+            code_mode=need.order.code_mode,
+            profile=need.order.profile,
+            timeout_s=self.timeout_s,
+            vaults=(need.context.vault, *need.order.also) if need.order.also else (),
+        )
+        with contextlib.closing(
+            Retriever(
+                need.context,
+                ask=ask,
+                options=options,
+                regenerations=need.regenerations,
+                checkpoints=checkpoints,
+                run=need.asker.run,
+            )
+        ) as retriever:
+            retrieval = retriever.retrieve(_retrieval_task(need))
+        if retrieval.state == "stopped":
+            raise RefusedError("the person left it out", code="skipped")
+        return _retrieved_context(retrieval, need.context.vault)
+
+    def _kept(self, need: RetrievalRequest) -> CheckpointStore | None:
+        """Give the questions, where somebody answers them or has done so."""
+        if self.checkpoints is None or need.attended:
+            return self.checkpoints
+        checkpoint = self.checkpoints.find(need.asker.run, need.node.id, need.node.task)
+        return self.checkpoints if checkpoint and checkpoint.answer else None
+
+
+async def wait_for_answer(
+    checkpoints: CheckpointStore, point: CheckpointEvent, *, look_s: float = 1.0, most_s: float = 0
+) -> str:
+    """Wait until a question is answered on whatever surface, and give what was said there.
+
+    Args:
+        checkpoints: Where the answer will be kept.
+        point: The question; one that can't be answered elsewhere gives an empty word at once.
+        look_s: How often is looked.
+        most_s: How long to wait, after which nobody is there, and the word is empty; 0 for as long as it takes.
+    """
+    if not point.id:
+        return ""
+    try:
+        async with asyncio.timeout(most_s or None):
+            while not (answer := (await asyncio.to_thread(checkpoints.get, point.id)).answer):  # noqa: ASYNC110 - others answer
+                await asyncio.sleep(look_s)
+    except TimeoutError:
+        return ""
+    return _answer_text(answer)
+
+
+def _answer_text(answer: CheckpointAnswer) -> str:
+    """Say an answer in words, as it would have been typed."""
+    words: dict[CheckpointChoice, str] = {"continue": GO_ON, "stop": SKIP}
+    return words.get(answer.choice) or answer.text.strip() or ", ".join(answer.notes)
+
+
+async def _ask_model(need: RetrievalRequest, prompt: Prompt) -> Reply:
+    mark = untrusted.new_mark()
+    blocks = [untrusted.enclose(one.source, untrusted.escape(one.value), mark) for one in prompt.data]
+    before = need.account.spent
+    generated = await need.asker.text(
+        prompt.instructions, "\n\n".join([prompt.request, *blocks]), need.account, "work", most=MAX_SCRIPT_TOKENS
+    )
+    return Reply(
+        text=generated.text, usage=need.account.spent - before
+    )  # for the trace; the run's account has it already
+
+
+def _retrieval_task(need: RetrievalRequest) -> RetrievalTask:
+    node = need.node
+    marks: Sequence[ImpactMark] = () if node.impact == "none" else (node.impact,)
+    share = 1.0 if node.high else 0.0
+    return RetrievalTask(text=node.task, node=node.id, depth=node.depth, marks=tuple(marks), needed_share=share)
+
+
+def read_answer(context: Context, word: str) -> CheckpointAnswer:
+    """Read what a person said: the words of the question, notes by their paths, or a text of their own.
+
+    Args:
+        context: The vault in which notes are looked for.
+        word: As they said it.
+    """
+    choices: dict[str, CheckpointChoice] = {GO_ON: "continue", SKIP: "stop"}
+    if word in choices:
+        return CheckpointAnswer(choice=choices[word])
+    candidates = [one.strip().removeprefix("[[").removesuffix("]]") for one in _SEPARATORS.split(word)]
+    paths = [_find_note(context, one) for one in candidates if one]
+    if paths and all(paths):
+        return CheckpointAnswer(choice="use", notes=tuple(paths))
+    return CheckpointAnswer(choice="use", text=word)
+
+
+def _find_note(context: Context, named: str) -> str:
+    for spelling in (named, f"{named}.md"):
+        with contextlib.suppress(KnapError):
+            return context.view.read(spelling).path
+    return ""
+
+
+def _retrieved_context(found: Retrieval, own: str) -> RetrievedContext:
+    sources = [
+        SourceRef(
+            vault=_other_vault(one.vault, own), path=one.path, hash=one.hash, first=one.first_line, last=one.last_line
+        )
+        for one in found.citations
+    ]
+    reads = [SourceRef(vault=_other_vault(one.vault, own), path=one.path, hash=one.hash) for one in found.reads]
+    tiers = {"script": "", "direct": "direct"}
+    asks = found.state == "waiting" or NOBODY_TO_ASK in found.notes
+    attempts = tuple(cast("dict[str, JsonValue]", one.as_dict()) for one in found.attempts)
+    parts = found.parts.parts()
+    return RetrievedContext(
+        context=found.context,
+        sources=tuple(dict.fromkeys(sources)),
+        reads=tuple(dict.fromkeys(reads)),
+        others=tuple(name for name in found.others if _other_vault(name, own)),
+        score=found.score,
+        parts={name: float(str(value)) for name, value in parts.items()},
+        confidence=found.confidence or 0.0,
+        tier="C" if asks else tiers.get(found.tier, found.tier),
+        script=found.script,
+        attempts=attempts,
+        notes=found.notes,
+        checkpoint=found.checkpoint,
+        used_tools=found.used_tools,
+        used_outside=found.used_outside,
+    )
+
+
+def _other_vault(vault: str, own: str) -> str:
+    return "" if vault == own else vault
+
+
+QUESTION_OPTIONS: Final = (GO_ON, SKIP)
+_QUESTION: Final = "Go on with that, skip it, or say where to look?"
+_SKIPPED_BY_PERSON: Final = "the person left it out"
+_UNATTENDED: Final = "little was found for it, and nobody was there to be asked"
+
+
+class RunRetrieval:
+    """Retrieve for the nodes of one run."""
+
+    def __init__(
+        self, engine: RunEngine, order: RunOrder, asker: BudgetedModel, cache: RunCache, used: int = 0
+    ) -> None:
+        """Take what the run works with.
+
+        Args:
+            engine: Retrieves, and asks the person.
+            order: Says how.
+            asker: The model.
+            cache: Tells whether notes are as they were.
+            used: Scripts that the run had written anew before.
+        """
+        self._engine = engine
+        self._order = order
+        self._asker = asker
+        self._cache = cache
+        self._context = cache.context
+        self._known: tuple[int, SourceRef] | None = None
+        self._regenerations = RegenerationBudget(Thresholds().regens_per_run, used)
+
+    async def find(self, tree: RunTree, node: RunNode) -> None:
+        """Find what a node needs; what a run that was cut short has found already counts, if the notes are the same.
+
+        Raises:
+            RefusedError: The person says that the node is to be left out.
+            KnapError: It can't be looked for, or nothing is left for it.
+        """
+        if node.asking and node.asking.answer == SKIP:
+            raise RefusedError(_SKIPPED_BY_PERSON, code="skipped")
+        if node.found is not None and self._cache.is_current(node.found.all_sources):
+            await self._settle(tree, node)
+            return
+        account = NodeCost()
+        before = node.spent
+        base = await asyncio.to_thread(self._base)
+        _ = tree.change(node.id, "retrieving", state="running")
+        try:
+            retrieved = await self._ask(node, account)
+        finally:
+            node = tree.change(node.id, spent=before + account.spent)
+        node = tree.change(node.id, found=await self._based(retrieved, base))
+        await self._settle(tree, node)
+        tree.tell_usage()
+
+    async def _settle(self, tree: RunTree, node: RunNode) -> None:
+        """Ask the person how to go on with a node for which little was found; without one, go on and say so."""
+        if node.found is None or node.found.tier != "C" or (node.asking and node.asking.settled):
+            return
+        question = f"Little was found in the notes for '{node.name}', on which much depends. {_QUESTION}"
+        asking = node.asking or NodeQuestion(question=question, options=QUESTION_OPTIONS)
+        if not asking.answer and self._engine.person is not None:
+            point = _checkpoint_event(node, asking)
+            node = tree.change(node.id, "asking", asking=asking)
+            tree.tell(point)
+            asking = replace(asking, answer=(await self._engine.person(point)).strip())
+        asking = replace(asking, unattended=not asking.answer)
+        node = tree.change(node.id, asking=asking)
+        tree.tell(_checkpoint_event(node, asking))
+        if asking.answer == SKIP:
+            raise RefusedError(_SKIPPED_BY_PERSON, code="skipped")
+        if asking.answer:
+            await self._again(tree, node, asking.answer)
+        notes = (*node.notes, _UNATTENDED) if asking.unattended else node.notes
+        _ = tree.change(node.id, asking=replace(asking, settled=True), notes=notes)
+
+    async def _again(self, tree: RunTree, node: RunNode, word: str) -> None:
+        """Look once more, with what the person said."""
+        account = NodeCost()
+        before = node.spent
+        base = await asyncio.to_thread(self._base)
+        try:
+            retrieved = await self._ask(node, account, word)
+        finally:
+            node = tree.change(node.id, spent=before + account.spent)
+        if retrieved.context.strip() or not node.found:
+            retrieved = await self._based(retrieved, base)
+            _ = tree.change(node.id, found=replace(retrieved, tier="C"))
+
+    def _base(self) -> SourceRef:
+        """Give all notes as they are before they are looked through; worked out once for each state of the index."""
+        _ = self._context.freshen(meaning=False)
+        generation = self._context.index.store.generation()
+        if self._known is None or self._known[0] != generation:
+            self._known = (generation, cache.all_notes_source(self._context))
+        return self._known[1]
+
+    async def _based(self, found: RetrievedContext, base: SourceRef) -> RetrievedContext:
+        """Have a node rest on all notes that found nothing, since a new one may say what it looked for.
+
+        So does one whose script called tools: which notes these have read is not noted anywhere.
+        """
+        if not (found.is_empty or found.used_tools):
+            return found
+        others = [await asyncio.to_thread(cache.all_notes_source, self._context, name) for name in found.others]
+        return replace(found, reads=(*found.reads, base, *others))
+
+    async def _ask(self, node: RunNode, account: NodeCost, word: str = "") -> RetrievedContext:
+        need = RetrievalRequest(
+            node=node,
+            order=self._order,
+            context=self._context,
+            asker=self._asker,
+            account=account,
+            regenerations=self._regenerations,
+            attended=self._engine.person is not None,
+            word=word,
+            checkpoint=node.found.checkpoint if node.found and word else "",
+        )
+        return await self._engine.retrieve(need)
+
+
+def count_regenerated(nodes: Iterable[RunNode]) -> int:
+    """Count the scripts that were written anew, as nodes remember."""
+    retrievals = (node.found for node in nodes)
+    return sum(attempt.get("step") == "again" for one in retrievals if one for attempt in one.attempts)
+
+
+def _checkpoint_event(node: RunNode, asking: NodeQuestion) -> CheckpointEvent:
+    return CheckpointEvent(
+        node_id=node.id,
+        id=node.found.checkpoint if node.found else "",
+        question=asking.question,
+        options=asking.options,
+        answer=asking.answer,
+        unattended=asking.unattended,
+    )

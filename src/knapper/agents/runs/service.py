@@ -1,0 +1,455 @@
+"""Create, carry out, resume, replay, cancel, list, watch and export the runs of a vault."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from knapper.agents.runs import cache, executor, model, store
+from knapper.agents.runs.engine import AUTO_STRATEGY, RunEngine
+from knapper.agents.runs.executor import CANCELLED, INTERRUPTED, RunExecution
+from knapper.agents.runs.model import (
+    ANSWERED,
+    ENDED,
+    GO_ON,
+    ROOT,
+    SKIP,
+    CheckpointEvent,
+    NodeChanged,
+    RunEvent,
+    RunEventSink,
+    RunLimits,
+    RunNode,
+    RunOrder,
+    RunRecord,
+    RunStarted,
+    RunState,
+)
+from knapper.agents.runs.store import RunStore, RunTree
+from knapper.changes.requests import Create
+from knapper.codemode.checkpoints import Checkpoint as Kept
+from knapper.codemode.model import ModelSpend
+from knapper.errors import NotFound, StorageError
+from knapper.jsontypes import JSONValue
+from knapper.tools.context import Context
+from knapper.vault import parser
+from knapper.vault.outline import Link
+
+REPLAY_STALE: Final = "stale"
+"""Replay what read notes that have changed since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDetails:
+    """Hold a run with its nodes."""
+
+    run: RunRecord
+    nodes: Sequence[RunNode]
+
+    def as_dict(self) -> dict[str, JSONValue]:
+        """Shape it as every surface shows it."""
+        nodes: list[JSONValue] = [node.brief() for node in self.nodes]
+        counts = {"cached": sum(node.cached for node in self.nodes), "node_count": len(nodes)}
+        return {**self.run.as_dict(), "usage": model.total_spent(self.nodes).as_dict(), **counts, "nodes": nodes}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultRuns:
+    """Hold the runs of one vault; for looking at them no model is needed."""
+
+    store: RunStore
+    folder: Path
+    """The vault's state folder."""
+
+    def runs(
+        self, *, limit: int = 50, offset: int = 0, clients: Sequence[str] | None = None
+    ) -> tuple[Sequence[RunRecord], int]:
+        """List runs as `Store.runs` does, each as it stands by now."""
+        runs_page, total = self.store.runs(limit=limit, offset=offset, clients=clients)
+        return [self._resting(run) for run in runs_page], total
+
+    def show(self, run_id: str) -> RunDetails:
+        """Give a run with its nodes.
+
+        Raises:
+            NotFound: There is none of that id, or none whose id begins so (code ``no_run``).
+        """
+        run = self.store.get(run_id)
+        return RunDetails(run=self._resting(run), nodes=self.store.nodes(run.id))
+
+    def node(self, run_id: str, node_id: str) -> RunNode:
+        """Give a node with all that it did.
+
+        Raises:
+            NotFound: There is no such run, or no such node in it (code ``no_node``).
+        """
+        return _find_node(self.store.nodes(self.store.get(run_id).id), node_id)
+
+    def cancel(self, run_id: str) -> bool:
+        """Ask for a run's end, whichever process carries it out; tells whether one does.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        run = self.store.get(run_id)
+        if not store.is_run_locked(self.folder, run.id):
+            return False
+        self.store.ask_to_cancel(run.id)
+        return True
+
+    def check_idle(self, run_id: str) -> None:
+        """See that nobody carries a run out.
+
+        Raises:
+            ConflictError: Somebody does (code ``run_busy``).
+        """
+        with store.lock_run(self.folder, run_id):
+            pass
+
+    def delete(self, run_id: str) -> None:
+        """Forget a run; what it wrote stays, and can be undone.
+
+        Raises:
+            NotFound: There is no such run.
+            ConflictError: It goes on.
+        """
+        run = self.store.get(run_id)
+        with store.lock_run(self.folder, run.id):
+            self.store.delete(run.id)
+
+    def stale(self, run_id: str, context: Context) -> dict[str, list[str]]:
+        """List the nodes whose notes have changed since, each with those notes.
+
+        A node with parts has read what it cites; that its parts may change is seen when they do.
+
+        Args:
+            run_id: The run's.
+            context: The vault, as the run sees it.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        return cache.list_stale_nodes(context, self.store.nodes(self.store.get(run_id).id))
+
+    def _resting(self, run: RunRecord) -> RunRecord:
+        marked = store.mark_interrupted(run, is_held=lambda run_id: store.is_run_locked(self.folder, run_id))
+        if marked is run:
+            return run
+        current = self.store.get(run.id)  # it may have ended between the two looks
+        return marked if current.state == run.state else current
+
+
+def create_run(engine: RunEngine, order: RunOrder) -> RunRecord:
+    """Keep a new run; nothing is asked or read yet.
+
+    Raises:
+        NotFound: There is no such strategy.
+    """
+    if order.strategy != AUTO_STRATEGY:
+        _ = engine.strategies.load(order.strategy)
+    return engine.store.begin(order, engine.name, RunNode(id=ROOT, task=order.task))
+
+
+async def carry_out_run(
+    engine: RunEngine, run_id: str, tell: RunEventSink, *, replay: str = "", limits: RunLimits | None = None
+) -> RunRecord:
+    """Carry a run out, or go on with one; `RunDone` is told last.
+
+    What was answered before isn't asked again. A cancelled task keeps what there is, and stays cancelled.
+
+    Args:
+        engine: What it works with.
+        run_id: Of a run that was begun.
+        tell: Takes each event.
+        replay: ``stale`` to do those nodes again whose notes have changed, or a node's id to do it and all below it
+            again; what builds on them follows where their answers change.
+        limits: In place of the run's own.
+
+    Returns:
+        The run as it ended.
+
+    Raises:
+        NotFound: There is no such run or node.
+        ConflictError: Somebody carries it out already (code ``run_busy``).
+    """
+    run = await asyncio.to_thread(engine.store.get, run_id)
+    with store.lock_run(engine.folder, run.id):
+        run = engine.store.get(run.id)  # somebody may have gone on with it before it was held
+        if replay not in {"", REPLAY_STALE}:
+            _ = _find_node(engine.store.nodes(run.id), replay)
+        order = replace(run.order, limits=limits or run.order.limits)
+        resumed = run.state != "pending"
+        run = replace(run, state="running", order=order, model=engine.name)
+        tree = RunTree(engine.store, run, engine.store.nodes(run.id), tell)
+        anew = _reset_replayed(engine, run, tree, replay)
+        execution = RunExecution(engine, run, tree, anew)  # first: where a vault is gone, the run stays what it was
+        run = engine.store.save(run)
+        engine.store.ask_to_cancel(run.id, wanted=False)
+        tell(RunStarted(run=run.brief(), resumed=resumed))
+        return await _run_until_cancelled(execution)
+
+
+def record_unstarted_end(engine: RunEngine, run_id: str) -> None:
+    """Keep that a run was ended before it began; one that had begun has kept its end itself.
+
+    Raises:
+        NotFound: There is no such run.
+    """
+    run = engine.store.get(run_id)
+    if run.state == "pending":
+        is_leaving = engine.is_leaving()
+        reason = INTERRUPTED if is_leaving else CANCELLED
+        _ = engine.store.save(replace(run, state="interrupted" if is_leaving else "cancelled", reasons=(reason,)))
+
+
+async def _run_until_cancelled(execution: RunExecution) -> RunRecord:
+    """Carry a run out, and end it where somebody asks for that, in this process or another."""
+    working = asyncio.create_task(_work_and_answer(execution), name=f"run {execution.run.id}")
+    waiting = asyncio.create_task(_wait_for_cancel(execution), name=f"watch {execution.run.id}")
+    try:
+        _ = await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        await _stop_task(execution, working, CANCELLED)
+        return _record_end(execution, "cancelled")
+    except asyncio.CancelledError:
+        is_leaving = execution.engine.is_leaving()
+        await _stop_task(execution, working, INTERRUPTED if is_leaving else CANCELLED)
+        _ = _record_end(execution, "interrupted" if is_leaving else "cancelled")
+        raise
+    finally:
+        _ = waiting.cancel()
+
+
+async def _wait_for_cancel(execution: RunExecution) -> None:
+    """Return once somebody wants the run to end; a look that fails says nothing of that."""
+    engine = execution.engine
+    while True:
+        with suppress(StorageError):
+            if await asyncio.to_thread(engine.store.is_to_cancel, execution.run.id):
+                return
+        await asyncio.sleep(engine.look_s)
+
+
+async def _stop_task(execution: RunExecution, main: "asyncio.Task[RunRecord]", why: str) -> None:
+    execution.stopped = why
+    _ = main.cancel()
+    _ = await asyncio.wait({main})
+
+
+async def _work_and_answer(execution: RunExecution) -> RunRecord:
+    async with execution.engine.model:
+        await execution.work()
+        await execution.answer()
+    return _record_end(execution, None)
+
+
+def _record_end(execution: RunExecution, forced: RunState | None) -> RunRecord:
+    """Keep what a run came to, and tell."""
+    tree = execution.tree
+    if forced:
+        tree.cut(execution.stopped)
+        if tree.root.state not in ENDED:
+            _ = tree.change(ROOT, state="cut", reason=execution.stopped)
+    root, unanswered = tree.root, tree.lost()
+    answer = root.answer if root.state in {"done", "partial"} else ""
+    if forced and not answer:
+        answer = executor.concatenate_answers(root, tree.children(root))
+    if answer and unanswered:
+        answer = f"{answer.rstrip()}\n\n{executor.list_missing_parts(unanswered)}"
+    state = forced or _final_state(root, answer)
+    reasons = tuple(dict.fromkeys(filter(None, (root.reason, *(f"{one.name}: {one.reason}" for one in unanswered)))))
+    run = execution.engine.store.save(
+        replace(
+            execution.run,
+            state=state,
+            answer=answer,
+            citations=root.citations,
+            removed=root.removed,
+            reasons=tuple(dict.fromkeys((execution.stopped, *reasons))) if forced else reasons,
+        )
+    )
+    execution.course.run = run
+    tree.tell_usage()
+    tree.tell(model.make_done_event(run, tree.all))
+    return run
+
+
+def _final_state(root: RunNode, answer: str) -> RunState:
+    if not answer:
+        return "failed"
+    return "complete" if root.state == "done" else "partial"
+
+
+def _reset_replayed(engine: RunEngine, run: RunRecord, tree: RunTree, replay: str) -> frozenset[str]:
+    """Take away what is to be done again, and name what mustn't come from the cache."""
+    if not replay:
+        return frozenset()
+    if replay != REPLAY_STALE:
+        chosen = _find_node(tree.all, replay)
+        anew = frozenset(node.id for node in tree.below(chosen.id))
+        tree.forget(*anew)
+        return anew
+    tree.forget(*cache.list_stale_nodes(engine.context_of(run.id), tree.all))
+    return frozenset()
+
+
+def _find_node(nodes: Sequence[RunNode], node_id: str) -> RunNode:
+    match = next((node for node in nodes if node.id == node_id), None)
+    if match is None:
+        raise NotFound(f"the run has no node '{node_id[:40]}'", hint="`knap run trace tree` names them", code="no_node")
+    return match
+
+
+class RunWatcher:
+    """Remember what was told of one run, and tell what is new."""
+
+    def __init__(self) -> None:
+        """Nothing was told yet."""
+        self._has_begun = False
+        self._nodes: dict[str, dict[str, JSONValue]] = {}
+        self._asked: set[str] = set()
+        self._spent = ModelSpend()
+
+    def look(self, run: RunRecord, nodes: Sequence[RunNode], waiting: Iterable[Kept] = ()) -> list[RunEvent]:
+        """Give what has happened since the last look; where the run doesn't go on, `RunDone` comes last.
+
+        Args:
+            run: As it really stands.
+            nodes: As they are kept.
+            waiting: What it asks a person.
+        """
+        events: list[RunEvent] = (
+            [] if self._has_begun else [RunStarted(run=run.brief(), resumed=run.state != "pending")]
+        )
+        self._has_begun = True
+        events += self._changed(nodes)
+        events += self._questions(nodes, waiting)
+        spent = model.total_spent(nodes)
+        if spent != self._spent:
+            self._spent = spent
+            events.append(model.make_usage_event(nodes))
+        if run.state not in {"pending", "running"}:
+            events.append(model.make_done_event(run, nodes))
+        return events
+
+    def _changed(self, nodes: Sequence[RunNode]) -> list[RunEvent]:
+        events: list[RunEvent] = []
+        for node in nodes:
+            brief = node.brief()
+            if self._nodes.get(node.id) != brief:
+                self._nodes[node.id] = brief
+                events.append(NodeChanged(node=brief))
+        return events
+
+    def _questions(self, nodes: Sequence[RunNode], waiting: Iterable[Kept]) -> list[RunEvent]:
+        """Tell what is asked, and what was answered or passed over."""
+        ids = {one.id for one in waiting}
+        events: list[RunEvent] = []
+        for node in nodes:
+            if node.asking is None or node.found is None:
+                continue
+            is_open = not node.asking.answer and not node.asking.unattended
+            key = f"{node.id} {is_open}"
+            if key in self._asked or (is_open and node.found.checkpoint not in ids):
+                continue
+            self._asked.add(key)
+            events.append(make_checkpoint_event(node))
+        return events
+
+
+def make_checkpoint_event(node: RunNode) -> CheckpointEvent:
+    """Give the event that tells what a node asks, or how it was answered."""
+    asking = node.asking
+    return CheckpointEvent(
+        node_id=node.id,
+        id=node.found.checkpoint if node.found else "",
+        question=asking.question if asking else "",
+        options=asking.options if asking else (GO_ON, SKIP),
+        answer=asking.answer if asking else "",
+        unattended=asking.unattended if asking else False,
+    )
+
+
+_MAX_FILE_NAME: Final = 60
+INDEX_NAME: Final = "Answer"
+
+
+def export_requests(run: RunRecord, nodes: Sequence[RunNode], place: str) -> list[Create]:
+    """Say which notes a run becomes.
+
+    Args:
+        run: A run with an answer.
+        nodes: All of its nodes.
+        place: A note, by its ending ``.md``; otherwise a folder.
+    """
+    citations = (one for each in (run.citations, *(node.citations for node in nodes)) for one in each)
+    other_vaults = {str(vault) for one in citations if (vault := one.get("vault"))}
+    if place.endswith(".md"):
+        return [Create(path=place, content=_answer_note(run, other_vaults), properties=_note_properties(run))]
+    folder = place.strip("/")
+    parts = [node for node in nodes if node.id != ROOT and node.state in ANSWERED]
+    names = {node.id: _file_name(node) for node in parts}
+    part_links = "".join(f"- [[{folder}/{names[node.id]}|{_link_text(node)}]]\n" for node in parts)
+    below = f"\n## Parts\n\n{part_links}" if part_links else ""
+    index = Create(
+        path=f"{folder}/{INDEX_NAME}.md",
+        content=_answer_note(run, other_vaults) + below,
+        properties=_note_properties(run),
+    )
+    return [
+        index,
+        *(Create(path=f"{folder}/{names[node.id]}.md", content=_part_note(node, other_vaults)) for node in parts),
+    ]
+
+
+def _answer_note(run: RunRecord, others: Collection[str]) -> str:
+    return f"# {_single_line(run.order.task)}\n\n{_link_other_vaults(run.answer, others).strip()}\n"
+
+
+def _part_note(node: RunNode, others: Collection[str]) -> str:
+    quoted = "\n".join(f"> {line}".rstrip() for line in node.task.splitlines())
+    return f"# {_single_line(node.name)}\n\n{quoted}\n\n{_link_other_vaults(node.answer, others).strip()}\n"
+
+
+def _link_other_vaults(answer: str, vaults: Collection[str]) -> str:
+    """Turn wikilinks to notes of other vaults into links that open them there."""
+    data = answer.encode()
+    links = [link for link in parser.parse_note(data).links if link.kind in {"wikilink", "embed"}] if vaults else []
+    for link in reversed(links):
+        vault = next((name for name in vaults if link.target.startswith(f"{name}:")), "")
+        if vault:
+            data = data[: link.start] + _obsidian_link(vault, link).encode() + data[link.stop :]
+    return data.decode()
+
+
+def _obsidian_link(vault: str, link: Link) -> str:
+    note = link.target.removeprefix(f"{vault}:").strip()
+    block = [f"^{link.block}"] if link.block else []
+    link_text = link.alias or " > ".join([f"{vault}: {note}", *link.headings])
+    file = quote("#".join([note, *link.headings, *block]), safe="")
+    return f"[{_escape_brackets(link_text)}](obsidian://open?vault={quote(vault, safe='')}&file={file})"
+
+
+def _note_properties(run: RunRecord) -> dict[str, JSONValue]:
+    return {"run": run.id, "state": run.state, "model": run.model, "date": run.updated.date().isoformat()}
+
+
+def _file_name(node: RunNode) -> str:
+    safe_name = "".join(sign if sign.isalnum() or sign in " -_" else " " for sign in node.name)
+    return f"{node.id} {' '.join(safe_name.split())[:_MAX_FILE_NAME].strip()}".strip()
+
+
+def _link_text(node: RunNode) -> str:
+    return _escape_brackets(node.name).replace("|", "/")
+
+
+def _escape_brackets(text: str) -> str:
+    return _single_line(text).replace("[", "(").replace("]", ")")
+
+
+def _single_line(text: str) -> str:
+    return " ".join(text.split())[:200]

@@ -1,0 +1,420 @@
+"""Store task runs and their cache in SQLite, lock runs, and hold the tree of a run that is carried out."""
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
+
+from knapper.agents.background import BackgroundJobs, FinalEventSpec
+from knapper.agents.events import TurnState
+from knapper.agents.runs import model
+from knapper.agents.runs.model import (
+    ENDED,
+    ROOT,
+    NodeChanged,
+    NodeState,
+    RunDone,
+    RunEvent,
+    RunEventSink,
+    RunNode,
+    RunOrder,
+    RunRecord,
+    RunState,
+)
+from knapper.changes.disk.storage import SharedDatabase, open_shared_database
+from knapper.codemode.model import ModelSpend
+from knapper.errors import Ambiguous, ConflictError, NotFound
+
+RUN_LOCK_FOLDER: Final = "runs"
+_LOCK_WAIT_S: Final = 0.3
+"""Whoever looks whether a run goes on holds it for a moment, too."""
+_LOCK_POLL_S: Final = 0.02
+
+
+@contextmanager
+def lock_run(folder: Path, run_id: str, *, wait_s: float = _LOCK_WAIT_S) -> Generator[None]:
+    """Hold a run; the system lets go of it where the process ends.
+
+    Args:
+        folder: The vault's state folder, which exists.
+        run_id: Of a run that exists.
+        wait_s: How long to try.
+
+    Raises:
+        ConflictError: Somebody carries it out (code ``run_busy``).
+    """
+    lock = FileLock(_lock_path(folder, run_id), thread_local=False)
+    try:
+        lock.acquire(timeout=wait_s, poll_interval=_LOCK_POLL_S)
+    except Timeout:
+        raise ConflictError(
+            f"the run {run_id} goes on already", hint=f"`knap run cancel {run_id}` ends it", code="run_busy"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def is_run_locked(folder: Path, run_id: str) -> bool:
+    """Tell whether somebody carries a run out right now."""
+    try:
+        with lock_run(folder, run_id, wait_s=2 * _LOCK_POLL_S):
+            return False
+    except ConflictError:
+        return True
+
+
+def _lock_path(folder: Path, run_id: str) -> Path:
+    within = folder / RUN_LOCK_FOLDER
+    within.mkdir(exist_ok=True)
+    return within / f"{run_id}.lock"
+
+
+RUNS_FILE: Final = "task_runs.db"
+RUNS_VERSION: Final = 1
+MAX_CACHE_ENTRIES: Final = 5_000
+"""Of the cache; the oldest go first."""
+_START_GRACE: Final = timedelta(minutes=1)
+"""How long a run may take from being kept to being carried out."""
+_SCHEMA: Final = """
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,
+    state TEXT NOT NULL,
+    created TEXT NOT NULL,
+    updated TEXT NOT NULL,
+    cancel INTEGER NOT NULL DEFAULT 0,
+    data TEXT NOT NULL
+);
+CREATE INDEX runs_created ON runs (created);
+CREATE TABLE nodes (
+    run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (run, id)
+) WITHOUT ROWID;
+CREATE TABLE cache (
+    number INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    sources TEXT NOT NULL,
+    data TEXT NOT NULL
+);
+CREATE INDEX cache_key ON cache (key);
+"""
+_CLIENT_SQL: Final = "coalesce(json_extract(data, '$.order.client'), 'cli')"
+"""Runs of before there were others are the person's at the terminal."""
+_CLIENT_FILTER: Final = f":clients IS NULL OR {_CLIENT_SQL} IN (SELECT value FROM json_each(:clients))"  # noqa: S608 - constants of this module
+_NODE_ADAPTER: Final = TypeAdapter(RunNode)
+_RUN_ADAPTER: Final = TypeAdapter(RunRecord)
+
+
+class RunStore:
+    """Hold the open file; `open_store` makes one."""
+
+    def __init__(self, own: SharedDatabase) -> None:
+        """Wrap an open file."""
+        self._ledger = own
+
+    def begin(self, order: RunOrder, model: str, root: RunNode) -> RunRecord:
+        """Keep a new run, not begun yet."""
+        now = datetime.now(UTC)
+        run = RunRecord(id=_new_id(now), order=order, model=model, state="pending", created=now, updated=now)
+        with self._ledger.writing() as database:
+            database.execute(
+                "INSERT INTO runs (id, state, created, updated, data) VALUES (?, ?, ?, ?, ?)",
+                (run.id, run.state, now.isoformat(), now.isoformat(), _RUN_ADAPTER.dump_json(run).decode()),
+            )
+            _put_nodes(database, run.id, [root])
+        return run
+
+    def get(self, run_id: str) -> RunRecord:
+        """Give a run by its id, or by how that begins.
+
+        Raises:
+            NotFound: There is none (code ``no_run``).
+            Ambiguous: Several begin so.
+        """
+        with self._ledger.reading() as database:
+            return _read_run(_require_run_row(database, run_id))
+
+    def save(self, run: RunRecord, nodes: Sequence[RunNode] = ()) -> RunRecord:
+        """Keep a run as it is now, and some of its nodes."""
+        run = replace(run, updated=datetime.now(UTC))
+        with self._ledger.writing() as database:
+            database.execute(
+                "UPDATE runs SET state = ?, updated = ?, data = ? WHERE id = ?",
+                (run.state, run.updated.isoformat(), _RUN_ADAPTER.dump_json(run).decode(), run.id),
+            )
+            _put_nodes(database, run.id, nodes)
+        return run
+
+    def put(self, run_id: str, *nodes: RunNode) -> None:
+        """Keep nodes as they are now, all or none."""
+        with self._ledger.writing() as database:
+            _put_nodes(database, run_id, nodes)
+
+    def nodes(self, run_id: str) -> list[RunNode]:
+        """List a run's nodes, in the order in which they came to be."""
+        with self._ledger.reading() as database:
+            rows = database.execute("SELECT data FROM nodes WHERE run = ? ORDER BY number", (run_id,)).fetchall()
+        return [_NODE_ADAPTER.validate_json(row["data"]) for row in rows]
+
+    def runs(
+        self, *, limit: int = 50, offset: int = 0, clients: Sequence[str] | None = None
+    ) -> tuple[Sequence[RunRecord], int]:
+        """List runs, the last begun first; tells how many there are, too.
+
+        Args:
+            limit: How many at most.
+            offset: How many are passed over.
+            clients: Those on whose behalf they are; None for everybody.
+        """
+        parameters = {
+            "limit": limit,
+            "offset": offset,
+            "clients": None if clients is None else json.dumps(list(clients)),
+        }
+        with self._ledger.reading() as database:
+            total = int(database.execute(f"SELECT count(*) FROM runs WHERE {_CLIENT_FILTER}", parameters).fetchone()[0])  # noqa: S608 - the same
+            rows = database.execute(
+                f"SELECT data FROM runs WHERE {_CLIENT_FILTER} ORDER BY created DESC, id LIMIT :limit OFFSET :offset",  # noqa: S608 - the same
+                parameters,
+            ).fetchall()
+        return [_read_run(row) for row in rows], total
+
+    def clients(self) -> dict[str, list[str]]:
+        """List those on whose behalf there are runs, each with the other vaults that these look through."""
+        vaults_by_client: dict[str, list[str]] = {}
+        with self._ledger.reading() as database:
+            rows = database.execute(
+                f"SELECT DISTINCT {_CLIENT_SQL} AS client, also.value AS vault FROM runs"  # noqa: S608 - the same
+                " LEFT JOIN json_each(data, '$.order.also') AS also ORDER BY client, vault"
+            ).fetchall()
+        for row in rows:
+            vaults = vaults_by_client.setdefault(str(row["client"]), [])
+            if row["vault"] is not None:
+                vaults.append(str(row["vault"]))
+        return vaults_by_client
+
+    def delete(self, run_id: str) -> None:
+        """Forget a run; what it wrote stays, and can be undone."""
+        with self._ledger.writing() as database:
+            database.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+
+    def prune(self, max_days: float) -> int:
+        """Forget runs that nobody has touched for so long; tells how many."""
+        oldest = (datetime.now(UTC) - timedelta(days=max_days)).isoformat()
+        with self._ledger.writing() as database:
+            return database.execute("DELETE FROM runs WHERE updated < ?", (oldest,)).rowcount
+
+    def ask_to_cancel(self, run_id: str, *, wanted: bool = True) -> None:
+        """Note that a run is to end, for the process that carries it out."""
+        with self._ledger.writing() as database:
+            database.execute("UPDATE runs SET cancel = ? WHERE id = ?", (int(wanted), run_id))
+
+    def is_to_cancel(self, run_id: str) -> bool:
+        """Tell whether a run is to end."""
+        with self._ledger.reading() as database:
+            row = database.execute("SELECT cancel FROM runs WHERE id = ?", (run_id,)).fetchone()
+        return row is None or bool(row["cancel"])
+
+    def remember(self, key: str, sources: str, data: str) -> None:
+        """Put something into the cache.
+
+        Args:
+            key: Identifies what it was made from, the notes apart.
+            sources: The notes, as JSON.
+            data: What is kept.
+        """
+        with self._ledger.writing() as database:
+            database.execute("DELETE FROM cache WHERE key = ? AND sources = ?", (key, sources))
+            database.execute("INSERT INTO cache (key, sources, data) VALUES (?, ?, ?)", (key, sources, data))
+            database.execute(
+                "DELETE FROM cache WHERE number <= (SELECT max(number) FROM cache) - ?", (MAX_CACHE_ENTRIES,)
+            )
+
+    def recall(self, key: str) -> list[tuple[str, str]]:
+        """List what the cache has under a key, the newest first: the notes as JSON, and what was kept."""
+        with self._ledger.reading() as database:
+            rows = database.execute("SELECT sources, data FROM cache WHERE key = ? ORDER BY number DESC", (key,))
+            return [(row["sources"], row["data"]) for row in rows.fetchall()]
+
+    def shut(self) -> None:
+        """Close the file."""
+        self._ledger.shut()
+
+
+def open_run_store(folder: Path) -> RunStore:
+    """Open the runs in a vault's state folder, which exists.
+
+    Raises:
+        StorageError: The file can't be used.
+    """
+    return RunStore(open_shared_database(folder / RUNS_FILE, _SCHEMA, RUNS_VERSION))
+
+
+def mark_interrupted(run: RunRecord, *, is_held: Callable[[str], bool]) -> RunRecord:
+    """Give a run as it really stands: one that says it goes on, and doesn't, was interrupted."""
+    state: RunState = "interrupted"
+    soon = run.state == "pending" and datetime.now(UTC) - run.updated < _START_GRACE
+    goes_on = run.state in {"pending", "running"} and not soon
+    return replace(run, state=state) if goes_on and not is_held(run.id) else run
+
+
+def _put_nodes(database: sqlite3.Connection, run_id: str, nodes: Sequence[RunNode]) -> None:
+    for node in nodes:
+        database.execute(
+            "INSERT INTO nodes VALUES (:run, :id, (SELECT count(*) FROM nodes WHERE run = :run), :state, :data)"
+            " ON CONFLICT (run, id) DO UPDATE SET state = :state, data = :data",
+            {"run": run_id, "id": node.id, "state": node.state, "data": _NODE_ADAPTER.dump_json(node).decode()},
+        )
+
+
+def _require_run_row(database: sqlite3.Connection, run_id: str) -> sqlite3.Row:
+    shortened_id = run_id[:80]
+    rows = database.execute(
+        "SELECT id, data FROM runs WHERE substr(id, 1, length(:id)) = :id LIMIT 3", {"id": run_id}
+    ).fetchall()
+    matches = [row for row in rows if row["id"] == run_id] or rows
+    if not matches or not run_id:
+        raise NotFound(f"there is no run '{shortened_id}'", hint="`knap run list` names them", code="no_run")
+    if len(matches) > 1:
+        raise Ambiguous(f"several runs begin with '{shortened_id}'", hint=", ".join(str(row["id"]) for row in matches))
+    return matches[0]
+
+
+def _read_run(row: sqlite3.Row) -> RunRecord:
+    return _RUN_ADAPTER.validate_json(row["data"])
+
+
+def _new_id(now: datetime) -> str:
+    """Make an id that sorts by time: ``r260314-092653-a1b2c3d4``."""
+    return f"r{now:%y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
+class RunTree:
+    """Hold them; for one event loop."""
+
+    def __init__(self, store: RunStore, run: RunRecord, nodes: Iterable[RunNode], tell: RunEventSink) -> None:
+        """Take a run's nodes; each is to be worked on, though what it was before is remembered."""
+        self._store = store
+        self._run = run
+        self._tell = tell
+        before = list(nodes)
+        self._were: dict[str, NodeState] = {node.id: node.state for node in before}
+        self._nodes = {node.id: replace(node, state="pending", reason="") for node in before}
+
+    @property
+    def all(self) -> list[RunNode]:
+        """List all nodes, parents before children."""
+        return list(self._nodes.values())
+
+    @property
+    def root(self) -> RunNode:
+        """Give the root."""
+        return self._nodes[ROOT]
+
+    @property
+    def spent(self) -> ModelSpend:
+        """Add up what the nodes cost: each counts itself alone, so nothing counts twice."""
+        return model.total_spent(self._nodes.values())
+
+    def get(self, node_id: str) -> RunNode:
+        """Give a node as it is now."""
+        return self._nodes[node_id]
+
+    def some(self, ids: Iterable[str]) -> list[RunNode]:
+        """Give nodes as they are now."""
+        return [self._nodes[one] for one in ids]
+
+    def children(self, node: RunNode) -> list[RunNode]:
+        """Give the nodes right below one."""
+        return self.some(node.children)
+
+    def below(self, node_id: str) -> list[RunNode]:
+        """Give a node and all below it."""
+        node = self._nodes[node_id]
+        return [node, *(one for child in node.children for one in self.below(child))]
+
+    def was(self, node_id: str) -> NodeState:
+        """Tell how a node stood when the run went on."""
+        return self._were.get(node_id, "pending")
+
+    def change(self, node_id: str, doing: str = "", /, **changes: Any) -> RunNode:  # noqa: ANN401 - fields of a node
+        """Change a node: keep it, and tell.
+
+        Args:
+            node_id: Which.
+            doing: What it is at now.
+            changes: Its fields.
+        """
+        node = self._nodes[node_id] = replace(self._nodes[node_id], **changes)
+        self._store.put(self._run.id, node)
+        self._tell(NodeChanged(node=node.brief(), doing=doing))
+        return node
+
+    def grow(self, node: RunNode, children: Sequence[RunNode]) -> None:
+        """Put children below a node; all or none are kept."""
+        self._nodes[node.id] = node
+        self._nodes |= {child.id: child for child in children}
+        self._store.put(self._run.id, node, *children)
+        for one in (node, *children):
+            self._tell(NodeChanged(node=one.brief()))
+
+    def forget(self, *ids: str) -> None:
+        """Take nodes' answers away, so that they are worked on again; plans stay."""
+        for node_id in ids:
+            node = self._nodes[node_id]
+            self._were[node_id] = "pending"
+            self._nodes[node_id] = replace(node, found=None, answer="", inputs="", asking=None, cached=False)
+
+    def cut(self, reason: str) -> None:
+        """End all nodes that haven't ended, but the root."""
+        for node in self.all:
+            if node.id != ROOT and node.state not in ENDED:
+                _ = self.change(node.id, state="cut", reason=reason)
+
+    def lost(self) -> list[RunNode]:
+        """List the nodes below the root without an answer, or with half of one for a reason of their own."""
+        return model.list_unanswered(self._nodes.values())
+
+    def tell(self, event: RunEvent) -> None:
+        """Tell something else."""
+        self._tell(event)
+
+    def tell_usage(self) -> None:
+        """Tell what was used so far."""
+        self._tell(model.make_usage_event(self._nodes.values()))
+
+
+_WATCHED_KEPT_S: Final = 30.0
+"""How long what was heard of another process's run is kept after its end."""
+
+
+def make_run_jobs(most: int) -> BackgroundJobs[RunDone]:
+    """Hold the runs that one server carries out, so many at once at most; it begins without any."""
+    return BackgroundJobs(FinalEventSpec(kind=RunDone, make=_make_run_end), max_running=most)
+
+
+def make_watched_jobs(most: int) -> BackgroundJobs[RunDone]:
+    """Hold the runs of other processes that a server follows; they go on when it follows them no more."""
+    return BackgroundJobs(FinalEventSpec(kind=RunDone, make=_make_watch_end), kept_s=_WATCHED_KEPT_S, max_running=most)
+
+
+def _make_run_end(state: TurnState, run_id: str) -> RunDone:
+    return RunDone(run_id=run_id, state="cancelled" if state == "cancelled" else "failed", answer="")
+
+
+def _make_watch_end(state: TurnState, run_id: str) -> RunDone:
+    del state
+    return RunDone(run_id=run_id, state="running", answer="")

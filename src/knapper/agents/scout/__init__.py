@@ -1,1 +1,0 @@
-"""Explore a vault for the notes that a task needs."""

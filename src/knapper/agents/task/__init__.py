@@ -1,1 +1,0 @@
-"""Do a task with the notes that were gathered: an answer, or edits that wait for the person's word."""
