@@ -21,14 +21,13 @@ from bench.places import Places
 from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.prompting import Prompts
 from knapper.app import Hub
-from knapper.app.chats import Chats
-from knapper.app.chatting import Chatting
+from knapper.app.chats import ClientChatsRegistry, VaultChats
 from knapper.config import Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
-from knapper.server import auth, running, sockets, tokens
-from knapper.server.http import app, rooms
-from knapper.server.http.app import Work
-from knapper.server.threads import Threads
+from knapper.server import credentials, lifecycle, security
+from knapper.server.http import app
+from knapper.server.http.app import ServerRuntime
+from knapper.server.workers import WorkerThreads
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
 
@@ -87,14 +86,14 @@ def _serve(folder: Path, told: Connection) -> None:
         config_file=folder / "config.toml",
         server=Server(requests_per_minute=0),
     )
-    work = Work(threads=Threads(8))
-    taken = sockets.bind("127.0.0.1", 0)
-    found = sockets.address(taken), tokens.read_or_make(settings.state_dir, "api")
+    work = ServerRuntime(threads=WorkerThreads(8))
+    taken = lifecycle.bind_socket("127.0.0.1", 0)
+    found = lifecycle.socket_url(taken), credentials.read_or_make_token(settings.state_dir, "api")
     threading.Thread(target=lambda: (told.recv(), work.stop.tell())).start()
     with Hub(settings) as hub:
-        mounts = [rooms.mount(hub, work.stop, lambda: Chatting(hub, _chat))]
-        made = app.create(hub, settings.server, auth.keys(settings), work, mounts)
-        running.serve(made, taken, stop=work.stop, stop_s=10, on_start=lambda: told.send(found))
+        mounts = [lifecycle.mount_chats_and_tasks(hub, work.stop, lambda: ClientChatsRegistry(hub, _chat))]
+        made = app.create_app(hub, settings.server, security.load_client_tokens(settings), work, mounts)
+        lifecycle.run_uvicorn(made, taken, stop=work.stop, stop_s=10, on_start=lambda: told.send(found))
 
 
 async def _measure(
@@ -157,7 +156,7 @@ async def _stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterato
         yield {number: DeltaToolCall(name="sleep", json_args=f'{{"seed": "{len(messages)}-{number}"}}')}
 
 
-def _chat(chats: Chats) -> ChatConfig:
+def _chat(chats: VaultChats) -> ChatConfig:
     def sleep(context: Context, seed: str) -> dict[str, object]:
         """Sleep."""
         del context, seed

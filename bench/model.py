@@ -83,7 +83,7 @@ def _fill(root: Path) -> Path:
     return root
 
 
-async def _ask(opened: chats.Chats, question: str) -> Seen:
+async def _ask(opened: chats.VaultChats, question: str) -> Seen:
     chat = opened.chat()
     turn = ChatTurn(chat, opened.conversations.context_of("bench"), Message(text=question, run="bench"))
     events: list[Event] = []
@@ -110,7 +110,7 @@ async def _ask(opened: chats.Chats, question: str) -> Seen:
     )
 
 
-async def _judge(opened: chats.Chats) -> str:
+async def _judge(opened: chats.VaultChats) -> str:
     model = opened.chat().model
     agent = Agent(model, output_type=NativeOutput(Verdict), retries=0)
     try:

@@ -59,7 +59,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
     return Report(title="Sessions side by side", about=about, rows=rows)
 
 
-async def _measure(opened: chats.Chats, options: argparse.Namespace) -> tuple[list[float], list[float]]:
+async def _measure(opened: chats.VaultChats, options: argparse.Namespace) -> tuple[list[float], list[float]]:
     quick = opened.store.begin().id
     _ = await _first(opened, quick)
     alone = [await _first(opened, quick) for _ in range(options.rounds)]
@@ -72,7 +72,7 @@ async def _measure(opened: chats.Chats, options: argparse.Namespace) -> tuple[li
     return alone, beside
 
 
-async def _first(opened: chats.Chats, session: str) -> float:
+async def _first(opened: chats.VaultChats, session: str) -> float:
     """Give how long the first byte takes, in milliseconds."""
     began = time.perf_counter()
     found: list[float] = []
@@ -86,7 +86,7 @@ async def _first(opened: chats.Chats, session: str) -> float:
     return found[0]
 
 
-async def _go_on(opened: chats.Chats, session: str) -> None:
+async def _go_on(opened: chats.VaultChats, session: str) -> None:
     with suppress(asyncio.CancelledError):
         while True:
             await opened.conversations.reply(_chat(_slow), session, SessionMessage(text="work"), lambda _: None)

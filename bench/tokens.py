@@ -84,7 +84,7 @@ def compare(context: Context) -> Iterator[Row]:
     tokenizer = Tokenizer.from_str(data.read_text(encoding="utf-8"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    table = tables.whole()
+    table = tables.build_table()
     own = replace(context, scripting=_scripting(table))
 
     def count(value: object) -> int:

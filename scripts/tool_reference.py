@@ -18,7 +18,7 @@ _ALIKE: Final = ("success", "total", "limit", "offset", "next_offset", "notes")
 
 def rows() -> Iterator[str]:
     """Give the page's parts: a section for each tool."""
-    table = tables.whole()
+    table = tables.build_table()
     for row in table.rows:
         yield f"## {row.name}"
         yield registry.describe(row)

@@ -56,7 +56,7 @@ def agents(cast: Cast, **more: Any) -> Agents:  # noqa: ANN401 - any of the sett
     usual = Agents(
         model=cast.open(),
         name="scripted",
-        rows=tables.whole().rows,
+        rows=tables.build_table().rows,
         prompts=Prompts(),
         scout=ScoutSettings(),
         web=ResearchSettings(),

@@ -32,7 +32,7 @@ def test_writes_of_properties_and_tags_and_moves_do_not_pass_by_the_review(
 
     with vault.open("agent", SubmitOptions(run="r")) as context:
         _ = context.freshen(meaning=False)
-        answer = tables.whole().call(name, given, lambda _: context)
+        answer = tables.build_table().call(name, given, lambda _: context)
         waiting = context.writer.proposals.find(limit=10).proposals
 
     assert answer["status"] == "proposed"

@@ -10,10 +10,8 @@ import pytest
 from knapper import app
 from knapper.agents.model import usage
 from knapper.agents.pipeline import store
-from knapper.app import chats
+from knapper.app import chats, pipelines, runs
 from knapper.app.hub import Hub
-from knapper.app.runs import opening
-from knapper.app.tasks import pipelines
 from knapper.codemode import checkpoints
 from knapper.config import Embeddings, Settings, Vault
 from knapper.errors import StorageError
@@ -26,8 +24,8 @@ from tests.index import worlds
         (chats.open_chats, usage.USAGE_FILE),
         (pipelines.open_pipelines, store.PAUSED_FILE),
         (pipelines.open_pipelines, store.PRESETS_FILE),
-        (opening.open_runs, usage.USAGE_FILE),
-        (opening.open_runs, checkpoints.CHECKPOINTS_FILE),
+        (runs.open_runs, usage.USAGE_FILE),
+        (runs.open_runs, checkpoints.CHECKPOINTS_FILE),
     ],
 )
 def test_nothing_stays_open_where_a_later_file_can_not_be_opened(

@@ -157,12 +157,12 @@ def test_arguments_that_are_right_stay_as_they_are(given: dict[str, JSONValue]) 
 
 
 def test_every_tools_schema_can_be_fitted_to() -> None:
-    for row in tables.whole().rows:
+    for row in tables.build_table().rows:
         assert replies.fit_arguments({"path": "a.md"}, registry.parameter_schema(row))
 
 
 def test_null_stays_where_any_value_is_taken() -> None:
-    row = tables.whole().find("update_frontmatter")
+    row = tables.build_table().find("update_frontmatter")
 
     fitted = replies.fit_arguments(
         {"path": "a.md", "field": "k", "value": None, "operation": None}, registry.parameter_schema(row)

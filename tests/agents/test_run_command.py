@@ -13,7 +13,7 @@ import pytest
 
 from knapper.agents.runs.model import CheckpointEvent, NodeQuestion, RetrievedContext
 from knapper.app import Hub
-from knapper.app.runs.opening import open_runs
+from knapper.app.runs import open_runs
 from knapper.cli import main, running, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options

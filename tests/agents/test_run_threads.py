@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from knapper.app.runs import threads
+from knapper.app import runs
 
 
 def test_work_is_done_in_a_thread_of_its_own_and_gives_what_it_comes_to() -> None:
@@ -13,7 +13,7 @@ def test_work_is_done_in_a_thread_of_its_own_and_gives_what_it_comes_to() -> Non
         await asyncio.sleep(0)
         return threading.current_thread().name
 
-    assert asyncio.run(threads.carry_out(work, "run r1")) == "run r1"
+    assert asyncio.run(runs.run_in_thread(work, "run r1")) == "run r1"
 
 
 def test_what_it_raises_is_raised_here() -> None:
@@ -21,7 +21,7 @@ def test_what_it_raises_is_raised_here() -> None:
         raise KeyError("gone")
 
     with pytest.raises(KeyError, match="gone"):
-        asyncio.run(threads.carry_out(work, "run"))
+        asyncio.run(runs.run_in_thread(work, "run"))
 
 
 def test_cancelling_waits_for_what_the_work_still_has_to_keep() -> None:
@@ -37,7 +37,7 @@ def test_cancelling_waits_for_what_the_work_still_has_to_keep() -> None:
             kept.append("kept")
 
     async def cancelled() -> bool:
-        task = asyncio.create_task(threads.carry_out(work, "run"))
+        task = asyncio.create_task(runs.run_in_thread(work, "run"))
         assert await asyncio.to_thread(begun.wait, 60)
         _ = task.cancel()
         _ = await asyncio.wait({task})
@@ -54,7 +54,7 @@ def test_work_that_blocks_holds_up_nobody_here() -> None:
         return door.wait(60)  # it blocks its own loop
 
     async def both() -> bool:
-        task = asyncio.create_task(threads.carry_out(work, "run"))
+        task = asyncio.create_task(runs.run_in_thread(work, "run"))
         await asyncio.sleep(0.01)
         door.set()
         return await task
@@ -68,4 +68,4 @@ def test_many_may_wait_in_threads_of_one_run_at_once() -> None:
     async def work() -> int:
         return len(await asyncio.gather(*(asyncio.to_thread(met.wait, 60) for _ in range(40))))
 
-    assert asyncio.run(threads.carry_out(work, "run")) == 40
+    assert asyncio.run(runs.run_in_thread(work, "run")) == 40

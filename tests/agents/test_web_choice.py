@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.app import web_choice
+from knapper.app import models
 from knapper.config import Settings
 from knapper.errors import SetupError
 from tests.tools import opened
@@ -19,7 +19,7 @@ def settings(tmp_path: Path) -> Settings:
 
 def choose(settings: Settings, model: dict[str, object], web: dict[str, object]) -> tuple[str, str, str]:
     given = replace(settings, model=replace(settings.model, **model), web=replace(settings.web, **web))
-    found = web_choice.options(given)
+    found = models.web_options(given)
     return found.model, found.base_url, found.api_key
 
 

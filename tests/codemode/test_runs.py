@@ -13,7 +13,7 @@ from knapper.agents.runs import retrieving, service
 from knapper.agents.runs.model import CheckpointEvent, RunLimits
 from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.app import tables
-from knapper.app.scripting import Scripts
+from knapper.app.hub import ScriptRuntime
 from knapper.changes.writer import SubmitOptions
 from knapper.codemode.checkpoints import CheckpointAnswer, CheckpointStore, open_checkpoints
 from knapper.codemode.sandbox.pool import WorkerPool
@@ -94,7 +94,7 @@ def test_a_script_of_the_runs_model_finds_the_context(make: Make) -> None:
 
 def beyond(world: World, base: Path) -> None:
     """Let scripts call tools, and read files of a folder."""
-    scripts = Scripts(world.vault.settings(), tables.whole)
+    scripts = ScriptRuntime(world.vault.settings(), tables.build_table)
     inner, folder = world.engine.context_of, base / "beside"
     folder.mkdir()
     (folder / "Paper.txt").write_text(FENCE, encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.app.scripting import Scripts
+from knapper.app.hub import ScriptRuntime
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Client
 from knapper.config.sections.runs import Runs
@@ -39,14 +39,14 @@ PLAN = {"T": [Part(ABSENT, impact="security"), Part(TASK)]}
 def _shared(sandbox: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the server use the sandbox that these tests share."""
 
-    def shared(_: Scripts) -> WorkerPool:
+    def shared(_: ScriptRuntime) -> WorkerPool:
         return sandbox
 
-    def kept(_: Scripts) -> None:
+    def kept(_: ScriptRuntime) -> None:
         """Leave it open for others."""
 
-    monkeypatch.setattr(Scripts, "sandbox", shared)
-    monkeypatch.setattr(Scripts, "close", kept)
+    monkeypatch.setattr(ScriptRuntime, "sandbox", shared)
+    monkeypatch.setattr(ScriptRuntime, "close", kept)
 
 
 def test_what_is_hidden_from_the_client_is_hidden_from_its_scripts_and_no_cache_gives_it(tmp_path: Path) -> None:

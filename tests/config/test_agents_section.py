@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from knapper.agents.pipeline.scopes import SCOUT_TOOLS, UPDATE_SELECTION
-from knapper.app.tasks import pipelines, presets
+from knapper.app import pipelines, presets
 from knapper.config import load
 from knapper.config.sections.agents import Agents
 from knapper.errors import KnapError
@@ -80,8 +80,8 @@ def test_what_is_set_reaches_the_agents(tmp_path: Path) -> None:
     file.write_text(text, "utf-8")
     settings = load(config_file=str(file))
 
-    chosen = presets.configured(settings)
-    scout, web = pipelines.scout_settings(settings), pipelines.web_settings(settings)
+    chosen = presets.configured_preset(settings)
+    scout, web = pipelines.scout_settings(settings), pipelines.research_settings(settings)
 
     assert (chosen.toggles.scout, chosen.scope.link_depth, chosen.scope.include_same_folder) == (True, 1, True)
     assert (chosen.scope.excluded_folders, chosen.rules.editable, chosen.rules.can) == (("Private",), "linked", {"add"})

@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from knapper.app import open_hub
 from knapper.config import Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
-from knapper.server import auth, tokens
+from knapper.server import credentials, security
 from knapper.server.http import app
 from knapper.server.mcp import http
-from knapper.server.threads import Threads
+from knapper.server.workers import WorkerThreads
 from tests.conformance import fixtures
 
 NOTES = {"Garden.md": "# Garden\n\nTomatoes.\n", "Rain.md": "# Rain\n\nIt rains on [[Garden]].\n"}
@@ -54,10 +54,12 @@ def make(folder: Path, which: str, port: int) -> ASGIApp:
         server=server,
     )
     hub = open_hub(settings)
-    threads = Threads(server.threads)
-    mount = http.mount(hub, threads) if which == "product" else http.mounted(fixtures.make())
-    made = app.create(hub, server, auth.keys(settings), app.Work(threads=threads), [mount])
-    return Shown(made, tokens.read_or_make(settings.state_dir, "api"))
+    threads = WorkerThreads(server.threads)
+    mount = http.mount_mcp(hub, threads) if which == "product" else http.mount_server(fixtures.make())
+    made = app.create_app(
+        hub, server, security.load_client_tokens(settings), app.ServerRuntime(threads=threads), [mount]
+    )
+    return Shown(made, credentials.read_or_make_token(settings.state_dir, "api"))
 
 
 def main() -> None:

@@ -14,13 +14,13 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from knapper.agents.runs.engine import AskPerson, RetrievalRequest, RunEngine
 from knapper.agents.runs.model import RetrievedContext
 from knapper.app import Hub
-from knapper.app.runs.opening import TaskRuns
-from knapper.app.runs.rooms import RunRooms
+from knapper.app.client_runs import ClientRunsRegistry
+from knapper.app.runs import OpenedRuns
 from knapper.codemode.checkpoints import CheckpointStore
 from knapper.config import Settings
+from knapper.server.http import runs
 from knapper.server.http.app import Mount
-from knapper.server.http.runs import routes as runs
-from knapper.server.stopping import Stop
+from knapper.server.workers import StopSignal
 from tests.agents import run_world
 from tests.agents.run_world import Brain
 from tests.agents.scripted import Model
@@ -80,17 +80,17 @@ def serving(
     finder: Finder | None = None,
     *,
     change: Callable[[Settings], Settings] = lambda found: found,
-    work: Callable[[TaskRuns, RunEngine], RunEngine] = lambda _, made: made,
+    work: Callable[[OpenedRuns, RunEngine], RunEngine] = lambda _, made: made,
 ) -> Generator[Site]:
     """Serve notes below *base*; *work* changes what carries runs out."""
     found = finder or Finder()
 
-    def engine(tasks: TaskRuns, model: str, person: AskPerson | None) -> RunEngine:
+    def engine(tasks: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:
         made = tasks.engine_of(brain.open(), model or "scripted", person)
         return work(tasks, replace(made, retrieve=found.of(tasks.checkpoints), look_s=0.05))
 
-    def mounts(hub: Hub, stop: Stop) -> Sequence[Mount]:
-        return [runs.mount(hub, stop, lambda is_leaving: RunRooms(hub, engine, is_leaving))]
+    def mounts(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
+        return [runs.mount_runs(hub, stop, lambda is_leaving: ClientRunsRegistry(hub, engine, is_leaving))]
 
     with sites.serving(base, Model([["Yes."]]).open, notes=NOTES, change=change, more=mounts) as site:
         yield site

@@ -12,17 +12,13 @@ from pydantic_ai.models import Model as AnyModel
 
 from knapper.agents.chat.turn import ChatConfig
 from knapper.app import Hub
-from knapper.app.chats import Chats
-from knapper.app.chatting import Chatting
+from knapper.app.chats import ClientChatsRegistry, VaultChats
 from knapper.config import Settings
-from knapper.server import auth, running, sockets
-from knapper.server.http import app, rooms
-from knapper.server.http.app import Mount, Work
-from knapper.server.http.page import routes as page
-from knapper.server.http.page import seats as page_seats
-from knapper.server.http.page.seats import Seats
-from knapper.server.stopping import Stop
-from knapper.server.threads import Threads
+from knapper.server import credentials, lifecycle, security
+from knapper.server.credentials import BrowserSessions
+from knapper.server.http import app, page
+from knapper.server.http.app import Mount, ServerRuntime
+from knapper.server.workers import StopSignal, WorkerThreads
 from tests.agents import scripted
 from tests.agents.scripted import Call
 from tests.page.wires import Wire
@@ -44,7 +40,7 @@ class Site:
 
     wire: Wire
     root: Path
-    seats: Seats
+    seats: BrowserSessions
     hub: Hub
 
     @property
@@ -53,7 +49,7 @@ class Site:
 
     def door(self) -> str:
         """Give an address that signs in, once."""
-        return page_seats.address(self.address, self.seats.new_code())
+        return credentials.sign_in_url(self.address, self.seats.new_code())
 
     def enter(self, tab: Page) -> None:
         """Sign a browser in, and wait until it shows the conversation."""
@@ -64,7 +60,7 @@ class Site:
         return (self.root / path).read_text(encoding="utf-8")
 
 
-def _nothing(hub: Hub, stop: Stop) -> Sequence[Mount]:
+def _nothing(hub: Hub, stop: StopSignal) -> Sequence[Mount]:
     del hub, stop
     return ()
 
@@ -76,23 +72,23 @@ def serving(
     *,
     notes: Mapping[str, str] = NOTES,
     change: Callable[[Settings], Settings] = lambda found: found,
-    more: Callable[[Hub, Stop], Sequence[Mount]] = _nothing,
+    more: Callable[[Hub, StopSignal], Sequence[Mount]] = _nothing,
 ) -> Generator[Site]:
     """Serve notes below *base*; *more* makes what is served beside the page and its chat."""
 
-    def answering(chats: Chats) -> ChatConfig:
+    def answering(chats: VaultChats) -> ChatConfig:
         return scripted.chat(open_model(), chats.hub.table.rows, meter=chats.meter)
 
     found = change(apps.settings(base, notes))
-    seats, ready = page_seats.of_state(found.state_dir), threading.Event()
-    taken = sockets.bind("127.0.0.1", 0)
+    seats, ready = credentials.open_browser_sessions(found.state_dir), threading.Event()
+    taken = lifecycle.bind_socket("127.0.0.1", 0)
     with Hub(found) as hub:
-        work = Work(threads=Threads(4))
-        talk = rooms.mount(hub, work.stop, lambda: Chatting(hub, answering))
-        mounts = [page.mount(seats, hub.vaults), talk, *more(hub, work.stop)]
-        made = app.create(hub, found.server, auth.keys(found), work, mounts)
+        work = ServerRuntime(threads=WorkerThreads(4))
+        talk = lifecycle.mount_chats_and_tasks(hub, work.stop, lambda: ClientChatsRegistry(hub, answering))
+        mounts = [page.mount_page(seats, hub.vaults), talk, *more(hub, work.stop)]
+        made = app.create_app(hub, found.server, security.load_client_tokens(found), work, mounts)
         thread = threading.Thread(
-            target=running.serve,
+            target=lifecycle.run_uvicorn,
             args=(made, taken),
             kwargs={"stop": work.stop, "stop_s": 5, "on_start": ready.set},
         )

@@ -12,9 +12,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from starlette.testclient import TestClient
 
-from knapper.server.http.page import routes as page
-from knapper.server.http.page import seats as page_seats
-from knapper.server.http.page.seats import CODE_S, SEAT_S, Seats
+from knapper.server import credentials
+from knapper.server.credentials import CODE_MAX_AGE_S, SESSION_MAX_AGE_S, BrowserSessions
+from knapper.server.http import page
 from tests.agents.scripted import Model
 from tests.index import worlds
 from tests.page import sites
@@ -28,7 +28,7 @@ HELLO = Model([["Hello."]])
 class Asking:
     """A browser's requests, without a browser."""
 
-    def __init__(self, client: TestClient, seats: Seats) -> None:
+    def __init__(self, client: TestClient, seats: BrowserSessions) -> None:
         self.client = client
         self.seats = seats
         self.key = ""
@@ -47,8 +47,8 @@ class Asking:
 
 
 def asking(world: World, run: Callable[[Asking], None]) -> None:
-    seats = page_seats.of_state(world.settings.state_dir)
-    with world.client("", page.mount(seats, world.hub.vaults)) as client:
+    seats = credentials.open_browser_sessions(world.settings.state_dir)
+    with world.client("", page.mount_page(seats, world.hub.vaults)) as client:
         run(Asking(client, seats))
 
 
@@ -173,23 +173,23 @@ def test_the_page_speaks_no_mcp_and_its_token_is_told_to_nobody(tmp_path: Path) 
 
 def test_codes_and_seats_end_by_themselves(tmp_path: Path) -> None:
     clock = [1_000_000.0]
-    seats = Seats(folder=tmp_path / "page", token="t", now=lambda: clock[0])
+    seats = BrowserSessions(folder=tmp_path / "page", token="t", now=lambda: clock[0])
     late, seat = seats.new_code(), seats.redeem(seats.new_code())
     assert seat is not None
 
     assert seats.knows(seat)
-    clock[0] += CODE_S
+    clock[0] += CODE_MAX_AGE_S
     assert seats.redeem(late) is None
-    clock[0] += SEAT_S
+    clock[0] += SESSION_MAX_AGE_S
     assert not seats.knows(seat)
     seats.redeem(seats.new_code())
     assert len(list((tmp_path / "page").iterdir())) == 1
 
 
 def test_a_new_token_signs_everybody_out(tmp_path: Path) -> None:
-    seats = Seats(folder=tmp_path / "page", token="old")
+    seats = BrowserSessions(folder=tmp_path / "page", token="old")
     code, seat = seats.new_code(), seats.redeem(seats.new_code())
-    anew = Seats(folder=tmp_path / "page", token="new")
+    anew = BrowserSessions(folder=tmp_path / "page", token="new")
     assert seat is not None
 
     assert not anew.knows(seat)
@@ -197,7 +197,7 @@ def test_a_new_token_signs_everybody_out(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_lets_nobody_in(tmp_path: Path) -> None:
-    seats = Seats(folder=tmp_path / "page", token="t")
+    seats = BrowserSessions(folder=tmp_path / "page", token="t")
     code, seat = seats.new_code(), seats.redeem(seats.new_code())
     assert seat is not None
     kept = "".join(one.name + one.read_text(encoding="ascii") for one in (tmp_path / "page").iterdir())

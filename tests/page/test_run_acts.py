@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from knapper.agents.runs.engine import RunEngine
-from knapper.app.runs.opening import TaskRuns
+from knapper.app.runs import OpenedRuns
 from knapper.errors import RefusedError, SetupError
 from tests.agents.run_world import Brain, Part
 from tests.page import run_sites
@@ -167,7 +167,7 @@ def test_a_run_is_deleted_after_a_question(tmp_path: Path, tab: Page) -> None:
 
 
 def test_a_model_that_is_missing_is_told_where_a_run_is_begun(tmp_path: Path, tab: Page) -> None:
-    def missing(tasks: TaskRuns, made: RunEngine) -> RunEngine:
+    def missing(tasks: OpenedRuns, made: RunEngine) -> RunEngine:
         del tasks, made
         raise SetupError("no model is named", hint="set model.name")
 

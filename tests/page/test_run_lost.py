@@ -13,7 +13,7 @@ from knapper.agents.runs import service
 from knapper.agents.runs.engine import RunEngine
 from knapper.agents.runs.model import RetrievedContext, RunOrder
 from knapper.agents.runs.retrieving import VaultRetriever
-from knapper.app.runs.opening import TaskRuns, open_runs
+from knapper.app.runs import OpenedRuns, open_runs
 from knapper.codemode.sandbox.pool import WorkerPool
 from knapper.config import Vault
 from knapper.tools.context import Context
@@ -168,7 +168,7 @@ def test_no_run_is_wider_than_the_screen(tmp_path: Path, browser: Browser, width
 
 @pytest.mark.timeout(180)
 def test_what_real_scripts_find_is_shown(tmp_path: Path, tab: Page, sandbox: WorkerPool) -> None:
-    def by_scripts(tasks: TaskRuns, made: RunEngine) -> RunEngine:
+    def by_scripts(tasks: OpenedRuns, made: RunEngine) -> RunEngine:
         def context_of(run: str) -> Context:
             return replace(tasks.context(run), open_sandbox=lambda: sandbox)
 

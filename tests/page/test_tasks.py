@@ -13,9 +13,8 @@ from knapper.agents.pipeline import pipeline
 from knapper.agents.pipeline.context import TaskRequest
 from knapper.agents.pipeline.pipeline import PausedState
 from knapper.agents.pipeline.store import PausedRun
-from knapper.app import chats
-from knapper.app.acting import CLIENT
-from knapper.app.tasks import pipelines
+from knapper.app import chats, pipelines
+from knapper.app.clients import AGENT_CLIENT
 from knapper.config import Settings
 from knapper.jsontypes import JSONValue
 from tests.agents import scripts
@@ -386,8 +385,8 @@ def _paused(site: Site) -> None:
         opened.runs.pause(
             PausedRun(
                 id=request.run_id,
-                client=CLIENT,
-                at=chats.now(),
+                client=AGENT_CLIENT,
+                at=chats.local_now(),
                 question=question,
                 request=request.as_dict(),
                 state=pipeline.dump_state(PausedState()),

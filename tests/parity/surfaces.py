@@ -20,11 +20,11 @@ from knapper.agents import toolset
 from knapper.cli import main
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
-from knapper.server import auth, tokens
+from knapper.server import credentials, security
 from knapper.server.http import app as http
-from knapper.server.mcp.build import build
-from knapper.server.mcp.callers import Caller, Desk
-from knapper.server.threads import Threads
+from knapper.server.mcp.server import build_server
+from knapper.server.mcp.session import Caller, McpSession
+from knapper.server.workers import WorkerThreads
 from knapper.vault.access import default_grants
 from tests.index import worlds
 from tests.parity.examples import NOTES
@@ -48,7 +48,7 @@ def settings(base: Path, state: Path) -> Settings:
     """Make a vault of its own, and let the tester do what an MCP client may; *state* may serve several."""
     root = worlds.fill(base / "vault", dict(NOTES)).resolve()
     (root / "memo.mp3").write_bytes(b"ID3")
-    tester = Client(grants=replace(default_grants(CLIENT, "mcp")), token_hash=tokens.hash_of(_TOKEN))
+    tester = Client(grants=replace(default_grants(CLIENT, "mcp")), token_hash=credentials.hash_token(_TOKEN))
     return Settings(
         choice=Vault(name="v", path=root),
         clients=(tester,),
@@ -96,7 +96,7 @@ def by_an_agent(base: Path, state: Path) -> Generator[Call]:
 def over_mcp(base: Path, state: Path) -> Generator[Call]:
     """Call over the protocol."""
     with app.open_hub(settings(base, state)) as hub:
-        server = build(Desk(hub=hub, identify=lambda: Caller(CLIENT)))
+        server = build_server(McpSession(hub=hub, identify=lambda: Caller(CLIENT)))
 
         async def ask(name: str, arguments: dict[str, Any]) -> Answer:
             async with Asking(server) as asking:
@@ -111,7 +111,12 @@ def over_http(base: Path, state: Path) -> Generator[Call]:
     """Call a route."""
     found = settings(base, state)
     with app.open_hub(found) as hub:
-        answering = http.create(hub, found.server, auth.keys(found), http.Work(threads=Threads(found.server.threads)))
+        answering = http.create_app(
+            hub,
+            found.server,
+            security.load_client_tokens(found),
+            http.ServerRuntime(threads=WorkerThreads(found.server.threads)),
+        )
         headers = {"authorization": f"Bearer {_TOKEN}"}
         with TestClient(answering, base_url="http://127.0.0.1:8000", headers=headers) as asking:
             yield lambda name, arguments: asking.post(f"/tools/{name}", json=arguments).json()

@@ -49,7 +49,7 @@ def _filled(value: object, known: dict[str, str]) -> object:
 
 
 def test_every_tool_has_an_example() -> None:
-    assert {name for name, _ in CALLS} == {row.name for row in tables.whole().rows}
+    assert {name for name, _ in CALLS} == {row.name for row in tables.build_table().rows}
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_every_surface_gives_what_a_direct_call_gives(tmp_path: Path, state: Pat
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_script_gets_what_a_direct_call_gives(tmp_path: Path, state: Path) -> None:
-    table = tables.whole()
+    table = tables.build_table()
     reading = [
         (name, arguments)
         for name, arguments in CALLS
@@ -89,7 +89,7 @@ def test_a_script_gets_what_a_direct_call_gives(tmp_path: Path, state: Path) -> 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_every_tool_answers_with_what_it_says(tmp_path: Path, state: Path) -> None:
-    table = tables.whole()
+    table = tables.build_table()
 
     for name, answer in run(tmp_path, state, "direct"):
         if not answer["success"]:

@@ -11,11 +11,10 @@ from starlette.testclient import TestClient
 from knapper.app import Hub, open_hub
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
-from knapper.server import auth, tokens
+from knapper.server import credentials, security
 from knapper.server.http import app
-from knapper.server.http.app import Mount, Work
-from knapper.server.stopping import Stop
-from knapper.server.threads import Threads
+from knapper.server.http.app import Mount, ServerRuntime
+from knapper.server.workers import StopSignal, WorkerThreads
 from tests.index import worlds
 
 NOTES = {
@@ -34,14 +33,14 @@ class World:
     hub: Hub
     settings: Settings
     root: Path
-    stop: Stop = field(default_factory=Stop)
+    stop: StopSignal = field(default_factory=StopSignal)
 
     def app(self, *mounts: Mount) -> FastAPI:
-        work = Work(threads=Threads(self.settings.server.threads), stop=self.stop)
-        return app.create(self.hub, self.settings.server, auth.keys(self.settings), work, mounts)
+        work = ServerRuntime(threads=WorkerThreads(self.settings.server.threads), stop=self.stop)
+        return app.create_app(self.hub, self.settings.server, security.load_client_tokens(self.settings), work, mounts)
 
-    def token(self, name: tokens.Name = "api") -> str:
-        return tokens.read_or_make(self.settings.state_dir, name)
+    def token(self, name: credentials.TokenName = "api") -> str:
+        return credentials.read_or_make_token(self.settings.state_dir, name)
 
     @contextlib.contextmanager
     def client(self, token: str | None = None, *mounts: Mount, host: str = HOST) -> Generator[TestClient]:

@@ -17,15 +17,13 @@ from starlette.testclient import TestClient
 
 from knapper.agents.chat.turn import ChatConfig
 from knapper.app import Hub
-from knapper.app.chats import Chats
-from knapper.app.chatting import Chatting
+from knapper.app.chats import ClientChatsRegistry, VaultChats
 from knapper.config import Client
 from knapper.config.sections.server import Server
-from knapper.server import auth, running, sockets, tokens
-from knapper.server.http import app, rooms
-from knapper.server.http.app import Mount, Work
-from knapper.server.stopping import Stop
-from knapper.server.threads import Threads
+from knapper.server import credentials, lifecycle, security
+from knapper.server.http import app
+from knapper.server.http.app import Mount, ServerRuntime
+from knapper.server.workers import StopSignal, WorkerThreads
 from tests.agents import scripted
 from tests.agents.scripted import Model
 from tests.server import apps
@@ -33,13 +31,13 @@ from tests.server import apps
 Opens = Callable[[], AnyModel]
 
 
-def opener(open_model: Opens) -> Callable[[Chats], ChatConfig]:
+def opener(open_model: Opens) -> Callable[[VaultChats], ChatConfig]:
     """Have chats answered by a model, with the vault's own tools."""
     return lambda chats: scripted.chat(open_model(), chats.hub.table.rows, meter=chats.meter)
 
 
-def mounted(hub: Hub, stop: Stop, open_model: Opens) -> Mount:
-    return rooms.mount(hub, stop, lambda: Chatting(hub, opener(open_model)))
+def mounted(hub: Hub, stop: StopSignal, open_model: Opens) -> Mount:
+    return lifecycle.mount_chats_and_tasks(hub, stop, lambda: ClientChatsRegistry(hub, opener(open_model)))
 
 
 @contextlib.contextmanager
@@ -87,7 +85,7 @@ class Live:
 
     address: str
     tokens: dict[str, str]
-    stop: Stop
+    stop: StopSignal
     thread: threading.Thread
 
     def client(self, name: str = "api", *, timeout_s: float = 30.0) -> httpx2.Client:
@@ -104,18 +102,23 @@ class Live:
 def serving(base: Path, open_model: Opens, *clients: Client, gate: Gate | None = None) -> Generator[Live]:
     """Serve chats over a small vault."""
     settings = replace(apps.settings(base), clients=clients)
-    work, ready = Work(threads=Threads(4)), threading.Event()
-    taken = sockets.bind("127.0.0.1", 0)
+    work, ready = ServerRuntime(threads=WorkerThreads(4)), threading.Event()
+    taken = lifecycle.bind_socket("127.0.0.1", 0)
     with Hub(settings) as hub:
-        made = app.create(hub, settings.server, auth.keys(settings), work, [mounted(hub, work.stop, open_model)])
+        made = app.create_app(
+            hub, settings.server, security.load_client_tokens(settings), work, [mounted(hub, work.stop, open_model)]
+        )
         told: dict[str, Any] = {"stop": work.stop, "stop_s": 20, "on_start": ready.set}
-        thread = threading.Thread(target=running.serve, args=(made, taken), kwargs=told)
+        thread = threading.Thread(target=lifecycle.run_uvicorn, args=(made, taken), kwargs=told)
         thread.start()
         assert ready.wait(30)
         state = settings.state_dir
-        shown = {"api": tokens.read_or_make(state, "api"), "page": tokens.read_or_make(state, "page")}
+        shown = {
+            "api": credentials.read_or_make_token(state, "api"),
+            "page": credentials.read_or_make_token(state, "page"),
+        }
         try:
-            yield Live(address=sockets.address(taken), tokens=shown, stop=work.stop, thread=thread)
+            yield Live(address=lifecycle.socket_url(taken), tokens=shown, stop=work.stop, thread=thread)
         finally:
             if gate is not None:
                 gate.opened.set()

@@ -7,4 +7,4 @@ import pytest
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait longer for what is cancelled."""
     for name in ("_CANCEL_S", "_END_S"):
-        monkeypatch.setattr(f"knapper.server.http.ongoing.{name}", 30.0)
+        monkeypatch.setattr(f"knapper.server.http.background.{name}", 30.0)

@@ -14,11 +14,10 @@ from typing_extensions import TypedDict
 
 from knapper.app import Hub, tables
 from knapper.config import Settings
-from knapper.server import auth, running, sockets, tokens
+from knapper.server import credentials, lifecycle, security
 from knapper.server.http import app
-from knapper.server.http.app import Mount, Work
-from knapper.server.stopping import Stop
-from knapper.server.threads import Threads
+from knapper.server.http.app import Mount, ServerRuntime
+from knapper.server.workers import StopSignal, WorkerThreads
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolEffect, ToolSpec, ToolTable
 from knapper.tools.shapes import Answer
@@ -62,7 +61,7 @@ class SlowHub(Hub):
     def __init__(self, settings: Settings, door: Door, effect: ToolEffect, *, takes_long: bool = False) -> None:
         super().__init__(settings)
         slow = ToolSpec(function=door.wait, alias="wait", effect=effect, asked=False, takes_long=takes_long)
-        self._with_slow = ToolTable([*tables.whole(self.vaults).rows, slow], self.vaults)
+        self._with_slow = ToolTable([*tables.build_table(self.vaults).rows, slow], self.vaults)
 
     @property
     def table(self) -> ToolTable:
@@ -76,7 +75,7 @@ class Live:
     address: str
     token: str
     door: Door
-    stop: Stop
+    stop: StopSignal
     thread: threading.Thread
 
     def client(self, *, timeout_s: float = 30.0) -> httpx2.Client:
@@ -115,27 +114,27 @@ def asked(address: str, token: str, path: str, said: Mapping[str, object] | None
 def serving(
     base: Path,
     *mounts: Mount,
-    threads: Threads | None = None,
+    threads: WorkerThreads | None = None,
     effect: ToolEffect = "read",
     takes_long: bool = False,
     stop_s: int = 30,
 ) -> Generator[Live]:
     """Serve a small vault."""
     settings, door = apps.settings(base), Door()
-    work, ready = Work(threads=threads or Threads(4)), threading.Event()
-    taken = sockets.bind("127.0.0.1", 0)
+    work, ready = ServerRuntime(threads=threads or WorkerThreads(4)), threading.Event()
+    taken = lifecycle.bind_socket("127.0.0.1", 0)
     with SlowHub(settings, door, effect, takes_long=takes_long) as hub:
-        made = app.create(hub, settings.server, auth.keys(settings), work, mounts)
+        made = app.create_app(hub, settings.server, security.load_client_tokens(settings), work, mounts)
         thread = threading.Thread(
-            target=running.serve,
+            target=lifecycle.run_uvicorn,
             args=(made, taken),
             kwargs={"stop": work.stop, "stop_s": stop_s, "on_start": ready.set},
         )
         thread.start()
         assert ready.wait(30)
-        token = tokens.read_or_make(settings.state_dir, "api")
+        token = credentials.read_or_make_token(settings.state_dir, "api")
         try:
-            yield Live(address=sockets.address(taken), token=token, door=door, stop=work.stop, thread=thread)
+            yield Live(address=lifecycle.socket_url(taken), token=token, door=door, stop=work.stop, thread=thread)
         finally:
             door.opened.set()
             work.stop.tell()

@@ -13,16 +13,14 @@ from starlette.testclient import TestClient
 from knapper.agents.runs.engine import AskPerson, NodeRetriever, RetrievalRequest, RunEngine
 from knapper.agents.runs.model import RetrievedContext
 from knapper.app import Hub
-from knapper.app.runs.opening import TaskRuns
-from knapper.app.runs.rooms import RunRooms
+from knapper.app.client_runs import ClientRunsRegistry
+from knapper.app.runs import OpenedRuns
 from knapper.config import Client, Settings
 from knapper.config.sections.runs import Runs as Section
-from knapper.server import auth, running, sockets, tokens
-from knapper.server.http import app
-from knapper.server.http.app import Mount, Work
-from knapper.server.http.runs import routes as runs
-from knapper.server.stopping import Stop
-from knapper.server.threads import Threads
+from knapper.server import credentials, lifecycle, security
+from knapper.server.http import app, runs
+from knapper.server.http.app import Mount, ServerRuntime
+from knapper.server.workers import StopSignal, WorkerThreads
 from tests.agents.run_world import Brain, Part
 from tests.server import apps, chats
 from tests.server.chats import Heard, Live
@@ -33,20 +31,20 @@ NOTES = {
     "Private/Diary.md": "# Diary\n\nThe secret of alpha.\n",
 }
 PLAN = {"T": [Part("Alpha grows?"), Part("Beta stays?", needs=["Alpha grows?"])]}
-Retrieves = Callable[[TaskRuns], NodeRetriever]
+Retrieves = Callable[[OpenedRuns], NodeRetriever]
 SEARCH = Section(code_mode=False)
 """Retrieve by search, so that no sandbox is needed."""
 
 
-def mounted(hub: Hub, stop: Stop, brain: Brain, retrieve: Retrieves | None = None) -> Mount:
+def mounted(hub: Hub, stop: StopSignal, brain: Brain, retrieve: Retrieves | None = None) -> Mount:
     """Have runs carried out by a brain, over the vault's own notes unless a test finds them."""
 
-    def opened(tasks: TaskRuns, model: str, person: AskPerson | None) -> RunEngine:
+    def opened(tasks: OpenedRuns, model: str, person: AskPerson | None) -> RunEngine:
         del model
         made = replace(tasks.engine_of(brain.open(), "scripted", person), look_s=0.02)
         return made if retrieve is None else replace(made, retrieve=retrieve(tasks))
 
-    return runs.mount(hub, stop, lambda is_leaving: RunRooms(hub, opened, is_leaving))
+    return runs.mount_runs(hub, stop, lambda is_leaving: ClientRunsRegistry(hub, opened, is_leaving))
 
 
 def settings(base: Path, *clients: Client, notes: Mapping[str, str] = NOTES, section: Section = SEARCH) -> Settings:
@@ -82,15 +80,17 @@ def asking(
     *clients: Client,
     found: Settings | None = None,
     retrieve: Retrieves | None = None,
-    who: tokens.Name = "api",
+    who: credentials.TokenName = "api",
 ) -> Generator[tuple[TestClient, World]]:
     """Give a client of a server in this thread."""
     own = found or settings(base, *clients)
     with Hub(own) as hub:
-        stop = Stop()
-        work = Work(threads=Threads(4), stop=stop)
-        made = app.create(hub, own.server, auth.keys(own), work, [mounted(hub, stop, brain, retrieve)])
-        shown = {name: tokens.read_or_make(own.state_dir, name) for name in ("api", "page")}
+        stop = StopSignal()
+        work = ServerRuntime(threads=WorkerThreads(4), stop=stop)
+        made = app.create_app(
+            hub, own.server, security.load_client_tokens(own), work, [mounted(hub, stop, brain, retrieve)]
+        )
+        shown = {name: credentials.read_or_make_token(own.state_dir, name) for name in ("api", "page")}
         world = World(hub=hub, settings=own, app=made, tokens=shown)
         headers = {"authorization": f"Bearer {shown[who]}"}
         with TestClient(made, base_url=apps.HOST, headers=headers, raise_server_exceptions=False) as client:
@@ -103,17 +103,19 @@ def serving(
 ) -> Generator[Live]:
     """Serve runs from a thread of its own, as `knap serve` does."""
     own = settings(base, *clients)
-    work, ready = Work(threads=Threads(4)), threading.Event()
-    taken = sockets.bind("127.0.0.1", 0)
+    work, ready = ServerRuntime(threads=WorkerThreads(4)), threading.Event()
+    taken = lifecycle.bind_socket("127.0.0.1", 0)
     with Hub(own) as hub:
-        made = app.create(hub, own.server, auth.keys(own), work, [mounted(hub, work.stop, brain, retrieve)])
+        made = app.create_app(
+            hub, own.server, security.load_client_tokens(own), work, [mounted(hub, work.stop, brain, retrieve)]
+        )
         told: dict[str, Any] = {"stop": work.stop, "stop_s": 20, "on_start": ready.set}
-        thread = threading.Thread(target=running.serve, args=(made, taken), kwargs=told)
+        thread = threading.Thread(target=lifecycle.run_uvicorn, args=(made, taken), kwargs=told)
         thread.start()
         assert ready.wait(30)
-        shown = {name: tokens.read_or_make(own.state_dir, name) for name in ("api", "page")}
+        shown = {name: credentials.read_or_make_token(own.state_dir, name) for name in ("api", "page")}
         try:
-            yield Live(address=sockets.address(taken), tokens=shown, stop=work.stop, thread=thread)
+            yield Live(address=lifecycle.socket_url(taken), tokens=shown, stop=work.stop, thread=thread)
         finally:
             if gate is not None:
                 gate.opened.set()
@@ -155,7 +157,7 @@ def done(client: httpx2.Client | TestClient, task: str = "T", **more: object) ->
     return run_id
 
 
-def poor(tasks: TaskRuns) -> NodeRetriever:
+def poor(tasks: OpenedRuns) -> NodeRetriever:
     """Find nothing for anything, so that a person is asked; what they say is found then."""
 
     async def find(need: RetrievalRequest) -> RetrievedContext:

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from knapper.config import Client
 from knapper.errors import SetupError, StorageError
-from knapper.server import auth, tokens
+from knapper.server import credentials, security
 from knapper.server.http.app import Mount
 from knapper.vault import access
 from tests.server import apps
@@ -25,23 +25,23 @@ READER = "knap_reader-reader-reader-reader"
 def reader(**more: tuple[str, ...]) -> Client:
     """Give a client with a token of its own, that doesn't see the diary."""
     allowed = replace(access.default_grants("reader", "http"), is_read_only=True)
-    return Client(grants=allowed, token_hash=tokens.hash_of(READER), hidden=("Private/",), **more)
+    return Client(grants=allowed, token_hash=credentials.hash_token(READER), hidden=("Private/",), **more)
 
 
 def test_a_token_is_made_at_the_first_start_and_stays(tmp_path: Path) -> None:
-    first = tokens.read_or_make(tmp_path, "api")
-    page = tokens.read_or_make(tmp_path, "page")
+    first = credentials.read_or_make_token(tmp_path, "api")
+    page = credentials.read_or_make_token(tmp_path, "page")
 
     assert len(first) > 40
     assert first != page
-    assert tokens.read_or_make(tmp_path, "api") == first
+    assert credentials.read_or_make_token(tmp_path, "api") == first
     assert [one.name for one in (tmp_path / "server").iterdir() if "." not in one.stem] == ["api.token", "page.token"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
 def test_only_the_owner_can_read_a_token(tmp_path: Path) -> None:
-    _ = tokens.read_or_make(tmp_path, "api")
-    path = tokens.place(tmp_path, "api")
+    _ = credentials.read_or_make_token(tmp_path, "api")
+    path = credentials.token_path(tmp_path, "api")
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -49,30 +49,30 @@ def test_only_the_owner_can_read_a_token(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
 def test_a_token_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
-    _ = tokens.read_or_make(tmp_path, "api")
-    path = tokens.place(tmp_path, "api")
+    _ = credentials.read_or_make_token(tmp_path, "api")
+    path = credentials.token_path(tmp_path, "api")
     path.chmod(0o644)
 
-    _ = tokens.read_or_make(tmp_path, "api")
+    _ = credentials.read_or_make_token(tmp_path, "api")
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_new_token_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
-    old = tokens.read_or_make(tmp_path, "api")
-    new = tokens.write_new(tmp_path, "api")
+    old = credentials.read_or_make_token(tmp_path, "api")
+    new = credentials.replace_token(tmp_path, "api")
 
     assert new != old
-    assert tokens.read_or_make(tmp_path, "api") == new
+    assert credentials.read_or_make_token(tmp_path, "api") == new
 
 
 @pytest.mark.parametrize("content", [b"", b"\n"])
 def test_an_empty_file_gets_a_token(tmp_path: Path, content: bytes) -> None:
-    path = tokens.place(tmp_path, "api")
+    path = credentials.token_path(tmp_path, "api")
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
 
-    made = tokens.read_or_make(tmp_path, "api")
+    made = credentials.read_or_make_token(tmp_path, "api")
 
     assert path.read_text(encoding="ascii").strip() == made
 
@@ -83,12 +83,12 @@ def test_all_who_make_the_first_token_at_once_have_the_same(tmp_path: Path) -> N
 
         def make(state: Path = state, start: threading.Barrier = start) -> str:
             _ = start.wait()
-            return tokens.read_or_make(state, "api")
+            return credentials.read_or_make_token(state, "api")
 
         with ThreadPoolExecutor(8) as pool:
             made = {one.result() for one in [pool.submit(make) for _ in range(8)]}
 
-        assert made == {tokens.read_or_make(state, "api")}
+        assert made == {credentials.read_or_make_token(state, "api")}
         assert [one.name for one in (state / "server").iterdir()] == ["api.token"]
 
 
@@ -96,7 +96,7 @@ def test_all_who_make_the_first_token_at_once_have_the_same(tmp_path: Path) -> N
     "content", [b"\xff\xfe", None, b"short", b"a" * 30 + b"\n" + b"b" * 30, b"a b" * 20, b"a" * 1_001]
 )
 def test_what_is_no_token_is_told_with_its_place(tmp_path: Path, content: bytes | None) -> None:
-    path = tokens.place(tmp_path, "api")
+    path = credentials.token_path(tmp_path, "api")
     path.parent.mkdir(parents=True)
     if content is None:
         path.mkdir()
@@ -104,7 +104,7 @@ def test_what_is_no_token_is_told_with_its_place(tmp_path: Path, content: bytes 
         path.write_bytes(content)
 
     with pytest.raises(StorageError, match=r"api\.token") as caught:
-        _ = tokens.read_or_make(tmp_path, "api")
+        _ = credentials.read_or_make_token(tmp_path, "api")
 
     assert caught.value.code == "token_unusable"
 
@@ -112,10 +112,10 @@ def test_what_is_no_token_is_told_with_its_place(tmp_path: Path, content: bytes 
 def test_a_token_that_the_owner_set_needs_no_file(tmp_path: Path) -> None:
     settings = apps.settings(tmp_path, server=replace(apps.NO_LIMIT, token="a" * 30))
 
-    known = auth.keys(settings)
+    known = security.load_client_tokens(settings)
 
     assert known.client("a" * 30) == "http"
-    assert not tokens.place(settings.state_dir, "api").exists()
+    assert not credentials.token_path(settings.state_dir, "api").exists()
 
 
 def test_two_clients_with_one_token_are_refused(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_two_clients_with_one_token_are_refused(tmp_path: Path) -> None:
     settings = replace(apps.settings(tmp_path), clients=(reader(), other))
 
     with pytest.raises(SetupError, match="'reader' and 'other'"):
-        _ = auth.keys(settings)
+        _ = security.load_client_tokens(settings)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_only_the_page_accepts_what_the_api_may_only_propose(tmp_path: Path) -> 
 
 def test_the_key_of_the_page_is_not_for_mcp_and_the_token_stands_for_an_mcp_client_there(tmp_path: Path) -> None:
     async def who(request: Request) -> Response:
-        return PlainTextResponse(auth.client_of(request.scope))
+        return PlainTextResponse(security.client_of(request.scope))
 
     mount = Mount(routes=[Route("/mcp", who), Route("/mcp/more", who), Route("/mcpx", who)])
     with (

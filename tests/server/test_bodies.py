@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from knapper.server.bodies import Intake
+from knapper.server.security import BodyIntake
 from tests.server import apps, live
 
 SMALL = replace(apps.NO_LIMIT, max_body_mb=1)
@@ -51,7 +51,7 @@ def test_a_length_that_is_no_length_is_refused(tmp_path: Path, length: str) -> N
 def test_whoever_sends_far_too_much_before_reading_reads_why_it_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("knapper.server.bodies._LINGER_S", 30)  # however slowly a busy machine takes it in
+    monkeypatch.setattr("knapper.server.security._LINGER_S", 30)  # however slowly a busy machine takes it in
     size = 60_000_000
     with live.serving(tmp_path) as server:
         address = urlsplit(server.address)
@@ -165,7 +165,7 @@ def intake(messages: list[Message], *, timeout_s: float = 0.05) -> tuple[list[Me
         answered.append(message)
 
     scope: Scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
-    asyncio.run(Intake(app, max_bytes=100, timeout_s=timeout_s)(scope, receive, send))
+    asyncio.run(BodyIntake(app, max_bytes=100, timeout_s=timeout_s)(scope, receive, send))
     return answered, bodies
 
 

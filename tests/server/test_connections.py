@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.server.connections import Connection
+from knapper.server.lifecycle import HttpConnection
 from tests.server import live
 
 POST = b"POST /tools/read_file HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -77,7 +77,7 @@ def test_whoever_offers_another_protocol_is_answered_in_this_one_without_a_warni
 def test_who_comes_when_there_are_too_many_connections_is_sent_away_in_the_one_shape(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Connection, "most", 1)
+    monkeypatch.setattr(HttpConnection, "most", 1)
     with live.serving(tmp_path) as server:
         with live.connected(server.address) as first:
             first.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

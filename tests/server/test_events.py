@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from knapper.agents.background import BackgroundJob, FinalEventSpec, JobEventSink
 from knapper.jsontypes import JSONValue
-from knapper.server import events
+from knapper.server.http import background
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def begun() -> BackgroundJob[Over]:
 
 async def heard(live: BackgroundJob[Over], after: int = 0, *, most: int = 1_000, heartbeat_s: float = 5.0) -> list[str]:
     found: list[str] = []
-    frames = events.frames_of(live, {"id": live.id}, after, heartbeat_s)
+    frames = background.encode_frames(live, {"id": live.id}, after, heartbeat_s)
     async for raw in frames:
         found.append(raw.decode())
         if len(found) == most:
@@ -118,4 +118,4 @@ def test_all_who_listen_hear_the_same_whenever_they_come() -> None:
 def test_nonsense_for_a_last_id_means_from_the_beginning(said: str, number: int) -> None:
     scope: dict[str, Any] = {"type": "http", "headers": [(b"last-event-id", said.encode())]}
 
-    assert events.last_heard(Request(scope)) == number
+    assert background.last_event_id(Request(scope)) == number

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from knapper.server import logs, tracing
+from knapper.server import logs
 from knapper.server.http.app import Mount
 from tests.server import apps
 
@@ -74,7 +74,7 @@ def test_who_went_away_is_no_mistake_of_ours(caplog: pytest.LogCaptureFixture) -
 
     scope: Scope = {"type": "http", "method": "POST", "path": "/tools/read_file", "headers": []}
     with caplog.at_level(logging.INFO):
-        asyncio.run(tracing.Trace(silent)(scope, never, nobody))
+        asyncio.run(logs.RequestTracing(silent)(scope, never, nobody))
 
     assert " POST /tools… 499 " in caplog.records[-1].getMessage()
 
@@ -82,7 +82,7 @@ def test_who_went_away_is_no_mistake_of_ours(caplog: pytest.LogCaptureFixture) -
 def test_an_exception_is_written_without_its_message() -> None:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
-    handler.setFormatter(logs.Lines())
+    handler.setFormatter(logs.LineFormatter())
     logger = logging.Logger("one", logging.INFO)
     logger.addHandler(handler)
     error = ValueError("text of a note")

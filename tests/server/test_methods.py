@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.server.http import rooms
-from knapper.server.http.page import routes as page
-from knapper.server.http.page import seats
+from knapper.server import credentials, lifecycle
+from knapper.server.http import page
 from tests.server import apps, live
 
 ANSWERED = ["/health", "/tools", "/search?query=rain", "/notes/Rain.md", "/proposals", "/sessions?limit=1", "/"]
@@ -15,8 +14,8 @@ ANSWERED = ["/health", "/tools", "/search?query=rain", "/notes/Rain.md", "/propo
 @pytest.mark.parametrize("path", ANSWERED)
 def test_head_is_answered_as_get_is(tmp_path: Path, path: str) -> None:
     with apps.world(tmp_path) as world:
-        own = page.mount(seats.of_state(world.settings.state_dir))
-        with world.client(None, rooms.mount(world.hub, world.stop), own) as client:
+        own = page.mount_page(credentials.open_browser_sessions(world.settings.state_dir))
+        with world.client(None, lifecycle.mount_chats_and_tasks(world.hub, world.stop), own) as client:
             whole, head = client.get(path), client.head(path)
 
     told = {name: value for name, value in head.headers.items() if name != "x-request-id"}
@@ -50,7 +49,10 @@ def test_head_sends_no_body_and_the_connection_goes_on(tmp_path: Path) -> None:
 def test_a_method_that_a_path_does_not_take_is_refused_with_those_that_it_takes(
     tmp_path: Path, path: str, allowed: str
 ) -> None:
-    with apps.world(tmp_path) as world, world.client(None, rooms.mount(world.hub, world.stop)) as client:
+    with (
+        apps.world(tmp_path) as world,
+        world.client(None, lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as client,
+    ):
         found = [client.request(method, path) for method in ("COPY", "OPTIONS")]
 
     assert [(one.status_code, one.headers["allow"]) for one in found] == [(405, allowed)] * 2

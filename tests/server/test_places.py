@@ -11,8 +11,8 @@ from starlette.routing import Route
 from knapper.agents.background import BackgroundJob, FinalEventSpec, JobEventSink
 from knapper.agents.events import Done
 from knapper.errors import ConflictError, KnapError, SetupError, StorageError
-from knapper.server import events, places
-from knapper.server.http import rooms
+from knapper.server import lifecycle, logs
+from knapper.server.http import background
 from knapper.server.http.app import Mount
 from tests.server import apps, chats
 from tests.server.apps import World
@@ -35,7 +35,10 @@ def test_an_index_that_cannot_be_opened_is_named_as_of_the_state(
     with apps.world(tmp_path) as world, world.client() as client:
         _ = client.get("/search?query=rain")
     index = damaged(world)
-    with apps.world(tmp_path) as world, world.client(None, rooms.mount(world.hub, world.stop)) as client:
+    with (
+        apps.world(tmp_path) as world,
+        world.client(None, lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as client,
+    ):
         found = [client.request(verb, path) for verb, paths in ASKED.items() for path in paths]
 
     assert {(one.status_code, one.json()["code"]) for one in found} == {(503, "storage")}
@@ -69,7 +72,7 @@ def test_an_event_of_an_error_tells_no_folder_of_the_machine_either(tmp_path: Pa
             id="1", about="x", ending=FinalEventSpec(kind=Done, make=lambda state, _: Done(answer="", state=state))
         )
         live.begin(broken)
-        return events.stream(live, {}, request)
+        return background.stream_events(live, {}, request)
 
     mount = Mount(routes=[Route("/streamed", streamed)])
     with apps.world(tmp_path) as world, world.client(None, mount) as client:
@@ -93,10 +96,10 @@ def test_an_event_of_an_error_tells_no_folder_of_the_machine_either(tmp_path: Pa
     ],
 )
 def test_only_the_folders_themselves_are_left_out(text: str, told: str) -> None:
-    known = places.of_folders([Path("/home/me/Notes"), Path("/home/me/Notes/state"), Path("/")])
+    known = logs.redaction_for_folders([Path("/home/me/Notes"), Path("/home/me/Notes/state"), Path("/")])
 
     assert known.without(text) == told
 
 
 def test_without_folders_a_text_stays_as_it_is() -> None:
-    assert places.of_folders([Path("/")]).without("/a/b") == "/a/b"
+    assert logs.redaction_for_folders([Path("/")]).without("/a/b") == "/a/b"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.server.rates import Buckets
+from knapper.server.security import RequestBuckets
 from tests.server import apps
 
 
@@ -21,7 +21,7 @@ class Clock:
 
 def test_a_minute_holds_so_many_requests_and_fills_again_evenly() -> None:
     clock = Clock()
-    buckets = Buckets(60, now=clock)
+    buckets = RequestBuckets(60, now=clock)
     first = [buckets.take("a") for _ in range(61)]
     clock.now = 1.0
     second = [buckets.take("a") for _ in range(2)]
@@ -31,7 +31,7 @@ def test_a_minute_holds_so_many_requests_and_fills_again_evenly() -> None:
 
 
 def test_clients_have_buckets_of_their_own() -> None:
-    buckets = Buckets(1, now=Clock())
+    buckets = RequestBuckets(1, now=Clock())
 
     assert (buckets.take("a"), buckets.take("b")) == (0.0, 0.0)
     assert buckets.take("a") == 60.0
@@ -39,7 +39,7 @@ def test_clients_have_buckets_of_their_own() -> None:
 
 def test_rest_saves_up_no_more_than_a_minute() -> None:
     clock = Clock()
-    buckets = Buckets(2, now=clock)
+    buckets = RequestBuckets(2, now=clock)
     clock.now = 3600.0
 
     assert [buckets.take("a") > 0 for _ in range(3)] == [False, False, True]

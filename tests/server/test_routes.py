@@ -10,8 +10,8 @@ import pytest
 from starlette.requests import Request
 
 from knapper.config import Client
-from knapper.server.http import faces
-from knapper.server.http.faces import Face
+from knapper.server.http import binding
+from knapper.server.http.binding import ToolRoute
 from knapper.vault import access
 from tests.server import apps
 
@@ -202,8 +202,8 @@ def test_a_query_of_very_many_names_is_read_at_once_and_holds_nobody_up() -> Non
     count = 40_000  # what compares each name with all others takes longer than a test may
     query = "&".join(f"n{number}={number}" for number in range(count)).encode()
     request = Request({"type": "http", "method": "GET", "query_string": query, "headers": [], "path_params": {}})
-    face = Face(method="GET", path="/search", tool="search_vault")
+    face = ToolRoute(method="GET", path="/search", tool="search_vault")
 
-    given = asyncio.run(faces.arguments(face, request, {}))
+    given = asyncio.run(binding.read_tool_arguments(face, request, {}))
 
     assert (len(given), given["n0"], given["n39999"]) == (count, "0", "39999")

@@ -12,9 +12,8 @@ from typing import TypeVar
 
 import pytest
 
-from knapper.server.connections import Connection
-from knapper.server.stopping import Stop
-from knapper.server.threads import Kind, Threads
+from knapper.server.lifecycle import HttpConnection
+from knapper.server.workers import StopSignal, WorkerThreads, WorkKind
 from tests.server import live
 from tests.server.live import Live
 
@@ -33,7 +32,7 @@ def calls(server: Live, pool: ThreadPoolExecutor, count: int) -> list[Future[int
 
 def test_fifty_slow_calls_hold_up_neither_health_nor_other_kinds_of_calls(tmp_path: Path) -> None:
     with (
-        live.serving(tmp_path, threads=Threads(4)) as server,
+        live.serving(tmp_path, threads=WorkerThreads(4)) as server,
         ThreadPoolExecutor(50) as pool,
         server.client() as client,
     ):
@@ -48,7 +47,7 @@ def test_fifty_slow_calls_hold_up_neither_health_nor_other_kinds_of_calls(tmp_pa
 
 
 def test_slow_writes_hold_up_no_reading(tmp_path: Path) -> None:
-    with live.serving(tmp_path, threads=Threads(2), effect="write") as server, ThreadPoolExecutor(9) as pool:
+    with live.serving(tmp_path, threads=WorkerThreads(2), effect="write") as server, ThreadPoolExecutor(9) as pool:
         waiting = calls(server, pool, 9)
         server.door.until_waiting(1)
         with server.client() as client:
@@ -61,7 +60,7 @@ def test_slow_writes_hold_up_no_reading(tmp_path: Path) -> None:
 
 def test_calls_that_take_long_hold_up_no_writing(tmp_path: Path) -> None:
     with (
-        live.serving(tmp_path, threads=Threads(2), effect="write", takes_long=True) as server,
+        live.serving(tmp_path, threads=WorkerThreads(2), effect="write", takes_long=True) as server,
         ThreadPoolExecutor(9) as pool,
     ):
         waiting = calls(server, pool, 9)
@@ -74,7 +73,7 @@ def test_calls_that_take_long_hold_up_no_writing(tmp_path: Path) -> None:
     assert (written, found) == (200, {200})
 
 
-class Heard(Threads):
+class Heard(WorkerThreads):
     """Tell when a call has come, and when one was given up."""
 
     def __init__(self, size: int, *, waiting: int) -> None:
@@ -82,7 +81,7 @@ class Heard(Threads):
         self.come = threading.Semaphore(0)
         self.given_up = threading.Semaphore(0)
 
-    async def run(self, kind: Kind, work: Callable[[], T]) -> T:
+    async def run(self, kind: WorkKind, work: Callable[[], T]) -> T:
         self.come.release()
         try:
             return await super().run(kind, work)
@@ -124,7 +123,7 @@ def test_what_has_begun_hears_that_its_client_has_gone(tmp_path: Path) -> None:
 
 
 def test_who_comes_when_too_many_wait_is_sent_away(tmp_path: Path) -> None:
-    with live.serving(tmp_path, threads=Threads(1, waiting=0)) as server, ThreadPoolExecutor(1) as pool:
+    with live.serving(tmp_path, threads=WorkerThreads(1, waiting=0)) as server, ThreadPoolExecutor(1) as pool:
         first = calls(server, pool, 1)
         server.door.until_waiting(1)
         with server.client() as client:
@@ -160,7 +159,7 @@ def test_a_connection_without_a_request_is_closed(tmp_path: Path) -> None:
     with live.serving(tmp_path) as server, server.client() as client:
         cut = b""
         with pytest.MonkeyPatch.context() as hasty, live.connected(server.address) as connection:
-            hasty.setattr(Connection, "head_timeout_s", 0.05)
+            hasty.setattr(HttpConnection, "head_timeout_s", 0.05)
             with contextlib.suppress(ConnectionError):  # it may be closed before anything was sent
                 connection.sendall(b"GET /health HT")
                 cut = connection.recv(100)
@@ -171,7 +170,7 @@ def test_a_connection_without_a_request_is_closed(tmp_path: Path) -> None:
 
 
 def test_whoever_listens_hears_once_that_the_server_stops() -> None:
-    stop, heard = Stop(), list[str]()
+    stop, heard = StopSignal(), list[str]()
     _ = stop.on(lambda: heard.append("first"))
     forget: Callable[[], None] = stop.on(lambda: heard.append("gone"))
     forget()

@@ -11,8 +11,8 @@ import pytest
 from knapper.app import tables
 from knapper.config import environment
 from knapper.errors import StorageError
-from knapper.server import kinds
-from knapper.server.threads import Threads
+from knapper.server import workers
+from knapper.server.workers import WorkerThreads
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
 from knapper.tools.shapes import Answer
@@ -41,7 +41,7 @@ def test_what_waits_for_other_machines_has_threads_of_its_own() -> None:
         ToolSpec(function=nothing, effect="write", open_world=True, takes_long=True),
     ]
 
-    assert [kinds.of(tables.whole(), row, {}) for row in rows] == ["read", "write", "world", "long"]
+    assert [workers.kind_of_call(tables.build_table(), row, {}) for row in rows] == ["read", "write", "world", "long"]
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_what_waits_for_other_machines_has_threads_of_its_own() -> None:
     [("read_file", "read"), ("append_to_file", "write"), ("web_search", "world"), ("run_script", "long")],
 )
 def test_a_tool_that_is_called_by_name_is_of_its_own_kind(name: str, kind: str) -> None:
-    table = tables.whole()
+    table = tables.build_table()
 
-    assert kinds.of(table, table.find("call_tool"), {"name": name}) == kind
-    assert kinds.of(table, table.find("call_tool"), {"name": ["no name"]}) == "world"
+    assert workers.kind_of_call(table, table.find("call_tool"), {"name": name}) == kind
+    assert workers.kind_of_call(table, table.find("call_tool"), {"name": ["no name"]}) == "world"
 
 
 class Counting:
@@ -73,13 +73,13 @@ class Counting:
             return self.done
 
 
-async def called(threads: Threads, count: int, work: Callable[[], int]) -> list[int]:
+async def called(threads: WorkerThreads, count: int, work: Callable[[], int]) -> list[int]:
     return sorted(await asyncio.gather(*(threads.run("read", work) for _ in range(count))))
 
 
 def test_calls_that_compute_go_on_as_many_at_once_as_the_machine_computes_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("knapper.server.threads._LONG_S", 60)  # none waits for something, however busy the machine is
-    threads, counting = Threads(8, at_once=2), Counting()
+    monkeypatch.setattr("knapper.server.workers._LONG_S", 60)  # none waits for something, however busy the machine is
+    threads, counting = WorkerThreads(8, at_once=2), Counting()
 
     found = asyncio.run(called(threads, 60, lambda: counting(lambda: sum(range(2_000)))))
     threads.close()
@@ -89,7 +89,7 @@ def test_calls_that_compute_go_on_as_many_at_once_as_the_machine_computes_well(m
 
 
 def test_calls_that_wait_for_something_let_others_begin_until_all_threads_are_taken() -> None:
-    threads, counting, door = Threads(3, at_once=1), Counting(), threading.Event()
+    threads, counting, door = WorkerThreads(3, at_once=1), Counting(), threading.Event()
 
     async def work() -> tuple[int, bool, list[int]]:
         slow = [asyncio.create_task(threads.run("read", lambda: counting(door.wait))) for _ in range(2)]
@@ -109,7 +109,7 @@ def test_calls_that_wait_for_something_let_others_begin_until_all_threads_are_ta
 
 
 def test_a_failing_call_fails_for_who_asked_and_gives_its_turn_on() -> None:
-    threads = Threads(1)
+    threads = WorkerThreads(1)
 
     async def work() -> tuple[list[object], int]:
         failing = [threads.run("read", lambda: 1 // 0) for _ in range(3)]
@@ -122,7 +122,7 @@ def test_a_failing_call_fails_for_who_asked_and_gives_its_turn_on() -> None:
 
 
 def test_who_gives_up_waiting_takes_no_turn_and_too_many_are_refused() -> None:
-    threads, door, ran = Threads(1, waiting=2), threading.Event(), list[int]()
+    threads, door, ran = WorkerThreads(1, waiting=2), threading.Event(), list[int]()
 
     async def work() -> str:
         first = asyncio.create_task(threads.run("read", door.wait))
@@ -143,7 +143,7 @@ def test_who_gives_up_waiting_takes_no_turn_and_too_many_are_refused() -> None:
 
 
 def test_who_gave_up_waiting_leaves_room_for_others() -> None:
-    threads, door = Threads(1, waiting=2), threading.Event()
+    threads, door = WorkerThreads(1, waiting=2), threading.Event()
 
     async def work() -> int:
         first = asyncio.create_task(threads.run("read", door.wait))
@@ -168,7 +168,7 @@ def test_what_has_begun_comes_to_its_end_though_its_thread_has_not_taken_it_up()
     async def work() -> list[int]:
         found: list[int] = []
         for number in range(100):
-            threads = Threads(1)
+            threads = WorkerThreads(1)
             _ = await threads.run("read", lambda: 0)
             await asyncio.sleep(0.001)  # its thread waits for work by now, most likely
             going = asyncio.create_task(threads.run("read", lambda number=number: number))
@@ -181,7 +181,7 @@ def test_what_has_begun_comes_to_its_end_though_its_thread_has_not_taken_it_up()
 
 
 def test_a_server_that_ends_begins_nothing_more() -> None:
-    threads, door = Threads(1), threading.Event()
+    threads, door = WorkerThreads(1), threading.Event()
 
     async def work() -> tuple[list[str], bool]:
         going = asyncio.create_task(threads.run("read", door.wait))

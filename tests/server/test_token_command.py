@@ -10,9 +10,9 @@ import pytest
 from knapper import config
 from knapper.cli import main
 from knapper.errors import SetupError
-from knapper.server import auth, tokens
+from knapper.server import credentials, security
 
-HASH = tokens.hash_of("x" * 30)
+HASH = credentials.hash_token("x" * 30)
 
 
 def written(home: Path, text: str) -> config.Settings:
@@ -28,7 +28,7 @@ def test_the_place_of_the_token_is_told_and_the_token_is_not(
     place = Path(printed.out.strip())
 
     assert code == 0
-    assert place == tokens.place(own_home / "state", "api")
+    assert place == credentials.token_path(own_home / "state", "api")
     assert sys.platform == "win32" or stat.S_IMODE(place.stat().st_mode) == 0o600
     assert place.read_text(encoding="ascii").strip() not in printed.out + printed.err
 
@@ -47,9 +47,9 @@ def test_a_file_that_the_server_does_not_look_at_is_told_as_one(
 
 def test_rotating_replaces_both_tokens(own_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = own_home / "state"
-    before = {name: tokens.read_or_make(state, name) for name in ("api", "page")}
+    before = {name: credentials.read_or_make_token(state, name) for name in ("api", "page")}
     code = main.run(["token", "rotate", "--json"])
-    after = {name: tokens.read_or_make(state, name) for name in ("api", "page")}
+    after = {name: credentials.read_or_make_token(state, name) for name in ("api", "page")}
 
     assert code == 0
     assert json.loads(capsys.readouterr().out)["success"] is True
@@ -62,7 +62,7 @@ def test_a_new_token_fits_the_line_for_the_configuration(own_home: Path, capsys:
     settings = written(own_home, f'[clients.reader]\nkind = "http"\ntoken_hash = "{made["token_hash"]}"\n')
 
     assert code == 0
-    assert auth.keys(settings).client(made["token"]) == "reader"
+    assert security.load_client_tokens(settings).client(made["token"]) == "reader"
 
 
 @pytest.mark.parametrize(

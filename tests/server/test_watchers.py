@@ -29,7 +29,7 @@ def test_a_vault_is_read_and_then_followed(tmp_path: Path) -> None:
             return engine.status(Filter()).notes
 
         async def run() -> tuple[int, int]:
-            async with watchers.running(watchers.engines(world.hub)):
+            async with watchers.run_watchers(watchers.engine_openers(world.hub)):
                 await until(lambda: notes() == 3)
                 (world.root / "New.md").write_text("# New\n", encoding="utf-8")
                 await until(lambda: notes() == 4)
@@ -54,7 +54,7 @@ def test_a_watcher_that_dies_is_started_again(tmp_path: Path, caplog: pytest.Log
         stop.wait()
 
     async def run() -> None:
-        async with watchers.running(watchers.engines(world.hub), follow=follow, pause_s=0.01):
+        async with watchers.run_watchers(watchers.engine_openers(world.hub), follow=follow, pause_s=0.01):
             await until(lambda: len(started) == 3)
 
     with apps.world(tmp_path) as world, caplog.at_level(logging.WARNING):
@@ -80,7 +80,7 @@ def test_a_vault_that_is_missing_now_is_followed_once_it_is_there(tmp_path: Path
         stop.wait()
 
     async def run() -> None:
-        async with watchers.running({"v": opened}, follow=follow, pause_s=0.01):
+        async with watchers.run_watchers({"v": opened}, follow=follow, pause_s=0.01):
             await until(lambda: followed)
 
     with apps.world(tmp_path) as world:
@@ -93,7 +93,7 @@ def test_stopping_ends_a_first_reading_that_is_not_done(tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
     with apps.world(tmp_path) as world:
-        watchers.follow(world.hub.open().engine, stop)
+        watchers.follow_vault(world.hub.open().engine, stop)
         engine = world.hub.open().engine
 
         assert engine.status(Filter()).notes <= 3

@@ -47,4 +47,4 @@ def vault(base: Path, notes: Mapping[str, str], *, hidden: tuple[str, ...] = ())
 
 def call(context: Context, name: str, /, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
     """Call a tool of the whole table; an error is an answer too."""
-    return cast("dict[str, Any]", tables.whole().answer(name, arguments, lambda _: context))
+    return cast("dict[str, Any]", tables.build_table().answer(name, arguments, lambda _: context))

@@ -126,7 +126,7 @@ def test_however_many_arguments_are_unknown_the_answer_stays_short(context: Cont
 SAMPLES: Mapping[str, object] = {"string": "x", "integer": 1, "array": [], "object": {}}
 
 
-@pytest.mark.parametrize("row", tables.whole().rows, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", tables.build_table().rows, ids=lambda row: row.name)
 def test_null_for_what_needs_no_value_stands_for_left_out(row: ToolSpec) -> None:
     shown = registry.parameter_schema(row)
     known = cast("dict[str, dict[str, JSONValue]]", shown["properties"])
@@ -138,7 +138,7 @@ def test_null_for_what_needs_no_value_stands_for_left_out(row: ToolSpec) -> None
 
 
 def test_null_stays_where_it_is_a_value() -> None:
-    row = tables.whole().find("update_frontmatter")
+    row = tables.build_table().find("update_frontmatter")
 
     checked = registry.check_arguments(row, {"path": "A.md", "field": "k", "value": None, "operation": None})
 
@@ -152,20 +152,20 @@ def test_null_for_what_is_needed_is_refused(context: Context) -> None:
 
 @pytest.mark.parametrize("given", [{"n_results": None, "limit": 3}, {"limit": 3, "n_results": None, "mode": None}])
 def test_null_under_its_right_name_leaves_room_for_a_guess(given: dict[str, object]) -> None:
-    row = tables.whole().find("search_vault")
+    row = tables.build_table().find("search_vault")
 
     assert registry.check_arguments(row, {"query": "x", **given})["n_results"] == 3
 
 
 def test_null_under_a_guess_is_left_out_too() -> None:
-    row = tables.whole().find("search_vault")
+    row = tables.build_table().find("search_vault")
 
     assert registry.check_arguments(row, {"query": "x", "limit": None})["n_results"] == 5
 
 
 def test_null_for_a_vault_means_the_usual_one(context: Context) -> None:
     asked: list[str] = []
-    table = ToolTable([ECHO, *tables.whole().rows], ["one", "two"])
+    table = ToolTable([ECHO, *tables.build_table().rows], ["one", "two"])
 
     def open_it(name: str) -> Context:
         asked.append(name)
@@ -209,7 +209,7 @@ def test_a_number_as_text_is_taken_for_a_number(context: Context) -> None:
 
 def test_the_reason_and_a_dry_run_reach_the_writer_and_not_the_function(tmp_path: Path) -> None:
     vault = opened.vault(tmp_path, {"A.md": "alpha\n"})
-    table = tables.whole()
+    table = tables.build_table()
     arguments = {"path": "B.md", "content": "b\n", "reason": "because"}
 
     planned = table.call("create_file", {**arguments, "dry_run": True}, lambda _: vault.open("cli"))
@@ -252,7 +252,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
 
 
 def test_every_tool_describes_itself_and_its_answer() -> None:
-    table = tables.whole()
+    table = tables.build_table()
 
     for row in table.rows:
         parameters, answered = table.parameters(row), registry.answer_schema(row)
@@ -268,15 +268,17 @@ def test_a_list_that_goes_on_at_an_offset_takes_one() -> None:
     def told(row: ToolSpec) -> set[str]:
         return set(cast("dict[str, object]", registry.answer_schema(row)["properties"]))
 
-    onward = {row.name for row in tables.whole().rows if told(row) >= {"results", "next_offset"}}
-    taking = {row.name for row in tables.whole().rows if "offset" in registry.parse_parameters(row).model.model_fields}
+    onward = {row.name for row in tables.build_table().rows if told(row) >= {"results", "next_offset"}}
+    taking = {
+        row.name for row in tables.build_table().rows if "offset" in registry.parse_parameters(row).model.model_fields
+    }
 
     assert "get_links_recursive" in onward
     assert onward - taking == set()
 
 
 def test_a_tool_is_found_by_what_it_does(context: Context) -> None:
-    table = tables.whole()
+    table = tables.build_table()
 
     def first(query: str) -> object:
         found = table.call("find_tool", {"query": query}, lambda _: context)
@@ -304,7 +306,7 @@ def test_a_tool_is_found_by_what_it_does(context: Context) -> None:
 def test_a_tool_is_found_by_other_words_than_its_own_beside_words_that_all_have(
     context: Context, query: str, name: str
 ) -> None:
-    found = tables.whole().call("find_tool", {"query": query}, lambda _: context)
+    found = tables.build_table().call("find_tool", {"query": query}, lambda _: context)
 
     assert cast("list[dict[str, JSONValue]]", found["results"])[0]["name"] == name
 
@@ -319,13 +321,13 @@ def test_a_tool_is_found_by_other_words_than_its_own_beside_words_that_all_have(
     ],
 )
 def test_a_tool_is_among_those_found_by_the_question_it_answers(context: Context, query: str, name: str) -> None:
-    found = tables.whole().call("find_tool", {"query": query}, lambda _: context)
+    found = tables.build_table().call("find_tool", {"query": query}, lambda _: context)
 
     assert name in [one["name"] for one in cast("list[dict[str, JSONValue]]", found["results"])]
 
 
 def test_a_found_tool_can_be_called_and_calling_goes_no_further(context: Context) -> None:
-    table = tables.whole()
+    table = tables.build_table()
 
     read = table.call("call_tool", {"name": "read_file", "arguments": {"path": "A.md"}}, lambda _: context)
     assert read["content"] == "# A\n\nalpha\n"
@@ -365,7 +367,7 @@ def test_whatever_is_given_the_error_is_typed(arguments: dict[str, object]) -> N
 def test_what_is_wrong_with_arguments_is_told_by_their_names_and_in_words_of_json(
     name: str, arguments: Mapping[str, object], problems: Mapping[str, str | None]
 ) -> None:
-    row = tables.whole().find(name)
+    row = tables.build_table().find(name)
 
     with pytest.raises(BadInput) as caught:
         registry.check_arguments(row, arguments)

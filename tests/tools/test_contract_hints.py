@@ -136,7 +136,7 @@ def context(tmp_path: Path) -> Generator[Context]:
 
 
 def refused(context: Context, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    answer = cast("dict[str, Any]", tables.whole().answer(name, arguments, lambda _: context))
+    answer = cast("dict[str, Any]", tables.build_table().answer(name, arguments, lambda _: context))
     assert (name, arguments, answer["success"]) == (name, arguments, False)
     return answer
 
@@ -157,7 +157,7 @@ def test_an_error_about_arguments_tells_what_to_do(context: Context, name: str) 
 
 
 def test_a_note_that_is_written_as_it_was_is_told_so_with_what_to_do(context: Context) -> None:
-    read = cast("dict[str, Any]", tables.whole().answer("read_file", {"path": "Note.md"}, lambda _: context))
+    read = cast("dict[str, Any]", tables.build_table().answer("read_file", {"path": "Note.md"}, lambda _: context))
 
     given = {"path": "Note.md", "content": read["content"], "expected_hash": read["hash"]}
     assert refused(context, "write_file", given)["hint"] == "Nothing has to be done."

@@ -77,7 +77,7 @@ OTHERS: Final = [
     "list_changes",
     "undo_change",
 ]
-TABLE: Final = tables.whole()
+TABLE: Final = tables.build_table()
 
 
 def parameters(name: str) -> tuple[dict[str, dict[str, Any]], set[str]]:

@@ -13,7 +13,7 @@ from tests.tools import opened
 from tests.tools.opened import call
 
 NEEDED: Final = object()
-TABLE: Final = tables.whole()
+TABLE: Final = tables.build_table()
 TAKEN: Final[dict[str, dict[str, object]]] = {
     "list_notes": {"folder": "", "limit": 50, "offset": 0},
     "search_keyword": {"query": NEEDED, "limit": 10},

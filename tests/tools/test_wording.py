@@ -12,7 +12,7 @@ _LEANING: Final = re.compile(
 )
 _NAMED: Final = re.compile(r"\b(?:call|with|to|as|that|of) ((?:[a-z]+_)+[a-z]+)\b")
 _LENGTHS: Final = range(13, 400)
-TABLE: Final = tables.whole(("one", "two"))
+TABLE: Final = tables.build_table(("one", "two"))
 
 
 def parameters() -> Iterator[tuple[str, str]]:

@@ -22,13 +22,13 @@ def open_hub(settings: Settings, *, only: bool = False) -> Hub:
 
 
 def open_vault(settings: Settings, *, client: str = "cli") -> Context:
-    """Open the chosen vault for *client*; `knapper.app.opened.open_vault` says more."""
-    from knapper.app import opened  # noqa: PLC0415 - a server's first answer needn't wait for the index's libraries
+    """Open the chosen vault for *client*; `knapper.app.vault.open_vault` says more."""
+    from knapper.app import vault  # noqa: PLC0415 - a server's first answer needn't wait for the index's libraries
 
-    return opened.open_vault(settings, client=client)
+    return vault.open_vault(settings, client=client)
 
 
 def _offered(hub: Hub, context: Context, asked: AgentRequest) -> Answer:
-    from knapper.app import offering  # noqa: PLC0415 - 2 s that only the agents' own tools should cost
+    from knapper.app import pipelines  # noqa: PLC0415 - 2 s that only the agents' own tools should cost
 
-    return offering.ask(hub, context, asked)
+    return pipelines.answer_offer(hub, context, asked)

@@ -1,31 +1,44 @@
-"""Make what answers messages: the model, the tools and the sessions of a vault, as the configuration says."""
+"""Open the chats of a vault, and hold those of each client of a server."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+import threading
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from knapper.agents import background
 from knapper.agents.chat.conversations import Conversations
 from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.model import providers, usage
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.agents.offers import AGENT_TOOLS
 from knapper.agents.prompting import Prompts
-from knapper.app import acting, model_choice, sessions
-from knapper.app.acting import CLIENT
-from knapper.app.closing import Closing
+from knapper.agents.sessions import store
+from knapper.app import clients, models, sessions
+from knapper.app.clients import AGENT_CLIENT
+from knapper.app.hub import Closeable
+from knapper.changes.writer import SubmitOptions
+from knapper.errors import BadInput, RefusedError
+from knapper.tools import files
+from knapper.vault import paths
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from knapper.agents.model.usage import Meter
-    from knapper.agents.sessions.store import SessionStore
+    from knapper.agents.sessions.store import Session, SessionStore
     from knapper.app.hub import Hub
+    from knapper.tools.context import Context
+    from knapper.tools.shapes import Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chats(Closing):
+class VaultChats(Closeable):
     """Hold the sessions of one vault, and open the models that answer in them."""
 
     conversations: Conversations
@@ -44,22 +57,24 @@ class Chats(Closing):
             SetupError: There is no such model, or no key for it.
         """
         settings = self.hub.settings
-        own = settings.model
-        wanted = model_choice.wanted(settings, model)
-        prompt = Path(own.prompt) if own.prompt else None
+        model_settings = settings.model
+        model_names = models.resolve_models(settings, model)
+        prompt_file = Path(model_settings.prompt) if model_settings.prompt else None
         return ChatConfig(
             model=providers.open_model(
-                wanted, model_choice.keys(settings).find, ModelTimeouts(timeout_s=own.timeout_s, retries=own.retries)
+                model_names,
+                models.configured_keys(settings).find,
+                ModelTimeouts(timeout_s=model_settings.timeout_s, retries=model_settings.retries),
             ),
-            name=str(wanted[0]),
+            name=str(model_names[0]),
             rows=[row for row in self.hub.table.rows if row.name not in AGENT_TOOLS],
-            prompts=Prompts(own_file=prompt, folder=settings.config_file.parent / "prompts"),
-            now=now,
+            prompts=Prompts(own_file=prompt_file, folder=settings.config_file.parent / "prompts"),
+            now=local_now,
             meter=self.meter,
-            context_tokens=own.context_tokens,
-            essential=own.tools == "essential",
-            telemetry=own.telemetry,
-            may_write=not settings.client(CLIENT).grants.is_read_only,
+            context_tokens=model_settings.context_tokens,
+            essential=model_settings.tools == "essential",
+            telemetry=model_settings.telemetry,
+            may_write=not settings.client(AGENT_CLIENT).grants.is_read_only,
         )
 
     def close(self) -> None:
@@ -68,7 +83,7 @@ class Chats(Closing):
         self.meter.shut()
 
 
-def open_chats(hub: Hub, vault: str = "") -> Chats:
+def open_chats(hub: Hub, vault: str = "") -> VaultChats:
     """Open the sessions of a vault.
 
     Args:
@@ -80,31 +95,203 @@ def open_chats(hub: Hub, vault: str = "") -> Chats:
         StorageError: The sessions can't be opened.
     """
     settings = hub.settings
-    own = settings.model
-    opened = hub.open(vault)
-    folder = opened.folder
+    model_settings = settings.model
+    opened_vault = hub.open(vault)
+    folder = opened_vault.folder
     limits = usage.SpendingLimits(
-        turn_tokens=own.turn_tokens, run_tokens=own.run_tokens, day_tokens=own.day_tokens, day_cents=own.day_cents
+        turn_tokens=model_settings.turn_tokens,
+        run_tokens=model_settings.run_tokens,
+        day_tokens=model_settings.day_tokens,
+        day_cents=model_settings.day_cents,
     )
-    name = opened.vault.name
+    name = opened_vault.vault.name
     with ExitStack() as stack:
-        kept = sessions.open_store(hub, vault)
-        _ = stack.callback(kept.shut)
-        made = Chats(
+        session_store = sessions.open_store(hub, vault)
+        _ = stack.callback(session_store.shut)
+        vault_chats = VaultChats(
             conversations=Conversations(
-                store=kept,
+                store=session_store,
                 folder=folder,
-                context_of=lambda run: acting.opened(hub, name, run, ()),
+                context_of=lambda run: clients.open_as_agent(hub, name, run, ()),
             ),
-            store=kept,
-            meter=usage.open_meter(folder, limits, now),
+            store=session_store,
+            meter=usage.open_meter(folder, limits, local_now),
             hub=hub,
             vault=name,
         )
         _ = stack.pop_all()
-    return made
+    return vault_chats
 
 
-def now() -> datetime:
+def local_now() -> datetime:
     """Tell the local time."""
-    return sessions.now()
+    return sessions.local_now()
+
+
+CLIENT_SESSIONS_FOLDER: Final = "chats"
+"""Of clients' sessions, in a vault's state folder."""
+_UNSAFE_CHARACTERS: Final = re.compile(r"[^a-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientChats:
+    """Hold what one client says in one vault."""
+
+    client: str
+    chats: VaultChats
+    turns: background.TurnJobs = field(default_factory=background.make_turn_jobs)
+    """Those that go on, or have ended a while ago; used from the server's event loop only."""
+    open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat
+    may_write: bool = True
+
+    @property
+    def store(self) -> SessionStore:
+        """Give the client's sessions."""
+        return self.chats.store
+
+    @property
+    def conversations(self) -> Conversations:
+        """Give what answers in them."""
+        return self.chats.conversations
+
+    def session(self, active_file: str) -> Session:
+        """Find the session of an open note, or the one that is meant where none is open.
+
+        Raises:
+            RefusedError: The note is hidden from the client (code ``note_hidden``).
+        """
+        self.check(active_file)
+        return self.conversations.route(active_file)
+
+    def check(self, active_file: str) -> None:
+        """See that a note isn't hidden from the client; the disk isn't told from what isn't there.
+
+        Raises:
+            RefusedError: It is (code ``note_hidden``), or it lies outside the vault.
+            BadInput: The text can be no path.
+        """
+        raw = active_file.strip()
+        if not raw:
+            return
+        view = self.conversations.context_of("").view
+        if not view.visible(paths.parse(raw, root=view.root)):
+            raise RefusedError(
+                "the active file is hidden from this client, or from its agent",
+                hint="leave active_file out, or have the owner show it: `knap config` tells what hides it",
+                code="note_hidden",
+            )
+
+    def chat(self) -> ChatConfig:
+        """Open the configured model with the vault's tools.
+
+        Raises:
+            SetupError: There is none, or no key for it.
+        """
+        chat = self.open_chat(self.chats)
+        return chat if self.may_write else replace(chat, may_write=False)
+
+    def context(self, run: str) -> Context:
+        """Open the vault as the client itself sees it, for what it orders by its own word."""
+        chats = self.chats
+        return chats.hub.context(client=self.client, vault=chats.vault, asked=SubmitOptions(run=run))
+
+    def export(self, session_id: str, path: str = "") -> Answer:
+        """Write a session as a note, by the client's own word.
+
+        Args:
+            session_id: The session's.
+            path: Of the new note; empty for one below Chats/.
+
+        Raises:
+            NotFound: There is no such session.
+            BadInput: Nothing was said in it yet (code ``session_empty``).
+            KnapError: The note can't be made.
+        """
+        session, turns = self.store.get(session_id), self.store.turns(session_id)
+        if not turns:
+            raise BadInput("nothing was said in this session yet", hint="say something first", code="session_empty")
+        text = store.write_session_markdown(session, turns)
+        return files.create_file(self.context(session_id), path or store.export_path(session, turns), text)
+
+
+class ClientChatsRegistry:
+    """Hold the rooms of a server's clients; any thread may ask for one."""
+
+    def __init__(self, hub: Hub, open_chat: Callable[[VaultChats], ChatConfig] = VaultChats.chat) -> None:
+        """Begin without any.
+
+        Args:
+            hub: The vaults; it stays open, and is the caller's to close.
+            open_chat: Opens what answers.
+        """
+        self._hub = hub
+        self._open_chat = open_chat
+        self._lock = threading.Lock()
+        self._vaults: dict[str, VaultChats] = {}
+        self._rooms: dict[tuple[str, str], ClientChats] = {}
+
+    def room(self, client: str, vault: str = "") -> ClientChats:
+        """Give a client's room in a vault.
+
+        Args:
+            client: Who asks.
+            vault: The vault's name; empty for the first.
+
+        Raises:
+            NotFound: There is no such vault.
+            StorageError: The sessions can't be opened.
+            SetupError: What the client and its agent may see can't be joined.
+        """
+        name = self._hub.open(vault).vault.name
+        with self._lock:
+            client_chats = self._rooms.get((client, name))
+            if client_chats is None:
+                client_chats = self._rooms[client, name] = self._open(client, name)
+        return client_chats
+
+    def rooms(self, client: str = "") -> list[ClientChats]:
+        """List the rooms of a client that are open; empty for everybody's."""
+        return [client_chats for (owner, _), client_chats in list(self._rooms.items()) if client in {"", owner}]
+
+    def close(self) -> None:
+        """Close all sessions."""
+        with self._lock:
+            for client_chats in self._rooms.values():
+                client_chats.store.shut()
+            for shared in self._vaults.values():
+                shared.close()
+            self._rooms.clear()
+            self._vaults.clear()
+
+    def _open(self, client: str, vault: str) -> ClientChats:
+        hub = self._hub
+        vault_chats = self._vaults.get(vault)
+        if vault_chats is None:
+            vault_chats = self._vaults[vault] = open_chats(hub, vault)
+        clients.check_can_act(hub, vault, client)
+        folder = client_sessions_folder(vault_chats.conversations.folder, client)
+        model_settings = hub.settings.model
+        session_store = store.open_session_store(folder, local_now)
+        _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
+
+        def opened(run: str) -> Context:
+            return clients.open_as_agent(hub, vault, run, (client,))
+
+        conversations = Conversations(store=session_store, folder=folder, context_of=opened, wait_s=0)
+        return ClientChats(
+            client=client,
+            chats=replace(vault_chats, conversations=conversations, store=session_store),
+            open_chat=self._open_chat,
+            may_write=not hub.settings.client(client).grants.is_read_only,
+        )
+
+
+def client_sessions_folder(base: Path, client: str) -> Path:
+    """Make the folder of a client's sessions in a vault's state folder.
+
+    Names that a disk can't tell apart have folders of their own.
+    """
+    digest = hashlib.sha256(client.encode()).hexdigest()[:12]
+    folder = base / CLIENT_SESSIONS_FOLDER / f"{_UNSAFE_CHARACTERS.sub('-', client.lower())[:32]}-{digest}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,34 +1,195 @@
-"""Hold several vaults open for as long as a server runs."""
+"""Hold several vaults open for as long as a server runs, with one sandbox for their scripts."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
-from knapper.app.closing import Closing
-from knapper.app.scripting import Scripts
 from knapper.config import Vault, spelling
-from knapper.errors import KnapError, NotFound
+from knapper.errors import BadInput, KnapError, NotFound
+from knapper.tools.context import ScriptAccess, ScriptLimits, ToolSignature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import TracebackType
 
     from knapper.agents.offers import AgentRequest
-    from knapper.app.opened import OpenedVault
+    from knapper.app.vault import OpenedVault
     from knapper.changes.writer import SubmitOptions
+    from knapper.codemode.sandbox.pool import WorkerPool
     from knapper.config import Settings
     from knapper.tools.context import Context
     from knapper.tools.registry import ToolTable
     from knapper.tools.shapes import Answer
 
+
+class Closeable(ABC):
+    """Be used in a ``with`` statement, and closed at its end."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what was opened."""
+
+    def __enter__(self) -> Self:
+        """Use it in a block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+
+SANDBOX_FOLDER: Final = "sandbox"
+"""Of machine code, in the state folder."""
+_SUCCESS_STATUSES: Final = range(200, 300)
+_EXCLUDED_TOOLS: Final = frozenset({"run_script", "find_tool", "call_tool"})
+
+
+class ScriptRuntime:
+    """Hold one sandbox for all vaults and clients; any thread may use it."""
+
+    def __init__(self, settings: Settings, table: Callable[[], ToolTable]) -> None:
+        """Take what the configuration says.
+
+        Args:
+            settings: What the configuration says.
+            table: Gives the tools of all layers.
+        """
+        self._settings = settings
+        self._table = table
+        self._lock = threading.Lock()
+        self._sandbox: WorkerPool | None = None
+        self._signatures: Sequence[ToolSignature] | None = None
+
+    def sandbox(self) -> WorkerPool:
+        """Open the sandbox, once."""
+        from knapper.codemode.sandbox.pool import WorkerPool  # noqa: PLC0415 - only where scripts are run
+
+        with self._lock:
+            if self._sandbox is None:
+                script_settings = self._settings.scripts
+                limits = ScriptLimits(
+                    timeout_s=script_settings.timeout_s,
+                    memory_mb=script_settings.memory_mb,
+                    result_bytes=script_settings.result_kb * 1_000,
+                )
+                self._sandbox = WorkerPool(
+                    self._settings.state_dir / SANDBOX_FOLDER, limits, workers=script_settings.workers
+                )
+            return self._sandbox
+
+    def allowed(
+        self,
+        context: Context,
+        open_vault: Callable[[str], Context],
+        *,
+        roots: Sequence[str] = (),
+        hosts: Sequence[str] = (),
+    ) -> Context:
+        """Let a context run scripts.
+
+        Args:
+            context: The vault, as the client sees it.
+            open_vault: Opens another vault for the same client.
+            roots: Folders that scripts may read, beyond those of the configuration.
+            hosts: Hosts that they may get pages from, beyond those of the configuration.
+
+        Raises:
+            NotFound: A folder isn't there.
+            SetupError: A host is none.
+        """
+        script_settings = self._settings.scripts
+        allowed_hosts = (*script_settings.net_allow, *hosts)
+        scripting = ScriptAccess(
+            roots=tuple(_resolve_folder(root) for root in (*script_settings.fs_read, *roots)),
+            http_get=_make_http_get(allowed_hosts) if allowed_hosts else None,
+            hosts=allowed_hosts,
+            open_vault=open_vault,
+            tools=self.signatures,
+            call=lambda own, name, arguments: self._table().call(
+                name, arguments, lambda vault: own.scripting.open_vault(vault) if vault else own
+            ),
+        )
+        return replace(context, open_sandbox=self.sandbox, scripting=scripting)
+
+    def signatures(self) -> Sequence[ToolSignature]:
+        """List the tools that scripts can call: those that only read, and only the vault."""
+        if self._signatures is None:
+            from knapper.tools import registry  # noqa: PLC0415 - schemas are made only where tools are called
+
+            self._signatures = [
+                ToolSignature(
+                    name=row.name,
+                    summary=registry.summarize(row),
+                    parameters=registry.parameter_schema(row, brief=True),
+                )
+                for row in self._table().rows
+                if row.effect == "read" and not row.open_world and row.name not in _EXCLUDED_TOOLS
+            ]
+        return self._signatures
+
+    def close(self) -> None:
+        """End the workers."""
+        with self._lock:
+            if self._sandbox is not None:
+                self._sandbox.close()
+                self._sandbox = None
+
+
+def prepare_sandbox(settings: Settings) -> bool:
+    """Begin to make the sandbox's machine code in the background, where that was never done.
+
+    Returns:
+        Whether something was begun; it goes on when this process ends.
+    """
+    from knapper.codemode.sandbox.machine_code import MachineCode  # noqa: PLC0415 - only a person's first index needs it
+
+    return MachineCode(folder=settings.state_dir / SANDBOX_FOLDER).in_background() is not None
+
+
+def _resolve_folder(raw: str) -> Path:
+    try:
+        folder = Path(raw).expanduser().resolve(strict=True)
+    except (OSError, RuntimeError):
+        raise NotFound(f"there is no folder '{raw}' that scripts could read", hint="check the path") from None
+    if not folder.is_dir():
+        raise BadInput(f"'{raw}' is no folder", hint="name a folder, and scripts read the files below it")
+    return folder
+
+
+def _make_http_get(hosts: Sequence[str]) -> Callable[[str], str]:
+    from knapper.net.guard import Guard, parse_hosts  # noqa: PLC0415 - only scripts that fetch need it
+
+    _ = parse_hosts(hosts)
+    guard = Guard()
+
+    def get(url: str) -> str:
+        answer = guard.get(url, allowed_hosts=hosts)
+        if answer.status not in _SUCCESS_STATUSES:
+            raise NotFound(f"the server answers with status {answer.status}", code="bad_status")
+        try:
+            return answer.body.decode(answer.charset or "utf-8", errors="replace")
+        except LookupError:
+            return answer.body.decode(errors="replace")
+
+    return get
+
+
+if TYPE_CHECKING:
     Offer = Callable[["Hub", Context, AgentRequest], Answer]
     """Does by a hub's vaults what a client asks the agents' own tools for."""
 
 
-class Hub(Closing):
+class Hub(Closeable):
     """Give any client any of the vaults.
 
     Any thread may use it. A vault is opened when it is first asked for.
@@ -46,20 +207,20 @@ class Hub(Closing):
             SetupError: There is no vault, or none could be chosen.
         """
         choice = settings.choice
-        known = () if only else settings.vaults
+        vaults = () if only else settings.vaults
         if isinstance(choice, Vault):
-            known = (choice, *(vault for vault in known if vault.path != choice.path))
-        elif not known:
+            vaults = (choice, *(vault for vault in vaults if vault.path != choice.path))
+        elif not vaults:
             raise choice
         self.settings = settings
         self._offer = offer
-        self._vaults = {vault.name: vault for vault in reversed(known)}
+        self._vaults = {vault.name: vault for vault in reversed(vaults)}
         self._names = tuple(reversed(self._vaults))
         self._opened: dict[str, OpenedVault] = {}
         self._stack = contextlib.ExitStack()
         self._lock = threading.Lock()
         self._table: ToolTable | None = None
-        self._scripts = Scripts(settings, lambda: self.table)
+        self._scripts = ScriptRuntime(settings, lambda: self.table)
         self._stack.callback(self._scripts.close)
 
     @property
@@ -75,7 +236,7 @@ class Hub(Closing):
             from knapper.app import tables  # noqa: PLC0415 - schemas are made only where tools are called by name
 
             offers = AgentTools() if self._offer is None else AgentTools(partial(self._offer, self))
-            self._table = tables.whole(self._names, offers)
+            self._table = tables.build_table(self._names, offers)
         return self._table
 
     def open(self, vault: str = "") -> OpenedVault:
@@ -90,16 +251,16 @@ class Hub(Closing):
             StorageError: Its index can't be opened.
         """
         name = vault or self._names[0]
-        chosen = self._vaults.get(name)
-        if chosen is None:
+        vault_config = self._vaults.get(name)
+        if vault_config is None:
             hint = spelling.did_you_mean(name, self._names, f"there are: {', '.join(self._names)}")
             raise NotFound(f"there is no vault '{name}'", hint=hint, code="no_vault")
-        from knapper.app.opened import OpenedVault  # noqa: PLC0415 - a handshake needn't pay for the index's libraries
+        from knapper.app.vault import OpenedVault  # noqa: PLC0415 - a handshake needn't pay for the index's libraries
 
         with self._lock:
             opened = self._opened.get(name)
             if opened is None:
-                opened = self._opened[name] = OpenedVault(self.settings, chosen)
+                opened = self._opened[name] = OpenedVault(self.settings, vault_config)
                 self._stack.callback(opened.close)
         return opened
 
@@ -114,11 +275,11 @@ class Hub(Closing):
         Raises:
             KnapError: As for `open`.
         """
-        found = self.open(vault).context(client, asked=asked)
+        context = self.open(vault).context(client, asked=asked)
         try:
-            return self._scripts.allowed(found, lambda name: self.context(client=client, vault=name, asked=asked))
+            return self._scripts.allowed(context, lambda name: self.context(client=client, vault=name, asked=asked))
         except KnapError as error:  # a folder for scripts that is gone is no reason to refuse a note
-            return replace(found, open_sandbox=_failing(error))
+            return replace(context, open_sandbox=_failing_opener(error))
 
     def close(self) -> None:
         """Close all vaults."""
@@ -127,7 +288,7 @@ class Hub(Closing):
             self._opened.clear()
 
 
-def _failing(error: KnapError) -> Callable[[], NoReturn]:
+def _failing_opener(error: KnapError) -> Callable[[], NoReturn]:
     def fail() -> NoReturn:
         raise error
 

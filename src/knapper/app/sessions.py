@@ -27,24 +27,24 @@ def open_sessions(hub: Hub, vault: str = "") -> Generator[SessionStore]:
         NotFound: There is no such vault.
         StorageError: The sessions can't be opened.
     """
-    opened = open_store(hub, vault)
+    session_store = open_store(hub, vault)
     try:
-        yield opened
+        yield session_store
     finally:
-        opened.shut()
+        session_store.shut()
 
 
 def open_store(hub: Hub, vault: str = "") -> SessionStore:
     """Open the sessions of a vault until they are shut; errors are those of `open_sessions`."""
-    own = hub.settings.model
-    opened = store.open_session_store(hub.open(vault).folder, now)
+    model_settings = hub.settings.model
+    session_store = store.open_session_store(hub.open(vault).folder, local_now)
     with ExitStack() as stack:
-        _ = stack.callback(opened.shut)
-        _ = opened.prune(max_days=own.session_days, max_bytes=own.sessions_mb * 1_000_000)
+        _ = stack.callback(session_store.shut)
+        _ = session_store.prune(max_days=model_settings.session_days, max_bytes=model_settings.sessions_mb * 1_000_000)
         _ = stack.pop_all()
-    return opened
+    return session_store
 
 
-def now() -> datetime:
+def local_now() -> datetime:
     """Tell the local time."""
     return datetime.now().astimezone()

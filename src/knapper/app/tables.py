@@ -8,7 +8,7 @@ from knapper.tools import table
 from knapper.tools.registry import ToolFinder, ToolSpec, ToolTable
 
 
-def whole(vaults: Sequence[str] = (), offers: AgentTools | None = None) -> ToolTable:
+def build_table(vaults: Sequence[str] = (), offers: AgentTools | None = None) -> ToolTable:
     """Make the table.
 
     Args:
@@ -17,8 +17,8 @@ def whole(vaults: Sequence[str] = (), offers: AgentTools | None = None) -> ToolT
     """
     rows = (*table.TOOLS, *tool.TOOLS, *(offers or AgentTools()).rows())
     finder = ToolFinder(ToolTable(rows, vaults))
-    found = (
+    finder_rows = (
         ToolSpec(function=finder.find_tool, profile="essential"),
         ToolSpec(function=finder.call_tool, effect="destructive", profile="essential", open_world=True, asked=False),
     )
-    return ToolTable((*rows, *found), vaults)
+    return ToolTable((*rows, *finder_rows), vaults)

@@ -23,10 +23,10 @@ from knapper.agents.pipeline.records import (
     SelectionEvent,
     SourcesEvent,
 )
+from knapper.app import pipelines
 from knapper.app.hub import Hub
-from knapper.app.tasks import pipelines, resuming
-from knapper.app.tasks.choices import Choice
-from knapper.app.tasks.pipelines import Pipelines
+from knapper.app.pipelines import VaultPipelines
+from knapper.app.presets import PresetOverrides
 from knapper.cli import ask_switches, asking, decisions, output
 from knapper.cli.ask_switches import Switches
 from knapper.cli.codes import ExitCode
@@ -124,11 +124,11 @@ def answer(said: Options, found: Settings, asked: Asked) -> ExitCode:
         return _end(said, hub, screen, finished=finished)
 
 
-async def _resumed(opened: Pipelines, run_id: str, asked: Asked, tell: PipelineEventSink) -> PipelineOutcome:
+async def _resumed(opened: VaultPipelines, run_id: str, asked: Asked, tell: PipelineEventSink) -> PipelineOutcome:
     """Go on with a run on the person's word; the agents see and change no more by that."""
     person = opened.hub.settings.client("cli")
-    run = resuming.find(opened, run_id, person)
-    with resuming.opened_for(opened, run, person, asked.model) as (answering, context):
+    run = pipelines.find_paused_run(opened, run_id, person)
+    with pipelines.open_paused_run(opened, run, person, asked.model) as (answering, context):
         return await answering.resume(run_id, asked.question, context, tell, by=person.grants)
 
 
@@ -141,7 +141,7 @@ def _run(runner: asyncio.Runner, work: Coroutine[Any, Any, PipelineOutcome]) -> 
     return True
 
 
-def _answered(runner: asyncio.Runner, opened: Pipelines, asked: Asked, screen: Screen) -> bool:
+def _answered(runner: asyncio.Runner, opened: VaultPipelines, asked: Asked, screen: Screen) -> bool:
     outcome = cast("PipelineOutcome", screen.outcome)
     for line in shown.question(outcome.question):
         click.echo(output.plain(line), err=True)
@@ -149,7 +149,7 @@ def _answered(runner: asyncio.Runner, opened: Pipelines, asked: Asked, screen: S
     return _run(runner, _resumed(opened, outcome.run_id, replace(asked, question=text), screen.tell))
 
 
-def _request(opened: Pipelines, asked: Asked) -> TaskRequest:
+def _request(opened: VaultPipelines, asked: Asked) -> TaskRequest:
     switches = asked.switches
     sight = opened.context("").view
     for path in filter(None, (asked.note, *switches["add"])):
@@ -169,8 +169,8 @@ def _request(opened: Pipelines, asked: Asked) -> TaskRequest:
     return replace(request, orchestrate=route, debug=switches["debug"])
 
 
-def _choice(switches: Switches) -> Choice:
-    return Choice(
+def _choice(switches: Switches) -> PresetOverrides:
+    return PresetOverrides(
         scout=switches["scout"],
         web=switches["web"],
         task=switches["task"],

@@ -5,7 +5,7 @@ import asyncio
 from knapper import app
 from knapper.agents.sessions.store import Session
 from knapper.app import chats
-from knapper.app.chats import Chats
+from knapper.app.chats import VaultChats
 from knapper.cli import chat_orders, lines, output, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
@@ -47,7 +47,7 @@ def talk(said: Options, *, model: str, note: str, session: str, new: bool) -> Ex
         return _go_on(going)
 
 
-def _session(opened: Chats, session: str, note: str, *, new: bool) -> Session:
+def _session(opened: VaultChats, session: str, note: str, *, new: bool) -> Session:
     if note:
         _ = opened.conversations.context_of("").view.path(note)  # so that a mistyped one begins no session of its own
     if session:

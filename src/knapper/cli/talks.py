@@ -7,7 +7,7 @@ from knapper.agents.chat.conversations import SessionMessage
 from knapper.agents.chat.turn import ChatConfig, EventSink
 from knapper.agents.events import Done
 from knapper.agents.sessions.store import Session
-from knapper.app.chats import Chats
+from knapper.app.chats import VaultChats
 from knapper.cli import conversing, output
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
@@ -18,7 +18,7 @@ class Talk:
     """Hold what a chat at the terminal goes on with."""
 
     said: Options
-    chats: Chats
+    chats: VaultChats
     chat: ChatConfig
     session: Session
     note: str

@@ -9,8 +9,8 @@ from typing import cast
 from knapper import app
 from knapper.agents.runs import service
 from knapper.agents.runs.model import RunLimits, RunOrder, RunRecord
-from knapper.app.runs import opening, questions
-from knapper.app.runs.opening import TaskRuns
+from knapper.app import client_runs, runs
+from knapper.app.runs import OpenedRuns
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import output, running, settings, writing
 from knapper.cli.codes import ExitCode
@@ -38,7 +38,7 @@ def start(said: Options, task: str, own: Given) -> ExitCode:
         profile=own["profile"],
         fresh=own["fresh"],
         also=tuple(dict.fromkeys(own["also"])),
-        limits=_limits(opening.limits(found), own),
+        limits=_limits(runs.configured_limits(found), own),
     )
     with _opened(said) as opened, asyncio.Runner() as runner:
         person = running.Person(opened.elsewhere) if running.is_attended(said) else None
@@ -75,7 +75,7 @@ def status(said: Options, run_id: str) -> ExitCode:
     """Tell how a run stands, and its answer if there is one."""
     with _opened(said) as opened:
         shown = opened.runs.show(run_id)
-        asked: list[JSONValue] = [one.as_dict() for one in questions.of(opened, shown.run.id)]
+        asked: list[JSONValue] = [one.as_dict() for one in client_runs.list_questions(opened, shown.run.id)]
     found = {**shown.as_dict(), "asks": len(asked), "checkpoints": asked}
     code = output.result(said, found, rendered.run(found))
     if found["answer"] and not said.as_json:
@@ -101,7 +101,7 @@ def listed(said: Options, number: int) -> ExitCode:
     """List runs, the last begun first."""
     with _opened(said) as opened:
         found, total = opened.runs.runs(limit=number)
-        asks = questions.counted(opened, found)
+        asks = client_runs.count_questions(opened, found)
     rows: list[JSONValue] = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in found]
     text = "\n".join(rendered.line(cast("Mapping[str, JSONValue]", row)) for row in rows)
     return output.listing(said, answers.page_of(rows, total, number, 0), text, nothing="nothing was run yet")
@@ -109,7 +109,7 @@ def listed(said: Options, number: int) -> ExitCode:
 
 def strategies(said: Options) -> ExitCode:
     """List the strategies."""
-    known = opening.strategies(settings.read(said)).all()
+    known = runs.configured_strategies(settings.read(said)).all()
     rows: list[JSONValue] = [one.as_dict() for one in known]
     text = "\n".join(f"{one.name:<12}  {one.summary}{' (your own)' if one.own else ''}" for one in known)
     return output.listing(said, answers.page_of(rows, len(rows), len(rows), 0), text, nothing="there are none")
@@ -154,8 +154,8 @@ def delete(said: Options, run_id: str) -> ExitCode:
 
 
 @contextmanager
-def _opened(said: Options) -> Generator[TaskRuns]:
-    with app.open_hub(settings.read(said)) as hub, opening.open_runs(hub) as opened:
+def _opened(said: Options) -> Generator[OpenedRuns]:
+    with app.open_hub(settings.read(said)) as hub, runs.open_runs(hub) as opened:
         yield opened
 
 
@@ -164,7 +164,7 @@ def _shown(said: Options, run_id: str) -> Mapping[str, JSONValue]:
         return opened.runs.show(run_id).as_dict()
 
 
-def _told(said: Options, opened: TaskRuns, run_id: str, code: ExitCode) -> ExitCode:
+def _told(said: Options, opened: OpenedRuns, run_id: str, code: ExitCode) -> ExitCode:
     if said.as_json:
         found = opened.runs.show(run_id)
         output.write_json({"success": _has_answer(found.run), **found.as_dict()})

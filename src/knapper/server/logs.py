@@ -1,23 +1,37 @@
-"""Say what the server logs, and how: a line an event on the error stream, without texts of notes and without keys."""
+"""Configure logging, trace requests, and redact file paths from what clients are sent."""
 
+import copy
 import logging
+import re
+import secrets
+import time
 import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 from mcp.shared.exceptions import MCPError
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_Failure = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+from knapper.config import Settings
+from knapper.errors import KnapError
+from knapper.jsontypes import JSONValue
+from knapper.server import replies, security
+
+_ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
-class Lines(logging.Formatter):
+class LineFormatter(logging.Formatter):
     """Write a record as one line; of an exception its kind and where it came from, never its message."""
 
     def __init__(self) -> None:
         """Begin each line with the time and the level."""
         super().__init__("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z")
 
-    def formatException(self, ei: _Failure) -> str:  # noqa: N802 - the name that logging calls
+    def formatException(self, ei: _ExcInfo) -> str:  # noqa: N802 - the name that logging calls
         """Tell an exception by its kind and the lines of code; a message may hold a note's text."""
         kind, error, _ = ei
         parts: list[str] = []
@@ -29,7 +43,7 @@ class Lines(logging.Formatter):
         return "; because of ".join(parts) if kind else ""
 
 
-class Foreseen(logging.Filter):
+class ExpectedErrorFilter(logging.Filter):
     """Leave out what a client of the protocol was told anyway; its address may name a note."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -37,14 +51,14 @@ class Foreseen(logging.Filter):
         return not (record.exc_info and isinstance(record.exc_info[1], MCPError))
 
 
-def configuration(level: str = "INFO") -> dict[str, Any]:
+def logging_configuration(level: str = "INFO") -> dict[str, Any]:
     """Give the configuration of logging, for `logging.config.dictConfig`."""
-    own = {"handlers": ["lines"], "level": level, "propagate": False}
+    shared_options = {"handlers": ["lines"], "level": level, "propagate": False}
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"lines": {"()": f"{__name__}.{Lines.__name__}"}},
-        "filters": {"foreseen": {"()": f"{__name__}.{Foreseen.__name__}"}},
+        "formatters": {"lines": {"()": f"{__name__}.{LineFormatter.__name__}"}},
+        "filters": {"foreseen": {"()": f"{__name__}.{ExpectedErrorFilter.__name__}"}},
         "handlers": {
             "lines": {
                 "class": "logging.StreamHandler",
@@ -54,13 +68,141 @@ def configuration(level: str = "INFO") -> dict[str, Any]:
             }
         },
         "loggers": {
-            "knapper": own,
-            "uvicorn": {**own, "level": _QUIET},  # what it says below this, the program says itself
-            "fastmcp": {**own, "level": _QUIET},
-            "mcp": {**own, "level": _QUIET},
+            "knapper": shared_options,
+            "uvicorn": {**shared_options, "level": _LIBRARY_LEVEL},  # what it says below this, the program says itself
+            "fastmcp": {**shared_options, "level": _LIBRARY_LEVEL},
+            "mcp": {**shared_options, "level": _LIBRARY_LEVEL},
         },
-        "root": {"handlers": ["lines"], "level": _QUIET},
+        "root": {"handlers": ["lines"], "level": _LIBRARY_LEVEL},
     }
 
 
-_QUIET: Final = "WARNING"
+_LIBRARY_LEVEL: Final = "WARNING"
+
+REQUEST_ID_HEADER: Final = "x-request-id"
+REQUEST_LOG: Final = logging.getLogger("knapper.server.requests")
+_REQUEST_ID_KEY: Final = "knapper.request"
+_VALID_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_FIRST_SEGMENT: Final = re.compile(r"/([a-z_]{1,40})(?=/|$)")
+_KNOWN_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+
+
+def request_id(scope: Scope) -> str:
+    """Give the id of a request; empty where none was given."""
+    return str(scope.get("state", {}).get(_REQUEST_ID_KEY, ""))
+
+
+class RequestTracing:
+    """Name each request, and tell how it ended; middleware in plain ASGI, before all others."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Stand before *app*."""
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; the client's own id is kept where it is a plain one."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        sent_id = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
+        trace_id = sent_id if _VALID_ID.fullmatch(sent_id) else secrets.token_hex(8)
+        scope.setdefault("state", {})[_REQUEST_ID_KEY] = trace_id
+        status = replies.INTERNAL_SERVER_ERROR  # what a client gets of an error that nobody foresaw
+        is_answered = False
+        began = time.monotonic()
+
+        async def marked(message: Message) -> None:
+            nonlocal status, is_answered
+            if message["type"] == "http.response.start":
+                status, is_answered = message["status"], True
+                MutableHeaders(scope=message)[REQUEST_ID_HEADER] = trace_id
+            await send(message)
+
+        try:
+            await self.app(scope, receive, marked)
+            status = status if is_answered else replies.CLIENT_CLOSED_REQUEST
+        finally:
+            took_ms = round((time.monotonic() - began) * 1000)
+            who = security.client_of(scope) if security.is_authenticated(scope) else "-"
+            REQUEST_LOG.info(
+                "%s %s %s %s %d %d ms", trace_id, who, _logged_method(scope), _logged_route(scope), status, took_ms
+            )
+
+
+def _logged_method(scope: Scope) -> str:
+    return scope["method"] if scope["method"] in _KNOWN_METHODS else "?"
+
+
+def _logged_route(scope: Scope) -> str:
+    """Tell the route, where there is one: a path may name a note, or hold whatever somebody sends."""
+    route = scope.get("route")
+    path: object = getattr(route, "path_format", None) or getattr(route, "path", None)
+    if isinstance(path, str):
+        return path
+    noun = _FIRST_SEGMENT.match(scope["path"])
+    return f"/{noun.group(1)}…" if noun else "/…"
+
+
+REDACTION_LOG: Final = logging.getLogger("knapper.server.logs")
+_REDACTED: Final = "…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathRedaction:
+    """Hold the folders of which clients are told only what lies in them."""
+
+    pattern: re.Pattern[str] | None = None
+
+    def without(self, text: str) -> str:
+        """Take the folders out of a text: ``/home/me/Notes/A.md`` is ``A.md``, and the folder alone is ``…``."""
+        return self.pattern.sub(_replacement, text) if self.pattern else text
+
+    def told(self, error: KnapError) -> KnapError:
+        """Give an error as clients are told it."""
+        redacted = copy.copy(error)
+        redacted.message, redacted.hint = self.without(error.message), self.without(error.hint)
+        return redacted
+
+
+def redaction_for_settings(settings: Settings) -> PathRedaction:
+    """Name the folders of the vaults, the state and the configuration."""
+    vaults = [vault.path for vault in (settings.choice, *settings.vaults) if not isinstance(vault, Exception)]
+    files = [settings.config_file, *([settings.env_file] if settings.env_file else [])]
+    return redaction_for_folders([*vaults, settings.state_dir, *(file.parent for file in files)])
+
+
+def redaction_for_folders(folders: Iterable[Path]) -> PathRedaction:
+    """Name folders; the root of a disk is none."""
+    folder_texts = {str(each) for folder in folders for each in (folder, folder.resolve()) if each != Path(each.anchor)}
+    longest_first = sorted(folder_texts, key=len, reverse=True)
+    if not longest_first:
+        return PathRedaction()
+    alternatives = "|".join(re.escape(folder_text).replace(r"\\", r"\\+") for folder_text in longest_first)
+    return PathRedaction(
+        pattern=re.compile(rf"(?<![\w/\\])(?:{alternatives})(?:(?P<inside>[/\\]+(?=[^\s'\"/\\]))|(?![\w.-]))")
+    )
+
+
+def request_redaction(scope: Scope) -> PathRedaction:
+    """Give what a request's client isn't told, as the app that answers has it in its state."""
+    redaction: object = getattr(scope["app"].state, "places", None) if "app" in scope else None
+    return redaction if isinstance(redaction, PathRedaction) else PathRedaction()
+
+
+def redact_event(scope: Scope, data: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+    """Give the event that tells an error, as `knapper.agents.events.Error` shows itself, as a client is told it."""
+    error = KnapError(str(data["error"]), hint=str(data["hint"]), code=str(data["code"]))
+    redacted = redact_error(scope, error)
+    return {**data, "error": redacted.message, "hint": redacted.hint}
+
+
+def redact_error(scope: Scope, error: KnapError) -> KnapError:
+    """Give an error as a request's client is told it; what that leaves out stands in the log, for the owner."""
+    redacted = request_redaction(scope).told(error)
+    if (redacted.message, redacted.hint) != (error.message, error.hint):
+        REDACTION_LOG.warning("%s %s: %r", request_id(scope), error.code, error.message)
+    return redacted
+
+
+def _replacement(found: re.Match[str]) -> str:
+    return "" if found["inside"] else _REDACTED

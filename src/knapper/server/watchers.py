@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
 
 LOG: Final = logging.getLogger("knapper.server.watchers")
-_FIRST_PAUSE_S: Final = 1.0
-_LONGEST_PAUSE_S: Final = 60.0
-_STEADY_S: Final = 30.0
+_FIRST_RESTART_PAUSE_S: Final = 1.0
+_MAX_RESTART_PAUSE_S: Final = 60.0
+_STABLE_AFTER_S: Final = 30.0
 """A watcher that ran so long begins with a short pause again when it dies."""
 
-Open = Callable[[], "Engine"]
-Follow = Callable[["Engine", threading.Event], None]
+OpenIndex = Callable[[], "Engine"]
+FollowVault = Callable[["Engine", threading.Event], None]
 """Keeps one index up to date until the event is set."""
 
 
-def engines(hub: Hub) -> dict[str, Open]:
+def engine_openers(hub: Hub) -> dict[str, OpenIndex]:
     """Give what opens the index of each of a hub's vaults; it is called in the watcher's own thread."""
-    return {name: functools.partial(_engine, hub, name) for name in hub.vaults}
+    return {name: functools.partial(_open_engine, hub, name) for name in hub.vaults}
 
 
-def _engine(hub: Hub, name: str) -> "Engine":
+def _open_engine(hub: Hub, name: str) -> "Engine":
     return hub.open(name).engine
 
 
-class Stopped(KnapError):
+class WatcherStopped(KnapError):
     """Say that the server stops, and the work with it."""
 
     code = "stopping"
 
 
-def follow(engine: "Engine", stop: threading.Event) -> None:
+def follow_vault(engine: "Engine", stop: threading.Event) -> None:
     """Read the vault into its index, and then follow its changes until *stop* is set.
 
     Raises:
@@ -55,17 +55,17 @@ def follow(engine: "Engine", stop: threading.Event) -> None:
     def check(phase: "RefreshPhase", done: int, total: int) -> None:
         del phase, done, total
         if stop.is_set():
-            raise Stopped("the server stops")
+            raise WatcherStopped("the server stops")
 
     from knapper.index import watch  # noqa: PLC0415 - whoever starts a watcher needn't wait for its libraries
 
-    with contextlib.suppress(Stopped):  # whole batches of files are kept, and the next start goes on from there
-        watch.follow_vault(engine, stop, _unheard, progress=check)
+    with contextlib.suppress(WatcherStopped):  # whole batches of files are kept, and the next start goes on from there
+        watch.follow_vault(engine, stop, _ignore_outcome, progress=check)
 
 
 @asynccontextmanager
-async def running(
-    opens: Mapping[str, Open], *, follow: Follow = follow, pause_s: float = _FIRST_PAUSE_S
+async def run_watchers(
+    opens: Mapping[str, OpenIndex], *, follow: FollowVault = follow_vault, pause_s: float = _FIRST_RESTART_PAUSE_S
 ) -> AsyncGenerator[None]:
     """Follow the vaults for the time of the block, each in a thread; one that dies is started again.
 
@@ -79,8 +79,11 @@ async def running(
         return
     stop = threading.Event()
     pool = ThreadPoolExecutor(len(opens), thread_name_prefix="watch")
-    keepers = [_Keeper(name=name, opened=opened, follow=follow, pool=pool, stop=stop) for name, opened in opens.items()]
-    tasks = [asyncio.create_task(keeper.keep(pause_s)) for keeper in keepers]
+    supervisors = [
+        _WatcherSupervisor(name=name, opened=open_index, follow=follow, pool=pool, stop=stop)
+        for name, open_index in opens.items()
+    ]
+    tasks = [asyncio.create_task(keeper.keep(pause_s)) for keeper in supervisors]
     try:
         yield
     finally:
@@ -92,12 +95,12 @@ async def running(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Keeper:
+class _WatcherSupervisor:
     """Keep one vault's watcher alive."""
 
     name: str
-    opened: Open
-    follow: Follow
+    opened: OpenIndex
+    follow: FollowVault
     pool: ThreadPoolExecutor
     stop: threading.Event
 
@@ -107,24 +110,29 @@ class _Keeper:
         pause = pause_s
         while not self.stop.is_set():
             began = loop.time()
-            work = self.pool.submit(self._work)
-            await asyncio.gather(asyncio.wrap_future(work), return_exceptions=True)
+            work_future = self.pool.submit(self._work)
+            await asyncio.gather(asyncio.wrap_future(work_future), return_exceptions=True)
             if self.stop.is_set():
                 return
-            if loop.time() - began > _STEADY_S:
+            if loop.time() - began > _STABLE_AFTER_S:
                 pause = pause_s
-            LOG.warning("the watcher of the vault '%s' died (%s); again in %.0f s", self.name, _cause(work), pause)
+            LOG.warning(
+                "the watcher of the vault '%s' died (%s); again in %.0f s",
+                self.name,
+                _failure_cause(work_future),
+                pause,
+            )
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+            pause = min(2 * pause, _MAX_RESTART_PAUSE_S)
 
     def _work(self) -> None:
         self.follow(self.opened(), self.stop)
 
 
-def _cause(work: Future[None]) -> str:
+def _failure_cause(work: Future[None]) -> str:
     error = work.exception()
     return error.code if isinstance(error, KnapError) else type(error).__name__
 
 
-def _unheard(_: "RefreshOutcome") -> None:
+def _ignore_outcome(_: "RefreshOutcome") -> None:
     """Take no notice of what was taken in."""

@@ -23,11 +23,11 @@ from knapper.codemode.bridge import Bridge
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.config.sections.server import Server
 from knapper.errors import KnapError
-from knapper.server import auth, tokens
+from knapper.server import credentials, security
 from knapper.server.http import app as http
-from knapper.server.mcp.build import build
-from knapper.server.mcp.callers import Caller, Desk
-from knapper.server.threads import Threads
+from knapper.server.mcp.server import build_server
+from knapper.server.mcp.session import Caller, McpSession
+from knapper.server.workers import WorkerThreads
 from knapper.vault.access import CAPABILITIES, ClientKind, Grants
 from knapper.vault.paths import NotePath
 from tests.agents import runs, scripted
@@ -65,7 +65,7 @@ def grants(kind: ClientKind, rule: Mapping[str, Any]) -> Grants:
 
 def settings(base: Path, way: str, rule: Mapping[str, Any]) -> Settings:
     root = worlds.fill(base / "vault", {**NOTES, "Elsewhere/Note.md": "# Elsewhere\n"}).resolve()
-    held = Client(grants=grants(KINDS[way], rule), token_hash=tokens.hash_of(_TOKEN))
+    held = Client(grants=grants(KINDS[way], rule), token_hash=credentials.hash_token(_TOKEN))
     return Settings(
         choice=Vault(name="v", path=root),
         clients=(held,),
@@ -83,7 +83,7 @@ def calling(hub: Hub, base: Path, way: str, rule: Mapping[str, Any]) -> Generato
         case "direct":
             yield lambda name, given: hub.table.answer(name, given, lambda v: hub.context(client=CLIENT, vault=v))
         case "mcp":
-            server = build(Desk(hub=hub, identify=lambda: Caller(CLIENT)))
+            server = build_server(McpSession(hub=hub, identify=lambda: Caller(CLIENT)))
 
             async def ask(name: str, given: Mapping[str, object]) -> object:
                 async with Asking(server) as asking:
@@ -92,7 +92,12 @@ def calling(hub: Hub, base: Path, way: str, rule: Mapping[str, Any]) -> Generato
             yield lambda name, given: asyncio.run(ask(name, given))
         case "http":
             found = hub.settings
-            app = http.create(hub, found.server, auth.keys(found), http.Work(threads=Threads(found.server.threads)))
+            app = http.create_app(
+                hub,
+                found.server,
+                security.load_client_tokens(found),
+                http.ServerRuntime(threads=WorkerThreads(found.server.threads)),
+            )
             headers = {"authorization": f"Bearer {_TOKEN}"}
             with TestClient(app, base_url="http://127.0.0.1:8000", headers=headers) as asking:
                 yield lambda name, given: asking.post(f"/tools/{name}", json=given).json()

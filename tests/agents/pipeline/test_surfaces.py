@@ -10,7 +10,7 @@ import pytest
 
 from knapper import app
 from knapper.agents.pipeline.store import AgentToggles, Preset
-from knapper.app.tasks import pipelines, presets
+from knapper.app import pipelines, presets
 from knapper.cli import main
 from knapper.cli.codes import ExitCode
 from knapper.config import Client, Model, Settings
@@ -319,7 +319,7 @@ def test_all_agents_off_in_the_configuration_is_a_setup_error(vault: opened.Open
     off = replace(found, agents=replace(found.agents, task_on=False))
 
     with pytest.raises(SetupError, match="no agent is switched on"):
-        _ = presets.configured(off)
+        _ = presets.configured_preset(off)
 
 
 def settings(vault: opened.Opener, server: Server | None = None) -> Settings:

@@ -11,7 +11,7 @@ from knapper.agents.model import names, providers
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.cli import main
 from knapper.config import Client, Model
-from knapper.server.http import rooms
+from knapper.server import lifecycle
 from knapper.vault import access
 from tests.agents import protocol
 from tests.agents.protocol import Reply
@@ -256,7 +256,10 @@ def test_a_number_out_of_its_range_is_told_the_range(tmp_path: Path) -> None:
 
 
 def test_without_a_model_the_owner_is_told_what_to_set(tmp_path: Path) -> None:
-    with apps.world(tmp_path) as world, world.client(None, rooms.mount(world.hub, world.stop)) as client:
+    with (
+        apps.world(tmp_path) as world,
+        world.client(None, lifecycle.mount_chats_and_tasks(world.hub, world.stop)) as client,
+    ):
         found = [client.post(path, json=TASK) for path in ("/ask", "/ask/stream")]
         usual = client.get("/ask/defaults").json()
         shown = client.post("/ask/context", json={"note": "Rain.md"})

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from schemathesis.generation import GenerationMode
 from starlette.testclient import TestClient
 
+from knapper.server.http import tasks as http_tasks
 from knapper.server.http.app import Mount
-from knapper.server.http.ask import orders
 from tests.server import apps, chats, contracts, tasks
 from tests.server.test_hostile import check, names, values
 
@@ -28,7 +28,7 @@ PATHS = {
     "/presets/{name}": {"put", "delete"},
 }
 LIMITS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-KNOWN = st.sampled_from([one.name for one in orders.ORDER] + ["texts", "x"])
+KNOWN = st.sampled_from([one.name for one in http_tasks.TASK_PARAMETERS] + ["texts", "x"])
 
 
 def asking(world: apps.World) -> Mount:

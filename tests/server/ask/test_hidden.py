@@ -13,7 +13,7 @@ from knapper.agents.pipeline import store
 from knapper.agents.pipeline.scopes import ContextScopeConfig
 from knapper.agents.pipeline.store import Preset
 from knapper.config import Client
-from knapper.server import tokens
+from knapper.server import credentials
 from knapper.vault import access
 from tests.agents import scripts
 from tests.agents.scripted import Call
@@ -39,7 +39,7 @@ def asking(base: Path, cast: Cast, *clients: Client) -> Generator[TestClient]:
         yield client
 
 
-def a_client(world: apps.World, name: tokens.Name, cast: Cast) -> AbstractContextManager[TestClient]:
+def a_client(world: apps.World, name: credentials.TokenName, cast: Cast) -> AbstractContextManager[TestClient]:
     return world.client(world.token(name), chats.mounted(world.hub, world.stop, cast.open))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from knapper.app.tasks import desk as desks
+from knapper.app import pipelines
 from knapper.config import Client
 from knapper.vault import access
 from tests.agents.scripts import Cast
@@ -122,7 +122,7 @@ def test_a_client_that_has_read_others_text_changes_none_and_a_person_still_does
 
 
 def test_there_are_not_more_than_can_be_looked_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "MOST_PRESETS", 2)
+    monkeypatch.setattr(pipelines, "MOST_PRESETS", 2)
     with chats.asking(tmp_path, tasks.answering().open) as client:
         found = [client.put(f"/presets/{name}", json={}).status_code for name in ("a", "b", "c", "A")]
 

@@ -87,11 +87,11 @@ def test_a_session_that_another_process_answers_in_is_busy(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["a/b", "A", "a", "..", "con"])
 def test_clients_with_odd_names_have_sessions_of_their_own(tmp_path: Path, name: str) -> None:
-    from knapper.app.chatting import Chatting  # noqa: PLC0415 - only here without a server
+    from knapper.app.chats import ClientChatsRegistry  # noqa: PLC0415 - only here without a server
 
     odd = Client(grants=access.default_grants(name, "named"))
     settings = replace(apps.settings(tmp_path), clients=(odd,))
-    with Hub(settings) as hub, contextlib.closing(Chatting(hub)) as chatting:
+    with Hub(settings) as hub, contextlib.closing(ClientChatsRegistry(hub)) as chatting:
         own, api = chatting.room(name), chatting.room("http")
         session = own.session("")
 

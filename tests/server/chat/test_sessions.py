@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knapper.config import Client
-from knapper.server import tokens
+from knapper.server import credentials
 from knapper.vault import access
 from tests.agents.scripted import Call, Model
 from tests.server import apps, chats
@@ -149,8 +149,8 @@ def test_who_has_heard_what_others_wrote_from_the_model_only_proposes(tmp_path: 
 
 
 def test_nobody_else_reads_or_changes_a_clients_sessions(tmp_path: Path) -> None:
-    token = tokens.make()
-    named = Client(grants=access.default_grants("reader", "named"), token_hash=tokens.hash_of(token))
+    token = credentials.make_token()
+    named = Client(grants=access.default_grants("reader", "named"), token_hash=credentials.hash_token(token))
     with apps.world(tmp_path, named) as world:
         mount = chats.mounted(world.hub, world.stop, Model([["Hi."]]).open)
         with world.client(None, mount) as client:

@@ -9,7 +9,7 @@ import pytest
 
 from knapper.agents.model import names, providers
 from knapper.agents.model.providers import ModelTimeouts
-from knapper.server import events
+from knapper.server.http import background
 from tests.agents import protocol
 from tests.agents.protocol import Reply
 from tests.agents.scripted import Call, Model
@@ -222,7 +222,7 @@ def test_a_broken_model_ends_the_stream_with_an_error_and_done(tmp_path: Path) -
 
 def test_who_listens_slowly_gets_a_sign_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate()
-    monkeypatch.setattr(events.stream, "__kwdefaults__", {"heartbeat_s": 0.02})
+    monkeypatch.setattr(background.stream_events, "__kwdefaults__", {"heartbeat_s": 0.02})
     with (
         chats.serving(tmp_path, gate.open, gate=gate) as server,
         server.client() as client,

@@ -8,15 +8,14 @@ import pytest
 
 from knapper.cli import main
 from knapper.errors import BadInput, SetupError, StorageError
-from knapper.server.mcp import clients, installing
-from knapper.server.mcp.clients import Machine, System
-from knapper.server.mcp.installing import Wanted
+from knapper.server.mcp import install
+from knapper.server.mcp.install import InstallRequest, MachinePaths, System
 
-WANTED = Wanted(command=["/usr/bin/python3", "-m", "knapper.cli", "mcp"], environment={})
+WANTED = InstallRequest(command=["/usr/bin/python3", "-m", "knapper.cli", "mcp"], environment={})
 
 
-def machine(system: System, home: Path) -> Machine:
-    return Machine(system=system, home=home, config=installing.config_folder(system, home))
+def machine(system: System, home: Path) -> MachinePaths:
+    return MachinePaths(system=system, home=home, config=install.config_folder(system, home))
 
 
 @pytest.mark.parametrize(
@@ -27,19 +26,19 @@ def machine(system: System, home: Path) -> Machine:
     ],
 )
 def test_each_system_keeps_settings_in_its_own_place(tmp_path: Path, system: System, place: str) -> None:
-    assert clients.find("claude-desktop").file(machine(system, tmp_path)) == tmp_path / place
+    assert install.find_client("claude-desktop").file(machine(system, tmp_path)) == tmp_path / place
 
 
 def test_every_client_has_a_place_and_a_name_of_its_own(tmp_path: Path) -> None:
-    files = {client.file(machine("macos", tmp_path)) for client in clients.CLIENTS}
+    files = {client.file(machine("macos", tmp_path)) for client in install.CLIENTS}
 
-    assert len(files) == len(clients.CLIENTS) == len({client.name for client in clients.CLIENTS})
+    assert len(files) == len(install.CLIENTS) == len({client.name for client in install.CLIENTS})
 
 
 def test_a_new_entry_makes_the_file(tmp_path: Path) -> None:
     where = tmp_path / "new" / "settings.json"
 
-    done = installing.install(clients.find("cursor"), WANTED, where)
+    done = install.install(install.find_client("cursor"), WANTED, where)
 
     entry = json.loads(where.read_text("utf-8"))["mcpServers"]["knapper"]
     assert entry == {"command": "/usr/bin/python3", "args": ["-m", "knapper.cli", "mcp"]}
@@ -52,7 +51,7 @@ def test_other_entries_stay_and_what_was_there_is_kept(tmp_path: Path) -> None:
     where.write_bytes(before)
     where.chmod(0o600)
 
-    done = installing.install(clients.find("vscode"), WANTED, where)
+    done = install.install(install.find_client("vscode"), WANTED, where)
 
     after = json.loads(where.read_text("utf-8"))
     assert list(after) == ["theme", "servers"]
@@ -62,16 +61,18 @@ def test_other_entries_stay_and_what_was_there_is_kept(tmp_path: Path) -> None:
     assert where.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("client", clients.CLIENTS, ids=lambda client: client.name)
-def test_each_client_gets_its_entry_after_a_dry_run_that_writes_nothing(tmp_path: Path, client: clients.Client) -> None:
+@pytest.mark.parametrize("client", install.CLIENTS, ids=lambda client: client.name)
+def test_each_client_gets_its_entry_after_a_dry_run_that_writes_nothing(
+    tmp_path: Path, client: install.McpClient
+) -> None:
     where = client.file(machine("linux", tmp_path))
     where.parent.mkdir(parents=True, exist_ok=True)
     before = json.dumps({client.key: {"other": {"command": "x"}}, "kept": 1})
     where.write_text(before, "utf-8")
 
-    planned = installing.install(client, WANTED, where, dry_run=True)
+    planned = install.install(client, WANTED, where, dry_run=True)
     untouched = [path.read_text("utf-8") for path in where.parent.iterdir()]
-    done = installing.install(client, WANTED, where)
+    done = install.install(client, WANTED, where)
 
     after = json.loads(where.read_text("utf-8"))
     assert (untouched, planned["changed"], "backup" in planned) == ([before], True, False)
@@ -82,9 +83,9 @@ def test_each_client_gets_its_entry_after_a_dry_run_that_writes_nothing(tmp_path
 
 def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
     where = tmp_path / "mcp.json"
-    installing.install(clients.find("cursor"), WANTED, where)
+    install.install(install.find_client("cursor"), WANTED, where)
 
-    again = installing.install(clients.find("cursor"), WANTED, where)
+    again = install.install(install.find_client("cursor"), WANTED, where)
 
     assert again["changed"] is False
     assert [path.name for path in tmp_path.iterdir()] == ["mcp.json"]
@@ -93,8 +94,10 @@ def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
 def test_two_backups_have_two_names(tmp_path: Path) -> None:
     where = tmp_path / "mcp.json"
     where.write_text('{"mcpServers": {}}', "utf-8")
-    first = installing.install(clients.find("cursor"), WANTED, where)
-    second = installing.install(clients.find("cursor"), Wanted(command=["other"], environment={"A": "1"}), where)
+    first = install.install(install.find_client("cursor"), WANTED, where)
+    second = install.install(
+        install.find_client("cursor"), InstallRequest(command=["other"], environment={"A": "1"}), where
+    )
 
     assert first["backup"] != second["backup"]
 
@@ -102,7 +105,7 @@ def test_two_backups_have_two_names(tmp_path: Path) -> None:
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     where = tmp_path / "mcp.json"
 
-    done = installing.install(clients.find("cursor"), WANTED, where, dry_run=True)
+    done = install.install(install.find_client("cursor"), WANTED, where, dry_run=True)
 
     assert "knapper" in str(done["content"])
     assert not where.exists()
@@ -114,7 +117,7 @@ def test_settings_that_arent_plain_json_are_left_alone(tmp_path: Path, raw: byte
     where.write_bytes(raw)
 
     with pytest.raises(SetupError) as caught:
-        installing.install(clients.find("cursor"), WANTED, where)
+        install.install(install.find_client("cursor"), WANTED, where)
 
     assert "by hand" in caught.value.hint
     assert where.read_bytes() == raw
@@ -131,7 +134,7 @@ def test_what_a_person_added_to_our_entry_stays(tmp_path: Path) -> None:
     }
     where.write_text(json.dumps({"mcpServers": {"knapper": entry}}), "utf-8")
 
-    installing.install(clients.find("cursor"), WANTED, where)
+    install.install(install.find_client("cursor"), WANTED, where)
 
     assert json.loads(where.read_bytes())["mcpServers"]["knapper"] == {
         "command": WANTED.command[0],
@@ -153,7 +156,7 @@ def test_settings_arent_written_anew(tmp_path: Path, raw: bytes) -> None:
     where = tmp_path / "mcp.json"
     where.write_bytes(raw)
 
-    installing.install(clients.find("cursor"), WANTED, where)
+    install.install(install.find_client("cursor"), WANTED, where)
 
     after = where.read_bytes()
     begin = after.index(b'"knapper"')
@@ -168,7 +171,7 @@ def test_the_backup_is_as_private_as_the_settings(tmp_path: Path, mode: int) -> 
     where.write_text('{"key": "secret"}', "utf-8")
     where.chmod(mode)
 
-    done = installing.install(clients.find("cursor"), WANTED, where)
+    done = install.install(install.find_client("cursor"), WANTED, where)
 
     assert Path(str(done["backup"])).stat().st_mode & 0o777 == mode
 
@@ -197,7 +200,7 @@ def test_what_isnt_a_file_that_may_be_written_is_left_alone(tmp_path: Path, kind
     before = where.lstat()
 
     with pytest.raises((SetupError, StorageError)):
-        installing.install(clients.find("cursor"), WANTED, where)
+        install.install(install.find_client("cursor"), WANTED, where)
 
     assert (where.lstat().st_ino, where.lstat().st_mode) == (before.st_ino, before.st_mode)
     assert list(tmp_path.iterdir()) == [where]
@@ -208,7 +211,7 @@ def test_a_name_that_nobody_can_read_is_refused(tmp_path: Path, name: str) -> No
     where = tmp_path / "mcp.json"
 
     with pytest.raises(BadInput, match="no name"):
-        installing.install(clients.find("cursor"), Wanted(command=["x"], environment={}, name=name), where)
+        install.install(install.find_client("cursor"), InstallRequest(command=["x"], environment={}, name=name), where)
 
     assert not where.exists()
 
@@ -234,7 +237,7 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
     real.write_text("{}", "utf-8")
     where.symlink_to(real)
 
-    installing.install(clients.find("cursor"), WANTED, where)
+    install.install(install.find_client("cursor"), WANTED, where)
 
     assert where.is_symlink()
     assert "knapper" in real.read_text("utf-8")
@@ -340,11 +343,11 @@ def test_a_persons_name_isnt_for_a_model(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="Cursor"):
-        installing.install(clients.find("cursor"), WANTED, tmp_path)
+        install.install(install.find_client("cursor"), WANTED, tmp_path)
 
 
 def test_an_unknown_client_is_told_with_those_that_are_known() -> None:
     with pytest.raises(BadInput) as caught:
-        clients.find("emacs")
+        install.find_client("emacs")
 
     assert "claude-desktop" in caught.value.hint

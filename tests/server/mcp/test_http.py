@@ -12,9 +12,9 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from knapper.config import Client
-from knapper.server import tokens
+from knapper.server import credentials
 from knapper.server.mcp import http as mcp
-from knapper.server.threads import Threads
+from knapper.server.workers import WorkerThreads
 from knapper.vault.access import default_grants
 from tests.server import apps
 
@@ -42,12 +42,12 @@ def served(base: Path) -> Generator[TestClient]:
     reader = Client(
         grants=replace(default_grants("reader", "http"), is_read_only=True),
         hidden=("Private/",),
-        token_hash=tokens.hash_of(READER),
+        token_hash=credentials.hash_token(READER),
     )
-    person = Client(grants=default_grants("me", "person"), token_hash=tokens.hash_of(ME))
+    person = Client(grants=default_grants("me", "person"), token_hash=credentials.hash_token(ME))
     with apps.world(base, reader, person, notes=NOTES) as world:
-        threads = Threads(4)
-        with world.client(None, mcp.mount(world.hub, threads)) as found:
+        threads = WorkerThreads(4)
+        with world.client(None, mcp.mount_mcp(world.hub, threads)) as found:
             yield found
         threads.close()
 

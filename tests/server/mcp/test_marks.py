@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 from knapper.app import Hub
 from knapper.config import Embeddings, Settings, Vault
 from knapper.errors import StorageError
-from knapper.server.mcp.build import build
-from knapper.server.mcp.callers import Caller, Desk
+from knapper.server.mcp.server import build_server
+from knapper.server.mcp.session import Caller, McpSession
 from knapper.tools.context import ToolSelection
 from tests.index import worlds
 
@@ -52,7 +52,9 @@ def settings(base: Path, names: Sequence[str] = ("v",)) -> Settings:
 def ask(found: Settings, do: Do, *, choice: ToolSelection = "full", client: str = "mcp") -> Any:  # noqa: ANN401 - as *do*
     async def run() -> Any:  # noqa: ANN401 - the same
         with Hub(found) as hub:
-            async with Client(build(Desk(hub=hub, identify=lambda: Caller(client, "session")), choice)) as asking:
+            async with Client(
+                build_server(McpSession(hub=hub, identify=lambda: Caller(client, "session")), choice)
+            ) as asking:
                 return await do(asking)
 
     return asyncio.run(run())
@@ -293,7 +295,7 @@ def test_what_the_system_refuses_is_an_error_with_a_next_step(tmp_path: Path) ->
 
     async def work() -> None:
         with Hub(settings(tmp_path)) as hub:
-            await Desk(hub=hub, identify=lambda: Caller("mcp")).work(full)
+            await McpSession(hub=hub, identify=lambda: Caller("mcp")).work(full)
 
     with pytest.raises(StorageError, match="No space left") as told:
         asyncio.run(work())
@@ -310,7 +312,7 @@ def test_where_things_lie_on_the_machine_is_told_to_no_model(tmp_path: Path, cap
 
     async def work() -> None:
         with Hub(found) as hub:
-            await Desk(hub=hub, identify=lambda: Caller("mcp")).work(locked)
+            await McpSession(hub=hub, identify=lambda: Caller("mcp")).work(locked)
 
     with caplog.at_level("WARNING"), pytest.raises(StorageError) as told:
         asyncio.run(work())

@@ -16,9 +16,8 @@ from fastmcp import Client
 from tokenizers import Tokenizer
 
 from knapper.app import Hub, tables
-from knapper.server.mcp.build import build
-from knapper.server.mcp.callers import Caller, Desk
-from knapper.server.mcp.progress import Cancelled, Reporter
+from knapper.server.mcp.server import CallCancelled, ProgressReporter, build_server
+from knapper.server.mcp.session import Caller, McpSession
 from knapper.tools.context import ToolSelection
 from tests.server.mcp.test_marks import settings as several
 from tests.tools import opened
@@ -42,7 +41,7 @@ def ask(
 ) -> Result:
     async def run() -> Result:
         with Hub(vault.settings()) as hub:
-            server = build(Desk(hub=hub, identify=lambda: Caller(client)), choice)
+            server = build_server(McpSession(hub=hub, identify=lambda: Caller(client)), choice)
             async with Client(server) as asking:
                 return await do(asking)
 
@@ -76,7 +75,7 @@ def test_tools_carry_schemas_titles_and_all_four_hints(vault: opened.Opener) -> 
 
 def test_schemas_refer_to_nothing_and_are_made_once(vault: opened.Opener) -> None:
     with Hub(vault.settings()) as hub:
-        server = build(Desk(hub=hub, identify=lambda: Caller("mcp")))
+        server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")))
         first, again = ({tool.name: tool for tool in asyncio.run(server.list_tools())} for _ in range(2))
 
     assert not [name for name, tool in first.items() if "$ref" in json.dumps([tool.parameters, tool.output_schema])]
@@ -100,7 +99,7 @@ def test_every_tool_says_by_its_hints_what_it_may_do(vault: opened.Opener) -> No
             row.effect == "read" or row.repeatable,
             row.open_world,
         )
-        for row in tables.whole().rows
+        for row in tables.build_table().rows
     }
     assert said == meant
     assert {name for name, hints in said.items() if hints[3]} >= {"web_search", "fetch_page", "transcribe_audio"}
@@ -204,7 +203,7 @@ def test_the_essential_choice_is_small_and_still_reaches_the_rest(vault: opened.
 @pytest.mark.parametrize("names", [("v",), ("home", "work"), ("My Notes", "Büro", "Work", "Archive")])
 def test_the_essential_choice_stays_small_and_tells_the_vaults_once(tmp_path: Path, names: tuple[str, ...]) -> None:
     with Hub(several(tmp_path, names)) as hub:
-        server = build(Desk(hub=hub, identify=lambda: Caller("mcp")), "essential")
+        server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")), "essential")
         tools = asyncio.run(server.list_tools())
 
     defined = [{"name": one.name, "description": one.description, **one.parameters} for one in tools]
@@ -391,18 +390,18 @@ def test_long_work_tells_how_far_it_is(tmp_path: Path) -> None:
 def test_a_cancelled_call_ends_at_once_or_at_its_next_report(vault: opened.Opener) -> None:
     async def report() -> str:
         with Hub(vault.settings()) as hub:
-            server = build(Desk(hub=hub, identify=lambda: Caller("mcp")))
+            server = build_server(McpSession(hub=hub, identify=lambda: Caller("mcp")))
             told: list[str] = []
 
             @server.tool
             async def long() -> str:
-                reporter = Reporter()
+                reporter = ProgressReporter()
                 context = reporter.listen(hub.context(client="mcp"))
                 _ = context.on_cancel(lambda: told.append("ended, "))
                 reporter.cancel()
                 try:
                     context.progress(1, 2, "x")
-                except Cancelled as error:
+                except CallCancelled as error:
                     told.append(error.code)
                 return "".join(told)
 

@@ -13,7 +13,7 @@ from mcp_types import JSONRPCError
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from knapper.server.mcp import unreadable
+from knapper.server.mcp import stdio
 from tests.tools import opened
 
 PING = b'{"jsonrpc":"2.0","id":"last","method":"ping"}'
@@ -28,7 +28,7 @@ OPENING = {
 def answered(line: str) -> JSONRPCError | None:
     with pytest.raises(ValidationError) as caught:
         jsonrpc_message_adapter.validate_json(line, by_name=False)
-    return unreadable.answer(caught.value)
+    return stdio.make_error_response(caught.value)
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_whatever_is_no_message_gets_an_answer_that_can_be_sent(line: str) -> No
     try:
         jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
-        found = unreadable.answer(error)
+        found = stdio.make_error_response(error)
         if found is None:
             assert not line.strip()
             return

@@ -10,11 +10,11 @@ import pytest
 from knapper.agents.runs import service
 from knapper.agents.runs.model import RunOrder
 from knapper.app import Hub
-from knapper.app.runs.opening import open_runs
+from knapper.app.runs import open_runs
 from knapper.config import Client
 from knapper.config.sections.model import Model
 from knapper.config.sections.runs import Runs
-from knapper.server import tokens
+from knapper.server import credentials
 from knapper.vault import access
 from tests.agents.run_world import Brain
 from tests.server import running
@@ -23,7 +23,7 @@ from tests.server.runs.test_runs import of_a_run
 
 pytestmark = pytest.mark.timeout(60)
 KEY = "k" * 43
-READER = Client(grants=access.default_grants("reader", "named"), token_hash=tokens.hash_of(KEY))
+READER = Client(grants=access.default_grants("reader", "named"), token_hash=credentials.hash_token(KEY))
 NARROW = Client(grants=access.default_grants("http"), hidden=("Private/",))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from knapper.codemode.sandbox import machine_code
 from knapper.config.sections.scripts import Scripts
-from knapper.server.http.runs import routes as served
+from knapper.server.http import runs
 from tests.agents.run_world import Brain, Part
 from tests.server import apps, running
 from tests.server.running import PLAN, begun, done, heard
@@ -63,7 +63,7 @@ def test_two_runs_go_on_side_by_side(tmp_path: Path) -> None:
 
 
 def test_no_more_runs_go_on_at_once_than_the_server_bears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("knapper.server.http.runs.work.MOST_RUNS", 1)
+    monkeypatch.setattr("knapper.server.http.runs.MOST_RUNS", 1)
     gate = running.Gate(task="slow")
     with running.asking(tmp_path, Brain(before=gate)) as (client, _):
         slow = begun(client, "slow")
@@ -240,7 +240,7 @@ def test_without_a_model_the_owner_is_told_what_to_set_and_runs_can_be_looked_at
         run_id = done(client)
     with (
         apps.world(tmp_path, notes=running.NOTES) as world,
-        world.client(None, served.mount(world.hub, world.stop)) as bare,
+        world.client(None, runs.mount_runs(world.hub, world.stop)) as bare,
     ):
         begin = bare.post("/runs", json={"task": "T", "code_mode": False})
         options = bare.get("/runs/options").json()

@@ -16,7 +16,7 @@ from knapper.agents.runs import service
 from knapper.agents.runs.engine import RunEngine
 from knapper.agents.runs.model import RunEventSink, RunOrder, RunRecord
 from knapper.app import Hub
-from knapper.app.runs.opening import TaskRuns, open_runs
+from knapper.app.runs import OpenedRuns, open_runs
 from tests.agents.run_world import Brain, Part
 from tests.server import chats, running
 from tests.server.running import PLAN, Gate, begun, done, heard
@@ -222,7 +222,7 @@ def test_where_nobody_is_there_a_run_goes_on_and_says_so(tmp_path: Path) -> None
 def test_a_program_does_not_answer_for_a_person_and_a_run_waits_no_longer_than_it_may(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("knapper.app.runs.room.ANSWER_S", 0.3)
+    monkeypatch.setattr("knapper.app.client_runs.ANSWER_S", 0.3)
     with running.serving(tmp_path, Brain(), retrieve=running.poor) as server, server.client("page") as page:
         run_id = begun(page)
         found = heard(page, run_id)
@@ -234,7 +234,7 @@ def test_a_program_does_not_answer_for_a_person_and_a_run_waits_no_longer_than_i
 
 
 @contextmanager
-def elsewhere(base: Path, brain: Brain, task: str) -> Generator[tuple[str, TaskRuns]]:
+def elsewhere(base: Path, brain: Brain, task: str) -> Generator[tuple[str, OpenedRuns]]:
     """Carry a run out beside the server, as the command line does; ends when it has ended."""
     with Hub(running.settings(base)) as hub, open_runs(hub) as tasks:
         engine = replace(tasks.engine_of(brain.open(), "scripted"), look_s=0.02)

@@ -2,7 +2,7 @@
 
 from knapper.agents.model import servers
 from knapper.agents.model.names import ModelName
-from knapper.app import model_choice
+from knapper.app import models
 from knapper.cli.checks import program
 from knapper.cli.checks.places import failed
 from knapper.cli.finding import Finding
@@ -21,8 +21,8 @@ def language_model(settings: Settings) -> Finding:
     if not settings.model.name:
         return Finding(name="model", state="ok", text="none is set: `knap ask` shows passages")
     try:
-        wanted = model_choice.wanted(settings)[0]
-        found = servers.check_server(wanted, model_choice.keys(settings).find(wanted))
+        wanted = models.resolve_models(settings)[0]
+        found = servers.check_server(wanted, models.configured_keys(settings).find(wanted))
     except KnapError as error:
         return failed("model", error)
     if found.state == "ok":

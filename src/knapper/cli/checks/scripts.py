@@ -1,6 +1,6 @@
 """Check what runs scripts."""
 
-from knapper.app.scripting import FOLDER
+from knapper.app.hub import SANDBOX_FOLDER
 from knapper.cli.checks import places
 from knapper.cli.finding import Finding
 from knapper.codemode.sandbox.pool import WorkerPool
@@ -10,7 +10,7 @@ from knapper.errors import KnapError
 
 def sandbox(settings: Settings) -> Finding:
     """Tell whether the sandbox is prepared, starts, and which parts of its second wall stand."""
-    with WorkerPool(settings.state_dir / FOLDER, workers=1) as made:
+    with WorkerPool(settings.state_dir / SANDBOX_FOLDER, workers=1) as made:
         try:
             if not made.code.is_ready():
                 hint = "the first script does that, in about ten seconds"

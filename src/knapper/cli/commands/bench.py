@@ -98,7 +98,7 @@ def _bench(found: Settings, own: Given) -> Generator["TrialSetup"]:
     """Make what tasks are tried with; the suite's vault stands in the place of the person's."""
     from knapper.agents.evals import trials  # noqa: PLC0415 - as above
     from knapper.agents.evals.trials import TrialSetup  # noqa: PLC0415 - as above
-    from knapper.app.tasks import pipelines  # noqa: PLC0415 - as above
+    from knapper.app import pipelines  # noqa: PLC0415 - as above
 
     with tempfile.TemporaryDirectory() as place:
         root = Path(place).resolve() / "vault"

@@ -4,7 +4,7 @@ import time
 
 import click
 
-from knapper.app import scripting
+from knapper.app import hub
 from knapper.cli import options, output, session, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
@@ -44,6 +44,6 @@ def command(said: Options, *, full: bool, no_embed: bool) -> ExitCode:
         output.write_json(summary.as_dict())
     else:
         output.write(said, summary.text())
-    if output.is_terminal() and not said.quiet and scripting.prepare(settings.read(said)):
+    if output.is_terminal() and not said.quiet and hub.prepare_sandbox(settings.read(said)):
         output.note(said, "preparing the sandbox for scripts, in the background; this is done once")
     return ExitCode.OK

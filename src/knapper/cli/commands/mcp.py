@@ -85,7 +85,7 @@ def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
     chosen = settings.read(said)
     _check_client(own["client"], chosen)
     with open_hub(chosen, only=bool(said.vault)) as hub:
-        stdio.run(hub, own["client"], own["profile"], watch=own["watch"])
+        stdio.serve_stdio(hub, own["client"], own["profile"], watch=own["watch"])
     return ExitCode.OK
 
 
@@ -110,20 +110,20 @@ def install(said: Options, client: str, **own: Unpack[Install]) -> ExitCode:
 
     What was there is kept beside them.
     """
-    from knapper.server.mcp import clients, installing  # noqa: PLC0415 - serving needn't pay for it
+    from knapper.server.mcp import install  # noqa: PLC0415 - serving needn't pay for it
 
-    machine = installing.machine()
+    machine = install.detect_machine()
     if not client:
-        rows = [{"name": one.name, "title": one.title, "path": str(one.file(machine))} for one in clients.CLIENTS]
+        rows = [{"name": one.name, "title": one.title, "path": str(one.file(machine))} for one in install.CLIENTS]
         text = "\n".join(f"{row['name']:<16}{row['path']}" for row in rows)
         return output.answer(said, {"success": True, "results": rows}, text)
-    editor = clients.find(client)
+    editor = install.find_client(client)
     where = Path(own["file"]).expanduser() if own["file"] else editor.file(machine)
     chosen = settings.read(said)
-    wanted = installing.Wanted(
+    wanted = install.InstallRequest(
         command=_command(said, chosen, own["profile"]), environment=_environment(chosen), name=own["name"]
     )
-    done = installing.install(editor, wanted, where, dry_run=own["dry_run"])
+    done = install.install(editor, wanted, where, dry_run=own["dry_run"])
     output.answer(said, {**done, "results": [done["path"]]}, _told(done, dry_run=own["dry_run"]))
     return ExitCode.OK
 

@@ -9,7 +9,7 @@ import click
 
 from knapper.agents.model import names, servers
 from knapper.agents.model.names import ModelName
-from knapper.app import model_choice
+from knapper.app import models
 from knapper.cli import asking, options, output, settings, texts
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
@@ -93,11 +93,11 @@ def _ask(provider: str) -> str:
 
 
 def _wanted(found: Settings) -> list[ModelName]:
-    return model_choice.wanted(found) if found.model.name else []
+    return models.resolve_models(found) if found.model.name else []
 
 
 def _configured(found: Settings, one: ModelName) -> dict[str, object]:
-    given = model_choice.keys(found).find(one)
+    given = models.configured_keys(found).find(one)
     told = servers.check_server(one, given)
     return {"model": str(one), "key": "set" if given else "none", **told.as_dict()}
 

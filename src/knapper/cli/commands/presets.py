@@ -9,9 +9,8 @@ import click
 
 from knapper import app
 from knapper.agents.pipeline.store import Preset
-from knapper.app.tasks import presets
-from knapper.app.tasks.choices import Choice
-from knapper.app.tasks.presets import Choices
+from knapper.app import presets
+from knapper.app.presets import PresetOverrides, VaultPresets
 from knapper.cli import ask_switches, options, output, settings
 from knapper.cli.ask_switches import Chosen
 from knapper.cli.codes import ExitCode
@@ -129,8 +128,8 @@ def delete(said: Options, name: str) -> ExitCode:
 
 
 @contextmanager
-def _open(said: Options) -> Generator[Choices]:
-    with app.open_hub(settings.read(said), only=True) as hub, presets.open_choices(hub) as opened:
+def _open(said: Options) -> Generator[VaultPresets]:
+    with app.open_hub(settings.read(said), only=True) as hub, presets.open_vault_presets(hub) as opened:
         yield opened
 
 
@@ -142,9 +141,9 @@ def _list(said: Options) -> ExitCode:
     return output.listing(said, answer, choices.listing(found), nothing="no preset is saved")
 
 
-def _choice(own: Saved) -> Choice:
+def _choice(own: Saved) -> PresetOverrides:
     words = ask_switches.words(own["can"])
-    return Choice(
+    return PresetOverrides(
         scout=own["scout"],
         web=own["web"],
         task=own["task"],
@@ -157,7 +156,7 @@ def _choice(own: Saved) -> Choice:
     )
 
 
-def _is_known(opened: Choices, name: str) -> bool:
+def _is_known(opened: VaultPresets, name: str) -> bool:
     try:
         _ = opened.kept.find(name)
     except NotFound:

@@ -54,13 +54,13 @@ def command(said: Options, file: str, **own: Unpack[Said]) -> ExitCode:
     to is printed as JSON.
     """
     from knapper.app import open_hub  # noqa: PLC0415 - `knap script --help` needn't pay for it
-    from knapper.app.scripting import Scripts  # noqa: PLC0415 - the same
+    from knapper.app.hub import ScriptRuntime  # noqa: PLC0415 - the same
     from knapper.codemode import tool  # noqa: PLC0415 - the same
 
     code = texts.unmarked(texts.of_file(said, file))
     found = settings.read(said)
     with open_hub(found, only=False) as hub:
-        allowed = Scripts(found, lambda: hub.table)
+        allowed = ScriptRuntime(found, lambda: hub.table)
         try:
             context = allowed.allowed(
                 hub.context(client=own["client"]),

@@ -42,19 +42,19 @@ def command(said: Options, **own: Unpack[Said]) -> ExitCode:
     """
     environment.keep_numpy_to_one_thread()
     from knapper.app import open_hub  # noqa: PLC0415 - `--help` needn't pay for what serves
-    from knapper.server import serving, tokens  # noqa: PLC0415 - the same
+    from knapper.server import credentials, lifecycle  # noqa: PLC0415 - the same
 
-    found = serving.listening_at(settings.read(said), own["host"], own["port"])
+    found = lifecycle.override_address(settings.read(said), own["host"], own["port"])
 
     def tell(address: str, page: str) -> None:
         key = "server.token in the configuration"
-        key = key if found.server.token else str(tokens.place(found.state_dir, "api"))
+        key = key if found.server.token else str(credentials.token_path(found.state_dir, "api"))
         output.note(said, f"serving {', '.join(hub.vaults)} at {address}; Ctrl-C ends it")
         output.note(said, f"programs show the token of {key}")
         # What isn't a terminal is kept, as a log is: an address that signs in doesn't belong there.
         output.note(said, f"the page: {page if sys.stderr.isatty() else '`knap token page` prints its address'}")
 
     with open_hub(found, only=bool(said.vault)) as hub:
-        serving.run(hub, found, watch=own["watch"], on_start=tell)
+        lifecycle.serve_vaults(hub, found, watch=own["watch"], on_start=tell)
     output.note(said, "stopped")
     return ExitCode.OK

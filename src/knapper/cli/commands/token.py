@@ -5,7 +5,7 @@ import click
 from knapper.cli import options, output, settings
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import Options
-from knapper.server import tokens
+from knapper.server import credentials
 
 
 @click.group(
@@ -27,10 +27,10 @@ def command(ctx: click.Context) -> ExitCode | None:
         return None
     said = ctx.ensure_object(Options)
     found = settings.read(said)
-    _ = tokens.read_or_make(found.state_dir, "api")
+    _ = credentials.read_or_make_token(found.state_dir, "api")
     if found.server.token:
         output.note(said, "server.token in the configuration is the server's token: it doesn't look at this file")
-    return _tell(said, {"file": str(tokens.place(found.state_dir, "api"))}, "file")
+    return _tell(said, {"file": str(credentials.token_path(found.state_dir, "api"))}, "file")
 
 
 @command.command(
@@ -47,9 +47,9 @@ def rotate(said: Options) -> ExitCode:
     """
     found = settings.read(said)
     for name in ("api", "page"):
-        _ = tokens.write_new(found.state_dir, name)
+        _ = credentials.replace_token(found.state_dir, name)
     output.note(said, "the old tokens are good until the server is started again")
-    return _tell(said, {"file": str(tokens.place(found.state_dir, "api"))}, "file")
+    return _tell(said, {"file": str(credentials.token_path(found.state_dir, "api"))}, "file")
 
 
 @command.command(
@@ -68,12 +68,12 @@ def page(said: Options, port: int | None) -> ExitCode:
 
     It does so once, within an hour.
     """
-    from knapper.server.http.page import seats  # noqa: PLC0415 - what serves is heavy, and the other commands need it not
+    from knapper.server import credentials  # noqa: PLC0415 - what serves is heavy, and the other commands need it not
 
     found = settings.read(said)
-    code = seats.of_state(found.state_dir).new_code()
+    code = credentials.open_browser_sessions(found.state_dir).new_code()
     host = f"[{found.server.host}]" if ":" in found.server.host else found.server.host
-    address = seats.address(f"http://{host}:{port or found.server.port}", code)
+    address = credentials.sign_in_url(f"http://{host}:{port or found.server.port}", code)
     return _tell(said, {"address": address}, "address")
 
 
@@ -89,10 +89,10 @@ def new(said: Options) -> ExitCode:
 
     With it comes the line that lets a client of the configuration use it.
     """
-    token = tokens.make()
-    line = f'token_hash = "{tokens.hash_of(token)}"'
+    token = credentials.make_token()
+    line = f'token_hash = "{credentials.hash_token(token)}"'
     output.note(said, f"for the client: the token below. For [clients.NAME] in the configuration:\n  {line}")
-    return _tell(said, {"token": token, "token_hash": tokens.hash_of(token)}, "token")
+    return _tell(said, {"token": token, "token_hash": credentials.hash_token(token)}, "token")
 
 
 def _tell(said: Options, answer: dict[str, object], shown: str) -> ExitCode:

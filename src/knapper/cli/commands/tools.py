@@ -39,7 +39,7 @@ def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
     from knapper.app import tables  # noqa: PLC0415 - `knap tools --help` needn't pay for it
     from knapper.tools import registry  # noqa: PLC0415 - the same
 
-    table = tables.whole()
+    table = tables.build_table()
     rows = [table.find(name)] if name else list(table.chosen(own["profile"]))
     found = [
         {

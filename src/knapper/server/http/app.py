@@ -1,35 +1,156 @@
-"""Make the app: routes, and what stands before them."""
+"""Create the HTTP application: routes, middleware, error handlers and mounts."""
 
+import logging
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import ASGIApp, Scope
 
 from knapper import __version__
 from knapper.app import Hub
 from knapper.config.sections.server import Server
-from knapper.server import places
-from knapper.server.auth import Gate, Keys
-from knapper.server.bodies import Intake
-from knapper.server.http import calling, changes, document, failures, health, methods, notes, proposals, search, tools
-from knapper.server.http.calling import Endpoint, Serving
-from knapper.server.http.faces import Face
-from knapper.server.origins import Guard, rules
-from knapper.server.rates import Buckets, Limit
-from knapper.server.stopping import Ending, Stop
-from knapper.server.threads import Threads
-from knapper.server.tracing import Trace
+from knapper.errors import BadInput, KnapError, NotFound, StorageError
+from knapper.server import logs, replies
+from knapper.server.http import binding, openapi, routes
+from knapper.server.http.binding import Endpoint, ToolInvoker, ToolRoute
+from knapper.server.logs import RequestTracing
+from knapper.server.security import (
+    BodyIntake,
+    ClientTokens,
+    OriginCheck,
+    RateLimit,
+    RequestBuckets,
+    TokenAuthentication,
+    make_origin_rules,
+)
+from knapper.server.workers import StopSignal, StreamShutdown, WorkerThreads
 from knapper.tools.registry import ToolTable
 
-_MEGABYTE: Final = 1_000_000
-_OPEN: Final = frozenset({health.PATH})
-_NOUNS: Final = (*search.FACES, *notes.FACES, *proposals.FACES, *changes.FACES)
+_STREAM_SUFFIX: Final = "/events"
+"""What paths of streams end with: what is told of them is told as it happens, so nothing can be said of it alone."""
+
+
+def make_head_routes(routes: Iterable[BaseRoute]) -> list[Route]:
+    """Make a route for HEAD beside each that answers GET alone; whatever sends the answer leaves its body out."""
+    head_routes: list[Route] = []
+    for route in routes:
+        if isinstance(route, Route) and route.methods == {"GET"} and not route.path.endswith(_STREAM_SUFFIX):
+            head_route = Route(route.path, route.endpoint, methods=["HEAD"], include_in_schema=False)
+            head_route.path_regex = route.path_regex
+            head_routes.append(head_route)
+    return head_routes
+
+
+def allowed_methods(scope: Scope) -> str:
+    """List the methods that a request's path takes, as the header ``Allow`` has them."""
+    methods = {
+        method
+        for route in scope["app"].routes
+        if isinstance(route, Route) and route.matches(scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    }
+    return ", ".join(sorted(methods))
+
+
+LOG: Final = logging.getLogger("knapper.server.failures")
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Have the app answer errors.
+
+    What answers is async, so that it needs no thread, and comes through even while the server ends.
+    """
+    app.add_exception_handler(KnapError, _handle_knap_error)
+    app.add_exception_handler(OSError, _handle_os_error)
+    app.add_exception_handler(HTTPException, _handle_routing_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(Exception, _handle_unexpected)
+
+
+async def _handle_knap_error(request: Request, error: Exception) -> Response:
+    failure = error if isinstance(error, KnapError) else KnapError("something failed")
+    return replies.error_reply(logs.redact_error(request.scope, failure))
+
+
+async def _handle_os_error(request: Request, error: Exception) -> Response:
+    name = error.strerror if isinstance(error, OSError) else ""
+    LOG.warning("%s the system refused: %s", logs.request_id(request.scope), type(error).__name__)
+    hint = "`knap doctor` checks folders, permissions and space"
+    return replies.error_reply(StorageError(f"the system refused: {name or type(error).__name__}", hint=hint))
+
+
+async def _handle_routing_error(request: Request, error: Exception) -> Response:
+    """Answer what the router refuses: an unknown path, or a method that a path doesn't have."""
+    if not isinstance(error, HTTPException) or error.status_code == replies.NOT_FOUND:
+        return replies.error_reply(NotFound("there is no such path", hint="/openapi.json lists what there is"))
+    if error.status_code == replies.METHOD_NOT_ALLOWED:
+        allowed = allowed_methods(request.scope)  # the error knows of one route alone, and a path may have several
+        return replies.error_reply(
+            BadInput("this path doesn't take that method", hint=f"it takes {allowed}", code="method_not_allowed"),
+            {"allow": allowed},
+        )
+    return replies.error_reply(BadInput("the request can't be read", code="bad_request"), error.headers)
+
+
+async def _handle_validation_error(request: Request, error: Exception) -> Response:
+    del request, error
+    return replies.error_reply(BadInput("the request has not the form that is wanted", hint="see /openapi.json"))
+
+
+async def _handle_unexpected(request: Request, error: Exception) -> Response:
+    """Answer a mistake of ours; the log tells where it is, and neither it nor the reply what it was about."""
+    del error
+    name = logs.request_id(request.scope)
+    failure = KnapError(
+        "the server made a mistake", code="internal", hint=f"its log tells more; the request's id is {name}"
+    )
+    return replies.error_reply(failure, {logs.REQUEST_ID_HEADER: name} if name else None)
+
+
+HEALTH_PATH: Final = "/health"
+HEALTH_OPERATION: Final[dict[str, Any]] = {
+    "operationId": "get_health",
+    "summary": "Tell whether the server answers.",
+    "responses": {
+        "200": {
+            "description": "It does.",
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "type": "object",
+                        "properties": {
+                            "success": {"const": True},
+                            "status": {"const": "ok"},
+                            "version": {"type": "string"},
+                        },
+                        "required": ["success", "status", "version"],
+                    }
+                }
+            },
+        }
+    },
+}
+
+
+async def health_endpoint(request: Request) -> Response:
+    """Answer without a thread, so that slow calls don't hold it up."""
+    del request
+    return replies.JsonReply({"success": True, "status": "ok", "version": __version__})
+
+
+_BYTES_PER_MB: Final = 1_000_000
+_OPEN_PATHS: Final = frozenset({HEALTH_PATH})
+_NOUN_ROUTES: Final = (*routes.SEARCH_ROUTES, *routes.NOTE_ROUTES, *routes.PROPOSAL_ROUTES, *routes.CHANGE_ROUTES)
 
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -48,19 +169,21 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class ServerRuntime:
     """Hold where calls run, and what ends them."""
 
-    threads: Threads
-    stop: Stop = field(default_factory=Stop)
+    threads: WorkerThreads
+    stop: StopSignal = field(default_factory=StopSignal)
 
 
-def asgi(path: str, app: ASGIApp, lifespan: Lifespan | None = None) -> Mount:
+def mount_asgi(path: str, app: ASGIApp, lifespan: Lifespan | None = None) -> Mount:
     """Mount an ASGI app at exactly one path, which it sees as it is."""
     return Mount(routes=(Route(path, endpoint=app, include_in_schema=False),), lifespan=lifespan)
 
 
-def create(hub: Hub, server: Server, keys: Keys, work: Work, mounts: Sequence[Mount] = ()) -> FastAPI:
+def create_app(
+    hub: Hub, server: Server, keys: ClientTokens, work: ServerRuntime, mounts: Sequence[Mount] = ()
+) -> FastAPI:
     """Make the app.
 
     Args:
@@ -73,30 +196,30 @@ def create(hub: Hub, server: Server, keys: Keys, work: Work, mounts: Sequence[Mo
     Raises:
         SetupError: The server would be open to others without a token that the owner has set.
     """
-    opened = _OPEN.union(*(mount.open_paths for mount in mounts))
-    limit = Buckets(server.requests_per_minute) if server.requests_per_minute else None
-    app = _Api(
+    open_paths = _OPEN_PATHS.union(*(mount.open_paths for mount in mounts))
+    buckets = RequestBuckets(server.requests_per_minute) if server.requests_per_minute else None
+    app = _ApiApp(
         table=hub.table,
-        lifespan=_lifespan([mount.lifespan for mount in mounts if mount.lifespan is not None]),
+        lifespan=_join_lifespans([mount.lifespan for mount in mounts if mount.lifespan is not None]),
         middleware=[
-            Middleware(Trace),
-            Middleware(Guard, rules=rules(server)),
-            *(one for mount in mounts for one in mount.middleware),
-            Middleware(Gate, keys=keys, open_paths=opened),
-            Middleware(Limit, buckets=limit),
-            Middleware(Intake, max_bytes=server.max_body_mb * _MEGABYTE),
-            Middleware(Ending, stop=work.stop),
+            Middleware(RequestTracing),
+            Middleware(OriginCheck, rules=make_origin_rules(server)),
+            *(each for mount in mounts for each in mount.middleware),
+            Middleware(TokenAuthentication, keys=keys, open_paths=open_paths),
+            Middleware(RateLimit, buckets=buckets),
+            Middleware(BodyIntake, max_bytes=server.max_body_mb * _BYTES_PER_MB),
+            Middleware(StreamShutdown, stop=work.stop),
         ],
     )
-    failures.handle(app)
-    app.state.places = places.of_settings(hub.settings)
-    _add_routes(app, Serving(hub=hub, threads=work.threads))
+    add_error_handlers(app)
+    app.state.places = logs.redaction_for_settings(hub.settings)
+    _add_routes(app, ToolInvoker(hub=hub, threads=work.threads))
     app.router.routes.extend(route for mount in mounts for route in mount.routes)
-    app.router.routes.extend(methods.heads(app.router.routes))
+    app.router.routes.extend(make_head_routes(app.router.routes))
     return app
 
 
-class _Api(FastAPI):
+class _ApiApp(FastAPI):
     """Describe itself from the tools."""
 
     def __init__(self, *, table: ToolTable, **more: Any) -> None:  # noqa: ANN401 - FastAPI's own
@@ -110,10 +233,10 @@ class _Api(FastAPI):
             **more,
         )
         self._table = table
-        self._faces: list[Face] = []
+        self._faces: list[ToolRoute] = []
         self._document: dict[str, Any] | None = None
 
-    def show(self, face: Face, endpoint: Endpoint) -> None:
+    def show(self, face: ToolRoute, endpoint: Endpoint) -> None:
         """Add a route that shows a tool; it is described only when somebody asks for the document."""
         self._faces.append(face)
         self.add_api_route(face.path, endpoint, methods=[face.method], response_model=None, include_in_schema=False)
@@ -124,29 +247,37 @@ class _Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """Give the document, with what the tools say of themselves."""
         if self._document is None:
-            self._document = document.completed(super().openapi(), self._faces, self._table)
+            self._document = openapi.complete_document(super().openapi(), self._faces, self._table)
         return self._document
 
 
-def _add_routes(app: _Api, serving: Serving) -> None:
-    app.add_api_route(health.PATH, health.endpoint, response_model=None, openapi_extra=health.OPERATION)
+def _add_routes(app: _ApiApp, serving: ToolInvoker) -> None:
+    app.add_api_route(HEALTH_PATH, health_endpoint, response_model=None, openapi_extra=HEALTH_OPERATION)
     app.add_api_route(
-        tools.PATH, tools.listing(serving), response_model=None, tags=["tools"], openapi_extra=tools.LISTED
+        routes.TOOLS_PATH,
+        routes.make_list_endpoint(serving),
+        response_model=None,
+        tags=["tools"],
+        openapi_extra=routes.LIST_TOOLS_OPERATION,
     )
-    for face in (*tools.of_table(serving.hub.table), *_nouns(serving.hub.table)):
-        make = notes.reading if face in notes.FACES else calling.plain
-        app.show(face, make(serving, face))
+    for route in (*routes.make_tool_routes(serving.hub.table), *_available_noun_routes(serving.hub.table)):
+        make_endpoint = routes.make_note_endpoint if route in routes.NOTE_ROUTES else binding.make_tool_endpoint
+        app.show(route, make_endpoint(serving, route))
     app.add_api_route(
-        f"{tools.PATH}/{{name}}", tools.unknown(serving), methods=["POST"], response_model=None, include_in_schema=False
+        f"{routes.TOOLS_PATH}/{{name}}",
+        routes.make_unknown_tool_endpoint(serving),
+        methods=["POST"],
+        response_model=None,
+        include_in_schema=False,
     )
 
 
-def _nouns(table: ToolTable) -> Sequence[Face]:
-    known = {row.name for row in table.rows}
-    return [face for face in _NOUNS if face.tool in known]
+def _available_noun_routes(table: ToolTable) -> Sequence[ToolRoute]:
+    tool_names = {row.name for row in table.rows}
+    return [route for route in _NOUN_ROUTES if route.tool in tool_names]
 
 
-def _lifespan(parts: Sequence[Lifespan]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _join_lifespans(parts: Sequence[Lifespan]) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:

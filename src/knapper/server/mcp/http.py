@@ -13,25 +13,25 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from knapper.app import Hub
-from knapper.server import auth
-from knapper.server.http.app import Mount, asgi
-from knapper.server.mcp.build import build
-from knapper.server.mcp.callers import Caller, Desk
-from knapper.server.threads import Threads
+from knapper.server import security
+from knapper.server.http.app import Mount, mount_asgi
+from knapper.server.mcp.server import build_server
+from knapper.server.mcp.session import Caller, McpSession
+from knapper.server.workers import WorkerThreads
 from knapper.tools.context import ToolSelection
 
-_SESSION = "mcp-session-id"
-_VERSION = "mcp-protocol-version"
-_KEPT = 256
+_SESSION_HEADER = "mcp-session-id"
+_VERSION_HEADER = "mcp-protocol-version"
+_MAX_STORED_EVENTS = 256
 """Messages that are kept for clients that come back, of all together."""
-_EVENTS = 32
+_MAX_EVENTS_PER_STREAM = 32
 """Those of one answer."""
-_KEPT_S = 60
-_AGAIN_MS = 1_000
+_EVENT_TTL_S = 60
+_RETRY_INTERVAL_MS = 1_000
 """How long a client waits before it comes back for the rest of an answer."""
 
 
-def mount(hub: Hub, threads: Threads, choice: ToolSelection = "full") -> Mount:
+def mount_mcp(hub: Hub, threads: WorkerThreads, choice: ToolSelection = "full") -> Mount:
     """Make what answers at ``/mcp``.
 
     Args:
@@ -39,27 +39,33 @@ def mount(hub: Hub, threads: Threads, choice: ToolSelection = "full") -> Mount:
         threads: Where the work is done.
         choice: Which tools are listed.
     """
-    return mounted(build(Desk(hub=hub, identify=_identify, threads=threads), choice))
+    return mount_server(build_server(McpSession(hub=hub, identify=_identify_caller, threads=threads), choice))
 
 
-def mounted(server: FastMCP) -> Mount:
+def mount_server(server: FastMCP) -> Mount:
     """Mount a server of the protocol; who may reach it is checked before it hears of a request.
 
     A client that loses its connection can take up its answer where it was, for a minute. A session is for the client
     that began it: for all others there is none of that name.
     """
-    kept = EventStore(MemoryStore(max_entries_per_collection=_KEPT), max_events_per_stream=_EVENTS, ttl=_KEPT_S)
-    app = server.http_app(path=auth.MCP_PATH, host_origin_protection=False, event_store=kept, retry_interval=_AGAIN_MS)
+    event_store = EventStore(
+        MemoryStore(max_entries_per_collection=_MAX_STORED_EVENTS),
+        max_events_per_stream=_MAX_EVENTS_PER_STREAM,
+        ttl=_EVENT_TTL_S,
+    )
+    app = server.http_app(
+        path=security.MCP_PATH, host_origin_protection=False, event_store=event_store, retry_interval=_RETRY_INTERVAL_MS
+    )
 
     @asynccontextmanager
     async def lifespan() -> AsyncGenerator[None]:
         async with app.router.lifespan_context(app):
             yield
 
-    return asgi(auth.MCP_PATH, _Owned(app), lifespan)
+    return mount_asgi(security.MCP_PATH, _AuthenticatedApp(app), lifespan)
 
 
-class _Owned:
+class _AuthenticatedApp:
     """Tell the protocol's library who asks, so that it keeps sessions apart."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -68,16 +74,16 @@ class _Owned:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request on, with the client whose token it showed."""
-        known = AccessToken(token="", client_id=auth.client_of(scope), scopes=[])
-        await self._app({**scope, "user": AuthenticatedUser(known)}, receive, send)
+        access_token = AccessToken(token="", client_id=security.client_of(scope), scopes=[])
+        await self._app({**scope, "user": AuthenticatedUser(access_token)}, receive, send)
 
 
-def _identify() -> Caller:
+def _identify_caller() -> Caller:
     """Tell who sent the request: the client whose token it shows, in its session where it has one.
 
     Only the protocol's eras with a handshake have sessions, whose ids were made here; elsewhere anybody could write
     into the header what they like, and leave behind what they have read.
     """
     request = get_http_request()
-    is_session = request.headers.get(_VERSION, HANDSHAKE_PROTOCOL_VERSIONS[0]) in HANDSHAKE_PROTOCOL_VERSIONS
-    return Caller(auth.client_of(request.scope), run=request.headers.get(_SESSION, "") if is_session else "")
+    is_session = request.headers.get(_VERSION_HEADER, HANDSHAKE_PROTOCOL_VERSIONS[0]) in HANDSHAKE_PROTOCOL_VERSIONS
+    return Caller(security.client_of(request.scope), run=request.headers.get(_SESSION_HEADER, "") if is_session else "")

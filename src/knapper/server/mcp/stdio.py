@@ -1,36 +1,131 @@
-"""Serve one client over standard input and output; nothing but the protocol is ever printed there."""
+"""Serve one MCP client over standard input and output; only protocol messages are written there."""
 
 import asyncio
+import contextlib
 import io
+import json
 import logging.config
 import os
+import re
 import signal
 import sys
 import uuid
+from collections.abc import Iterable, Iterator
 from functools import partial
-from types import FrameType
-from typing import Any, Final
+from types import FrameType, TracebackType
+from typing import Any, Final, Self, cast
 
 import anyio
 from fastmcp import FastMCP
 from fastmcp.server.context import reset_transport, set_transport
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from pydantic import ValidationError
 from typing_extensions import override
 
 from knapper.app import Hub
 from knapper.server import logs, watchers
-from knapper.server.mcp.build import build
-from knapper.server.mcp.callers import Caller, Desk
-from knapper.server.mcp.unreadable import Heard
+from knapper.server.mcp.server import build_server
+from knapper.server.mcp.session import Caller, McpSession
 from knapper.tools.context import ToolSelection
 
-_FINISH_S: Final = 5.0
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_PARSE_ERROR_TYPES: Final = frozenset({"json_invalid", "string_unicode"})
+"""What the library calls text that isn't JSON, and text that isn't UTF-8."""
+_PARSE_MESSAGE: Final = "Parse error: a line has to be JSON in UTF-8, without half a surrogate pair"
+_INVALID_REQUEST_MESSAGE: Final = "Invalid request: a line has to be a message of JSON-RPC 2.0"
+
+
+class MessageReader:
+    """Read messages as the library does, and answer what is none with an error of JSON-RPC."""
+
+    def __init__(self, reading: Any, writing: Any) -> None:  # noqa: ANN401 - the library's own streams have no public type
+        """Take the two streams of a connection."""
+        self._reading = reading
+        self._writing = writing
+
+    @property
+    def last_context(self) -> Any:  # noqa: ANN401 - as above
+        """Give the context that the last message was sent in, which the library asks for."""
+        return self._reading.last_context
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Give the next message, or what went wrong elsewhere than in the client's text."""
+        while True:
+            item = await self._reading.receive()
+            if not isinstance(item, ValidationError):
+                return item
+            error = make_error_response(item)
+            if error is not None:
+                with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody listens
+                    await self._writing.send(SessionMessage(error))
+
+    async def aclose(self) -> None:
+        """Close the reading end."""
+        await self._reading.aclose()
+
+    def __aiter__(self) -> Self:
+        """Give each message."""
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        """Give the next message, until the client has closed its end."""
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        """Read in a block."""
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        """Close the reading end."""
+        await self.aclose()
+
+
+def make_error_response(error: ValidationError) -> JSONRPCError | None:
+    """Answer text that is no message, under its id where one can be told; nothing for an empty line."""
+    problems = error.errors(include_url=False, include_context=False)
+    if problems[0]["type"] not in _PARSE_ERROR_TYPES:
+        return _rpc_error(
+            INVALID_REQUEST,
+            _INVALID_REQUEST_MESSAGE,
+            next(_request_ids(problem["input"] for problem in problems), None),
+        )
+    line = str(problems[0]["input"])
+    if not line.strip():
+        return None
+    try:
+        lenient_value = json.loads(line)  # more lenient: halves of pairs pass, so that the id is known
+    except (ValueError, RecursionError):
+        lenient_value = None
+    return _rpc_error(PARSE_ERROR, _PARSE_MESSAGE, next(_request_ids([lenient_value]), None))
+
+
+def _rpc_error(code: int, message: str, request: int | str | None) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message))
+
+
+def _request_ids(inputs: Iterable[object]) -> Iterator[int | str]:
+    for given in inputs:
+        name = cast("dict[str, object]", given).get("id") if isinstance(given, dict) else None
+        if isinstance(name, str) and not _SURROGATE.search(name):
+            yield name
+        if isinstance(name, int) and not isinstance(name, bool):
+            yield name
+
+
+_SHUTDOWN_S: Final = 5.0
 """How long calls that run may take to their end when the client has gone."""
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
-def run(hub: Hub, client: str, choice: ToolSelection, *, watch: bool = True) -> None:
+def serve_stdio(hub: Hub, client: str, choice: ToolSelection, *, watch: bool = True) -> None:
     """Serve until the client closes its end.
 
     Args:
@@ -42,38 +137,41 @@ def run(hub: Hub, client: str, choice: ToolSelection, *, watch: bool = True) -> 
     Raises:
         BrokenPipeError: The client has closed the end that it listens at, and left the other one open.
     """
-    logging.config.dictConfig(logs.configuration("WARNING"))
-    asyncio.run(_serve(hub, Caller(client, run=f"{client}-{uuid.uuid4().hex[:12]}"), choice, watch=watch))
+    logging.config.dictConfig(logs.logging_configuration("WARNING"))
+    asyncio.run(_serve_client(hub, Caller(client, run=f"{client}-{uuid.uuid4().hex[:12]}"), choice, watch=watch))
 
 
-async def _serve(hub: Hub, caller: Caller, choice: ToolSelection, *, watch: bool) -> None:
-    desk = Desk(hub=hub, identify=lambda: caller)
-    met, left = asyncio.Event(), asyncio.Event()
-    server = build(desk, choice, kind=partial(_Server, left))
-    server.add_middleware(_Meeting(met))
-    watching = asyncio.create_task(_follow(hub, met)) if watch else None
-    ending: list[asyncio.Task[Any]] = [asyncio.create_task(_signalled()), asyncio.create_task(left.wait())]
-    serving = asyncio.create_task(server.run_stdio_async(show_banner=False))
+async def _serve_client(hub: Hub, caller: Caller, choice: ToolSelection, *, watch: bool) -> None:
+    session = McpSession(hub=hub, identify=lambda: caller)
+    first_answer, client_left = asyncio.Event(), asyncio.Event()
+    server = build_server(session, choice, kind=partial(_StdioServer, client_left))
+    server.add_middleware(_FirstAnswerMiddleware(first_answer))
+    watch_task = asyncio.create_task(_watch_vaults(hub, first_answer)) if watch else None
+    end_tasks: list[asyncio.Task[Any]] = [
+        asyncio.create_task(_wait_for_signal()),
+        asyncio.create_task(client_left.wait()),
+    ]
+    serve_task = asyncio.create_task(server.run_stdio_async(show_banner=False))
     try:
-        _ = await asyncio.wait((serving, *ending), return_when=asyncio.FIRST_COMPLETED)
+        _ = await asyncio.wait((serve_task, *end_tasks), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        others = [*ending, watching] if watching else ending
+        others = [*end_tasks, watch_task] if watch_task else end_tasks
         for task in others:
             task.cancel()
         _ = await asyncio.gather(*others, return_exceptions=True)
-        has_ended = desk.threads.finish(_FINISH_S)
-        if not (has_ended and serving.done()):
-            _leave()
+        has_ended = session.threads.finish(_SHUTDOWN_S)
+        if not (has_ended and serve_task.done()):
+            _exit_process()
     has_gone = False
     try:
-        serving.result()
+        serve_task.result()
     except* BrokenPipeError:
         has_gone = True
     if has_gone:
         raise BrokenPipeError("the client doesn't listen any more")
 
 
-async def _signalled() -> None:
+async def _wait_for_signal() -> None:
     """Wait for a signal to end; reading a line can't be broken off, so that an interrupt would wait for the next."""
     loop, bell = asyncio.get_running_loop(), asyncio.Event()
 
@@ -87,14 +185,14 @@ async def _signalled() -> None:
     await bell.wait()
 
 
-def _leave() -> None:
+def _exit_process() -> None:
     """End the process although something runs on, and leave open what that uses; every write is whole or taken back."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
-class _Server(FastMCP):
+class _StdioServer(FastMCP):
     """Answer lines that are no messages, too, and tell when nobody listens any more."""
 
     def __init__(self, left: asyncio.Event, *args: Any, **more: Any) -> None:  # noqa: ANN401 - as the library has them
@@ -110,8 +208,8 @@ class _Server(FastMCP):
         del show_banner, log_level, stateless
         token = set_transport("stdio")
         try:
-            async with self._lifespan_manager(), stdio_server(_lines()) as (reading, writing):
-                await self._hear(Heard(reading, writing), writing)
+            async with self._lifespan_manager(), stdio_server(_open_stdin()) as (reading, writing):
+                await self._hear(MessageReader(reading, writing), writing)
         finally:
             reset_transport(token)
 
@@ -124,7 +222,7 @@ class _Server(FastMCP):
             raise
 
 
-def _lines() -> anyio.AsyncFile[str]:
+def _open_stdin() -> anyio.AsyncFile[str]:
     """Read what the client sends; a byte that isn't UTF-8 is kept as what no message may hold.
 
     The library would put a mark in its place, which would be written into a note as if the client had said it.
@@ -132,7 +230,7 @@ def _lines() -> anyio.AsyncFile[str]:
     return anyio.wrap_file(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape"))
 
 
-class _Meeting(Middleware):
+class _FirstAnswerMiddleware(Middleware):
     """Tell when the first message of the client was answered."""
 
     def __init__(self, met: asyncio.Event) -> None:
@@ -144,8 +242,8 @@ class _Meeting(Middleware):
         return answer
 
 
-async def _follow(hub: Hub, met: asyncio.Event) -> None:
+async def _watch_vaults(hub: Hub, met: asyncio.Event) -> None:
     """Keep the indexes up to date, from the first answer on: reading a vault leaves little time for others."""
     await met.wait()
-    async with watchers.running(watchers.engines(hub)):
+    async with watchers.run_watchers(watchers.engine_openers(hub)):
         await asyncio.Event().wait()

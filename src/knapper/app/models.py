@@ -1,0 +1,124 @@
+"""Resolve which models, keys and web provider the configuration names; nothing is opened."""
+
+from typing import TYPE_CHECKING, cast
+
+from knapper.agents.model import names
+from knapper.agents.model.names import ApiKeys, ModelName, Provider
+from knapper.config import Settings
+from knapper.errors import RefusedError, SetupError
+from knapper.vault.access import Grants
+
+if TYPE_CHECKING:
+    from knapper.net.web import WebOptions
+
+
+def resolve_models(settings: Settings, model: str = "") -> list[ModelName]:
+    """List the model that is meant, and those to fall back on.
+
+    Args:
+        settings: What the configuration says.
+        model: A name that counts in place of the configured one; there is nothing to fall back on then.
+
+    Raises:
+        SetupError: No model is named, or a name can't be read.
+    """
+    model_settings = settings.model
+    if model:
+        return [_with_ollama_url(settings, names.parse_model_name(model))]
+    primary = names.parse_model_name(model_settings.name, base_url=model_settings.base_url)
+    return [
+        _with_ollama_url(settings, model_name)
+        for model_name in (primary, *(names.parse_model_name(name) for name in model_settings.fallbacks))
+    ]
+
+
+def check_model_allowed(settings: Settings, model: str, grants: Grants) -> None:
+    """See that a client may have a model of its choice work; a person may name any.
+
+    Others would spend the owner's money, or have notes sent to an address of theirs.
+
+    Raises:
+        RefusedError: The configuration doesn't name it (code ``model_not_allowed``).
+    """
+    model_settings = settings.model
+    configured_names = {model_settings.name, *model_settings.fallbacks, settings.agents.scout.model} - {""}
+    if model and not grants.is_person and model not in configured_names:
+        raise RefusedError(
+            "this client may only name models of the configuration",
+            hint=f"leave model out, or give {' or '.join(sorted(configured_names))}"
+            if configured_names
+            else "leave model out",
+            code="model_not_allowed",
+        )
+
+
+def configured_keys(settings: Settings) -> ApiKeys:
+    """Hold the keys that the configuration gives.
+
+    A key that Fireworks' variable gives goes to Fireworks alone, even where it stands for the model's own.
+    """
+    model_settings = settings.model
+    by_provider: dict[Provider, str] = {cast("Provider", provider): key for provider, key in model_settings.keys}
+    is_own = model_settings.name and model_settings.api_key and model_settings.api_key != by_provider.get("fireworks")
+    owner = (
+        _with_ollama_url(settings, names.parse_model_name(model_settings.name, base_url=model_settings.base_url))
+        if is_own
+        else None
+    )
+    return ApiKeys(by_provider=by_provider, own=model_settings.api_key if is_own else "", owner=owner)
+
+
+def _with_ollama_url(settings: Settings, name: ModelName) -> ModelName:
+    """Give an Ollama model the configured address, where its name gives none."""
+    if name.provider != "ollama" or name.base_url:
+        return name
+    return ModelName(provider="ollama", name=name.name, base_url=settings.model.ollama_url)
+
+
+def web_options(settings: Settings) -> "WebOptions":
+    """Give what the web is opened with.
+
+    Raises:
+        SetupError: A model is to search, and none is named that can.
+    """
+    from knapper.net.web import WebOptions  # noqa: PLC0415 - slow to import, and off for most
+
+    web = settings.web
+    model, base_url, api_key = "", web.base_url, web.api_key
+    if web.provider == "model":
+        search_model = _search_model(settings)
+        model, base_url = search_model.name, search_model.base_url
+        api_key = api_key or configured_keys(settings).find(search_model)
+    return WebOptions(
+        provider=web.provider,
+        api_key=api_key,
+        base_url=base_url,
+        model=model,
+        max_results=web.max_results,
+        hosts=web.hosts,
+        timeout_s=web.timeout_s,
+        max_page_bytes=web.max_page_kb * 1_000,
+    )
+
+
+def _search_model(settings: Settings) -> ModelName:
+    """Name the model that searches, at the address where it does; a key of another place isn't sent there."""
+    web, model_settings = settings.web, settings.model
+    search_url = web.base_url or model_settings.base_url
+    model_text = web.model or model_settings.name
+    if not model_text:
+        raise SetupError(
+            "searching with a model needs a model", hint="set web.model, or another web.provider", code="search_key"
+        )
+    if web.model and not search_url and ":" not in model_text:
+        model_text = f"openai:{model_text}"
+    search_model = names.parse_model_name(model_text, base_url=search_url)
+    if web.base_url:
+        return ModelName(provider="compatible", name=search_model.name, base_url=web.base_url.rstrip("/"))
+    if search_model.provider == "openai" or search_model.base_url:
+        return search_model
+    raise SetupError(
+        f"{search_model.provider} has no search of the kind that web.provider = model asks for",
+        hint="set web.model to openai:NAME, or web.base_url, or another web.provider",
+        code="search_key",
+    )

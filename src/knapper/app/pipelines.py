@@ -1,0 +1,609 @@
+"""Run tasks of several agents: open a vault's pipelines, hold those of each client, preview, resume and offer them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, cast
+
+from knapper.agents import offers, untrusted
+from knapper.agents.background import BackgroundJobs, FinalEventSpec
+from knapper.agents.offers import AgentRequest
+from knapper.agents.pipeline import context as pipeline_context
+from knapper.agents.pipeline import store
+from knapper.agents.pipeline.context import TaskRequest
+from knapper.agents.pipeline.orchestrator import Agents, OrchestratorSettings
+from knapper.agents.pipeline.records import (
+    PhaseProgress,
+    PipelineEvent,
+    PipelineOutcome,
+    ResearchSettings,
+    ScoutResult,
+    ScoutSettings,
+)
+from knapper.agents.pipeline.scopes import UPDATE_SELECTION
+from knapper.agents.pipeline.service import PipelineService
+from knapper.agents.pipeline.store import AgentToggles, Preset
+from knapper.agents.sessions import store as sessions_store
+from knapper.app import chats, models, presets, sessions
+from knapper.app import clients as app_clients
+from knapper.app.chats import VaultChats
+from knapper.app.clients import AGENT_CLIENT
+from knapper.app.hub import Closeable
+from knapper.app.presets import PresetOverrides, default_preset
+from knapper.changes.writer import SubmitOptions
+from knapper.errors import BadInput, NotFound, RefusedError, SetupError
+from knapper.tools import answers
+from knapper.vault import parser
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from knapper.agents.chat.turn import ChatConfig
+    from knapper.agents.pipeline.context import UnifiedContext
+    from knapper.agents.pipeline.store import PausedRun, PausedRuns, Presets
+    from knapper.agents.sessions.store import SessionStore
+    from knapper.app.chats import ClientChats
+    from knapper.app.hub import Hub
+    from knapper.app.presets import TaskOrder
+    from knapper.config import Client, Settings
+    from knapper.jsontypes import JSONValue
+    from knapper.tools.context import Context
+    from knapper.tools.shapes import Answer
+    from knapper.vault.access import Grants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultPipelines(Closeable):
+    """Hold what the tasks of one vault are done with, beside its chats."""
+
+    chats: VaultChats
+    runs: PausedRuns
+    presets: Presets
+    hub: Hub
+    vault: str
+    owner: str = AGENT_CLIENT
+    """On whose behalf tasks are done, and in whose sessions they are kept."""
+    open_chat: Callable[[VaultChats, str], ChatConfig] = VaultChats.chat
+    """Opens a model by its name; empty for the configured one."""
+
+    def answering(self, model: str = "", *, scout: ScoutSettings | None = None) -> PipelineService:
+        """Open the models; nothing is sent yet.
+
+        Args:
+            model: The model's name; empty for the configured one.
+            scout: How the scout works; None for as configured.
+
+        Raises:
+            SetupError: There is no such model, or no key for it.
+        """
+        settings = self.hub.settings
+        chat = self.open_chat(self.chats, model)
+        scout_model = settings.agents.scout.model
+        scout_chat = self.open_chat(self.chats, scout_model) if scout_model else None
+        agents = Agents(
+            model=chat.model,
+            name=chat.name,
+            rows=chat.rows,
+            prompts=chat.prompts,
+            scout=scout or scout_settings(settings),
+            web=research_settings(settings),
+            orchestrator=OrchestratorSettings(
+                steps=settings.agents.orchestrator_steps, tokens=settings.agents.orchestrator_tokens
+            ),
+            scout_model=scout_chat.model if scout_chat else None,
+            scout_name=scout_chat.name if scout_chat else "",
+        )
+        conversations = self.chats.conversations
+        return PipelineService(
+            agents=agents,
+            runs=self.runs,
+            store=self.chats.store,
+            folder=conversations.folder,
+            now=chat.now,
+            meter=self.chats.meter,
+            owner="" if self.owner == AGENT_CLIENT else self.owner,
+        )
+
+    def usual(self, preset: str = "") -> Preset:
+        """Give what a task is done with where nothing else is said.
+
+        Args:
+            preset: A saved choice, by its name; empty for the configuration's, with the switches as they were last.
+
+        Raises:
+            NotFound: There is no such preset.
+        """
+        return default_preset(self.presets, self.hub.settings, preset)
+
+    def request(self, task: str, chosen: Preset, *, current: str = "", session_id: str = "") -> TaskRequest:
+        """Make a request of a choice."""
+        agent_settings = self.hub.settings.agents
+        return TaskRequest(
+            task=task,
+            current=current,
+            toggles=chosen.toggles,
+            scope=chosen.scope,
+            rules=chosen.rules,
+            added=chosen.added,
+            chat_history_length=agent_settings.chat_history_length,
+            token_limit=agent_settings.token_limit,
+            orchestrate=agent_settings.orchestrate,
+            session_id=session_id,
+        )
+
+    def context(self, run_id: str, client: str = AGENT_CLIENT) -> Context:
+        """Open the vault for a run, as the agents see it on behalf of a client."""
+        return self.hub.context(client=client, vault=self.vault, asked=SubmitOptions(run=run_id))
+
+    def close(self) -> None:
+        """Close what was opened; the hub stays open."""
+        self.runs.shut()
+        self.presets.shut()
+        self.chats.close()
+
+
+def open_pipelines(hub: Hub, vault: str = "") -> VaultPipelines:
+    """Open what the tasks of a vault are done with.
+
+    Args:
+        hub: Holds the vaults; it stays open as long as this is used.
+        vault: The vault's name; empty for the first.
+
+    Raises:
+        NotFound: There is no such vault.
+        StorageError: A file of the state folder can't be opened.
+    """
+    with ExitStack() as stack:
+        vault_chats = stack.enter_context(chats.open_chats(hub, vault))
+        folder = vault_chats.conversations.folder
+        paused_runs = store.open_paused_runs(folder, chats.local_now)
+        _ = stack.callback(paused_runs.shut)
+        vault_pipelines = VaultPipelines(
+            chats=vault_chats,
+            runs=paused_runs,
+            presets=store.open_presets(folder),
+            hub=hub,
+            vault=vault_chats.vault,
+        )
+        _ = stack.pop_all()
+    return vault_pipelines
+
+
+def scout_settings(settings: Settings) -> ScoutSettings:
+    """Say how the scout works by the configuration."""
+    scout = settings.agents.scout
+    return ScoutSettings(
+        rounds=scout.rounds,
+        notes=scout.notes,
+        keyword_limit=scout.keyword_limit,
+        tools=frozenset({UPDATE_SELECTION, *scout.tools}),
+        show_tags=scout.show_tags,
+        timeout_s=scout.timeout_s,
+    )
+
+
+def research_settings(settings: Settings) -> ResearchSettings:
+    """Say how the web is searched by the configuration."""
+    web = settings.web
+    return ResearchSettings(
+        snippet_limit=web.max_results,
+        fetch_limit=web.max_pages,
+        token_budget=web.token_budget,
+        auto_search=settings.agents.auto_search,
+    )
+
+
+MOST_PRESETS: Final = 500
+TASK_ENDING: Final = FinalEventSpec(
+    kind=PipelineOutcome, make=lambda state, run_id: PipelineOutcome(run_id=run_id, state=state, answer="", pipeline={})
+)
+"""What ends a task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPipelines:
+    """Hold what the tasks of one client in one vault are done with."""
+
+    room: ClientChats
+    opened: VaultPipelines
+    switches: Presets
+    """Keeps the switches as the client set them last; those of persons are the vault's own."""
+    lives: BackgroundJobs[PipelineOutcome] = field(default_factory=lambda: BackgroundJobs(TASK_ENDING))
+    """Tasks that go on, or have ended a while ago; used from the server's event loop only."""
+
+    @property
+    def client(self) -> Client:
+        """Give what the client may see and change."""
+        return self.opened.hub.settings.client(self.room.client)
+
+    def acting(self, run_id: str) -> Context:
+        """Open the vault as the agents see it that act for the client."""
+        return self.room.conversations.context_of(run_id)
+
+    def usual(self, preset: str = "") -> Preset:
+        """Give what a task is done with where nothing else is said, as far as the client may see and do it.
+
+        Raises:
+            NotFound: There is no such preset.
+        """
+        if preset:
+            return self._own(self.opened.presets.find(preset))
+        base_preset = self.configured()
+        return replace(base_preset, toggles=self.switches.toggles(base_preset.toggles))
+
+    def configured(self) -> Preset:
+        """Give what the configuration says, as far as the client may see and do it.
+
+        Raises:
+            SetupError: All agents are switched off.
+        """
+        return self._own(presets.configured_preset(self.opened.hub.settings))
+
+    def presets(self) -> list[Preset]:
+        """List the presets as the client may see them."""
+        view = self.acting("").view
+        return [presets.restrict_to_visible(preset, view) for preset in self.opened.presets.list()]
+
+    def answering(self, model: str = "") -> PipelineService:
+        """Open the models; nothing is sent yet.
+
+        Raises:
+            SetupError: There is no such model, or no key for it.
+            RefusedError: The client may not have it work.
+        """
+        return replace(self.opened.answering(self.model(model)), wait_s=0)
+
+    def model(self, name: str) -> str:
+        """Give the name of the model that a client means; empty for the configured one.
+
+        Raises:
+            RefusedError: The client may not have it work.
+        """
+        settings = self.opened.hub.settings
+        models.check_model_allowed(settings, name, self.client.grants)
+        return "" if name == settings.model.name else name
+
+    def request(self, order: TaskOrder) -> TaskRequest:
+        """Make a request of what the client says, and keep the switches if it says them.
+
+        Raises:
+            NotFound: There is no such note, preset or session.
+            SetupError: Only the web is to be searched, and the owner doesn't allow it.
+            BadInput: No agent would work, or a value is out of its range.
+        """
+        request = self._made(order)
+        context = self.acting(request.run_id)
+        for path in filter(None, (request.current, *request.added)):
+            _ = context.view.path(path)
+        if request.toggles.web and not (request.toggles.scout or request.toggles.task):
+            _ = context.open_web()
+        if request.session_id:
+            _ = self.room.store.get(request.session_id)
+        if order.choice.switches:
+            chosen_preset = order.choice.applied(self.usual(order.preset))  # not what is switched on for want of a note
+            self.switches.set_toggles(chosen_preset.toggles)
+        return request
+
+    def switch(self, choice: PresetOverrides) -> AgentToggles:
+        """Keep the switches for the next task; those that aren't said stay.
+
+        Raises:
+            BadInput: No agent would work (code ``no_agent``).
+        """
+        toggles = choice.applied(self.usual()).toggles
+        self.switches.set_toggles(toggles)
+        return toggles
+
+    def planned(self, order: TaskOrder) -> TaskRequest:
+        """Make the request whose context is to be shown; nothing is kept, and there may be no task.
+
+        Raises:
+            NotFound: There is no such preset.
+            BadInput: A value is out of its range.
+        """
+        return self._made(replace(order, task=order.task or "-"))
+
+    def save(self, preset: Preset) -> Preset:
+        """Keep a preset; what the client can't see of one of the same name stays.
+
+        Raises:
+            BadInput: It can't be kept.
+        """
+        store, view = self.opened.presets, self.acting("").view
+        try:
+            complete_preset = presets.keep_hidden_parts(preset, store.find(preset.name), view)
+        except NotFound:
+            complete_preset = preset
+            if len(store.list()) >= MOST_PRESETS:
+                raise BadInput(f"there are {MOST_PRESETS} presets", hint="delete one", code="too_many") from None
+        store.save(complete_preset)
+        return presets.restrict_to_visible(store.find(preset.name), view)
+
+    def _made(self, order: TaskOrder) -> TaskRequest:
+        chosen_preset = order.choice.applied(self.usual(order.preset))
+        chosen_preset = presets.restrict_to_grants(chosen_preset, self.client.grants)
+        request = self.opened.request(
+            order.task, chosen_preset, current=order.note.strip(), session_id=order.session_id
+        )
+        return replace(
+            request,
+            token_limit=request.token_limit if order.token_limit is None else order.token_limit,
+            orchestrate=request.orchestrate if order.orchestrate is None else order.orchestrate,
+        ).settled()
+
+    def _own(self, preset: Preset) -> Preset:
+        return presets.restrict_to_grants(presets.restrict_to_visible(preset, self.acting("").view), self.client.grants)
+
+
+class ClientPipelinesRegistry:
+    """Hold the desks of a server's clients; any thread may ask for one."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._lock = threading.Lock()
+        self._stack = contextlib.ExitStack()
+        self._vaults: dict[str, tuple[PausedRuns, Presets]] = {}
+        self._desks: dict[tuple[str, str], ClientPipelines] = {}
+
+    def desk(self, room: ClientChats) -> ClientPipelines:
+        """Give the desk of a room.
+
+        Raises:
+            StorageError: A file of the state folder can't be opened.
+        """
+        key = (room.client, room.chats.vault)
+        with self._lock:
+            client_pipelines = self._desks.get(key)
+            if client_pipelines is None:
+                client_pipelines = self._desks[key] = self._open(room)
+        return client_pipelines
+
+    def desks(self, client: str) -> list[ClientPipelines]:
+        """List the desks of a client that are open."""
+        return [client_pipelines for (owner, _), client_pipelines in list(self._desks.items()) if owner == client]
+
+    def close(self) -> None:
+        """Close all."""
+        with self._lock:
+            self._stack.close()
+            self._desks.clear()
+            self._vaults.clear()
+
+    def _open(self, room: ClientChats) -> ClientPipelines:
+        hub, vault = room.chats.hub, room.chats.vault
+        paused_runs, vault_presets = self._shared(room)
+        is_person = hub.settings.client(room.client).grants.is_person
+        switches = vault_presets if is_person else store.open_presets(room.conversations.folder)
+        if not is_person:
+            self._stack.callback(switches.shut)
+        return ClientPipelines(
+            room=room,
+            opened=VaultPipelines(
+                chats=room.chats,
+                runs=paused_runs,
+                presets=vault_presets,
+                hub=hub,
+                vault=vault,
+                owner=room.client,
+                open_chat=lambda own, model: _open_chat(room, own, model),
+            ),
+            switches=switches,
+        )
+
+    def _shared(self, room: ClientChats) -> tuple[PausedRuns, Presets]:
+        vault = room.chats.vault
+        if vault not in self._vaults:
+            folder = room.chats.hub.open(vault).folder
+            paused_runs = store.open_paused_runs(folder, chats.local_now)
+            self._stack.callback(paused_runs.shut)
+            vault_presets = store.open_presets(folder)
+            self._stack.callback(vault_presets.shut)
+            self._vaults[vault] = paused_runs, vault_presets
+        return self._vaults[vault]
+
+
+def _open_chat(room: ClientChats, own: VaultChats, model: str) -> ChatConfig:
+    return own.chat(model) if model else room.chat()
+
+
+_CHARS_PER_TOKEN = 4
+"""Characters of a token, roughly."""
+
+
+def preview_context(
+    context: Context, reader: Context, request: TaskRequest, *, texts: bool = False
+) -> dict[str, JSONValue]:
+    """Show the notes that a request would be done with, each with why and its tokens, and what the limit leaves out.
+
+    Where the scout is to look for notes, what it would choose isn't known: the open note and those added are shown.
+
+    Args:
+        context: The vault, as the agents see it that act for the client.
+        reader: The vault, as the client sees it; it has read the texts.
+        request: The task; what it says isn't used.
+        texts: Whether the notes' texts come along.
+
+    Raises:
+        NotFound: The open note, or one that was added, isn't there.
+    """
+    scout_result = ScoutResult() if request.toggles.scout else None
+    unified_context = pipeline_context.gather_context(
+        context, request, scout_result, mark=untrusted.new_mark(), reader=pipeline_context.read_for_person
+    )
+    context_data = unified_context.as_dict()
+    rows = cast("list[dict[str, JSONValue]]", context_data["notes"])
+    for row, context_note in zip(rows, unified_context.notes, strict=True):
+        row["foreign"] = context_note.foreign
+        if texts:
+            _ = answers.mark_if_foreign(reader, context_note.note)
+            row["text"] = _note_text(
+                unified_context,
+                parser.decode_text(context_note.note.raw),
+                is_cut=context_note.note.path == unified_context.cut,
+            )
+    return {
+        **context_data,
+        "cut": unified_context.cut,
+        "limit": request.token_limit,
+        "explored": scout_result is not None,
+    }
+
+
+def _note_text(built: UnifiedContext, text: str, *, is_cut: bool) -> str:
+    return text[: built.tokens * _CHARS_PER_TOKEN] if is_cut else text
+
+
+def list_paused_runs(opened: VaultPipelines, by: Client) -> list[PausedRun]:
+    """List the runs that a client may go on with, the latest first."""
+    return [run for run in opened.runs.list() if _may_see_run(run, by)]
+
+
+def find_paused_run(opened: VaultPipelines, run_id: str, by: Client) -> PausedRun:
+    """Give a run that a client may go on with.
+
+    Raises:
+        NotFound: No such run waits, or it is another client's (code ``no_run``).
+    """
+    paused_run = opened.runs.find(run_id)
+    if not _may_see_run(paused_run, by):
+        raise store.missing_paused_run(run_id)
+    return paused_run
+
+
+@contextmanager
+def open_paused_run(
+    opened: VaultPipelines, run: PausedRun, by: Client, model: str = ""
+) -> Generator[tuple[PipelineService, Context]]:
+    """Open what goes on with a run: its owner's sessions, and no more of the vault than its owner and who answers see.
+
+    Args:
+        opened: Of the vault.
+        run: What waits.
+        by: Who answers.
+        model: The model's name; empty for the configured one.
+
+    Raises:
+        SetupError: There is no model, or what both may see can't be joined.
+    """
+    answering = replace(opened.answering(model), owner="" if run.client == AGENT_CLIENT else run.client)
+    context = open_joint_context(opened.hub, opened.vault, run.id, (run.client, by.name))
+    if run.client == opened.owner:
+        yield answering, context
+        return
+    session_store, folder = _open_owner_sessions(opened.hub, opened.vault, run.client)
+    try:
+        yield replace(answering, store=session_store, folder=folder), context
+    finally:
+        session_store.shut()
+
+
+def open_joint_context(hub: Hub, vault: str, run_id: str, clients: tuple[str, ...]) -> Context:
+    """Open a vault as the agents see it that act for some clients.
+
+    Raises:
+        SetupError: What all may see can't be joined.
+    """
+    return app_clients.open_as_agent(hub, vault, run_id, [name for name in clients if name != AGENT_CLIENT])
+
+
+def _may_see_run(run: PausedRun, by: Client) -> bool:
+    """Tell whether a client may see a run: its own, and a person from whom nothing is kept any."""
+    return run.client == by.name or (by.grants.is_person and not (by.hidden or by.read))
+
+
+def _open_owner_sessions(hub: Hub, vault: str, owner: str) -> tuple[SessionStore, Path]:
+    folder = hub.open(vault).folder
+    if owner == AGENT_CLIENT:
+        return sessions.open_store(hub, vault), folder
+    client_folder = chats.client_sessions_folder(folder, owner)
+    return sessions_store.open_session_store(client_folder, chats.local_now), client_folder
+
+
+_PROGRESS_STEPS = 6.0
+"""What progress is told as a share of; nobody knows how many steps there will be."""
+
+
+def answer_offer(hub: Hub, context: Context, asked: AgentRequest) -> Answer:
+    """Carry a tool's call out, in the thread that calls.
+
+    The model acts as the agent for the client that called: it sees and changes no more than both may.
+
+    Raises:
+        KnapError: As the tools say.
+    """
+    with open_pipelines(hub, context.vault) as vault_pipelines:
+        configured_scout = scout_settings(hub.settings)
+        hints = asked.hints
+        limits = replace(
+            configured_scout,
+            rounds=hints.get("rounds", configured_scout.rounds),
+            notes=hints.get("notes", configured_scout.notes),
+        )
+        request = None if asked.run_id else _build_request(vault_pipelines, asked, context)
+        agent_context, owner = _open_agent_context(
+            hub, context, vault_pipelines, request.run_id if request else asked.run_id
+        )
+        answering = replace(vault_pipelines.answering(scout=limits), owner=owner)
+        outcome = asyncio.run(_run_pipeline(answering, agent_context, request or asked, context.writer.grants))
+        if agent_context.writer.mine(outcome.run_id).tainted:  # whoever hears the answer has read what went into it
+            answers.mark_tainted(context, f"{asked.kind}_vault: run {outcome.run_id}")
+    if outcome.error is not None and outcome.state in {"failed", "limit"}:
+        kind = RefusedError if outcome.state == "limit" else SetupError
+        raise kind(str(outcome.error["error"]), hint=str(outcome.error["hint"]), code=str(outcome.error["code"]))
+    return offers.shape_outcome(outcome.as_dict())
+
+
+async def _run_pipeline(
+    answering: PipelineService, context: Context, work: TaskRequest | AgentRequest, by: Grants
+) -> PipelineOutcome:
+    progress_texts: list[str] = []
+
+    def tell(event: PipelineEvent) -> None:
+        if isinstance(event, PhaseProgress):
+            progress_texts.append(event.text)
+            context.progress(min(len(progress_texts), _PROGRESS_STEPS - 1), _PROGRESS_STEPS, event.text)
+
+    if isinstance(work, AgentRequest):
+        return await answering.resume(work.run_id, work.answer, context, tell, by=by)
+    return await answering.ask(work, context, tell)
+
+
+def _open_agent_context(hub: Hub, context: Context, opened: VaultPipelines, run_id: str) -> tuple[Context, str]:
+    """Open the vault as the agents see it that act for a client, and say whose run it is."""
+    grants = context.writer.grants
+    if grants.kind in {"agent", "script"}:  # it may be narrowed already
+        return replace(context, asked=SubmitOptions(run=run_id)), grants.client
+    run_owner = next((run.client for run in opened.runs.list() if run.id == run_id), "")
+    owner = run_owner or (AGENT_CLIENT if grants.is_person else grants.client)
+    clients = (owner,) if grants.is_person else (owner, grants.client)
+    agent_context = open_joint_context(hub, context.vault, run_id, clients)
+    return replace(agent_context, progress=context.progress), owner
+
+
+def _build_request(opened: VaultPipelines, asked: AgentRequest, context: Context) -> TaskRequest:
+    """Make a request of what a client says, beside what is usual as far as the client may see and do that."""
+    requested_choices = asked.choices
+    preset = requested_choices.get("preset", "")
+    uses_own_preset = bool(preset) or context.writer.grants.is_person  # the switches that are kept are persons'
+    base_preset = opened.usual(preset) if uses_own_preset else presets.configured_preset(opened.hub.settings)
+    visible_preset = presets.restrict_to_visible(base_preset, context.view)
+    if asked.kind == "scout":
+        overrides = replace(visible_preset, toggles=AgentToggles(scout=True, task=False), added=())
+        return opened.request(asked.task, overrides, current=asked.note)
+    overrides = PresetOverrides(
+        scout=requested_choices.get("scout"),
+        web=requested_choices.get("web"),
+        task=True,
+        link_depth=requested_choices.get("link_depth"),
+        same_folder=requested_choices.get("same_folder"),
+        editable=requested_choices.get("editable"),
+        can=requested_choices.get("can"),
+        added=requested_choices.get("add", ()),
+    )
+    allowed_preset = presets.restrict_to_grants(overrides.applied(visible_preset), context.writer.grants)
+    return opened.request(asked.task, allowed_preset, current=asked.note)

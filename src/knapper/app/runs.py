@@ -1,0 +1,302 @@
+"""Open the runs of a vault, and carry each one out in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from knapper.agents.model import providers, usage
+from knapper.agents.model.providers import ModelTimeouts
+from knapper.agents.model.replies import SurrogateSafeModel
+from knapper.agents.prompting import Prompts
+from knapper.agents.runs import retrieving, store
+from knapper.agents.runs.engine import RunEngine, RunPrompts, Strategies
+from knapper.agents.runs.model import RunLimits
+from knapper.agents.runs.retrieving import VaultRetriever
+from knapper.agents.runs.service import VaultRuns
+from knapper.app import clients, models
+from knapper.app.chats import local_now
+from knapper.app.hub import Closeable, ScriptRuntime
+from knapper.codemode import checkpoints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from pydantic_ai.models import Model
+
+    from knapper.agents.model.usage import Meter
+    from knapper.agents.runs.engine import AskPerson
+    from knapper.agents.runs.model import CheckpointEvent
+    from knapper.agents.runs.store import RunStore
+    from knapper.app.hub import Hub
+    from knapper.codemode.checkpoints import CheckpointStore
+    from knapper.config import Settings
+    from knapper.tools.context import Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedRuns(Closeable):
+    """Hold the runs of one vault, and open what carries them out."""
+
+    runs: VaultRuns
+    store: RunStore
+    meter: Meter
+    checkpoints: CheckpointStore
+    scripts: ScriptRuntime = field(repr=False)
+    hub: Hub = field(repr=False)
+    vault: str
+
+    def engine(
+        self,
+        model: str = "",
+        *,
+        person: AskPerson | None = None,
+        roots: Sequence[str] = (),
+        hosts: Sequence[str] = (),
+    ) -> RunEngine:
+        """Open a model, and what it works with; nothing is sent yet.
+
+        Args:
+            model: Its name; empty for the configured one.
+            person: Asks a person; None where nobody is there.
+            roots: Folders that scripts may read, beyond those of the configuration.
+            hosts: Hosts that they may get pages from, beyond those of the configuration.
+
+        Raises:
+            SetupError: There is no such model, or no key for it.
+        """
+        settings = self.hub.settings
+        model_settings = settings.model
+        model_names = models.resolve_models(settings, model)
+        patience = ModelTimeouts(timeout_s=model_settings.timeout_s, retries=model_settings.retries)
+        opened_model = providers.open_model(model_names, models.configured_keys(settings).find, patience)
+
+        def context_of(run_id: str) -> Context:
+            return self._context(run_id, roots, hosts)
+
+        return replace(self.engine_of(opened_model, str(model_names[0]), person), context_of=context_of)
+
+    def engine_of(self, model: Model, name: str, person: AskPerson | None = None) -> RunEngine:
+        """Give what works with a model that is open.
+
+        Args:
+            model: The model.
+            name: What it is called.
+            person: Asks a person; None where nobody is there.
+        """
+        settings = self.hub.settings
+        prompts = settings.config_file.parent / "prompts"
+        return RunEngine(
+            model=SurrogateSafeModel(model),
+            name=name,
+            store=self.store,
+            folder=self.runs.folder,
+            context_of=self.context,
+            retrieve=VaultRetriever(checkpoints=self.checkpoints),
+            words=RunPrompts(folder=prompts),
+            strategies=configured_strategies(settings),
+            prompts=Prompts(folder=prompts),
+            meter=self.meter,
+            person=person,
+            context_tokens=settings.model.context_tokens,
+        )
+
+    def context(self, run_id: str) -> Context:
+        """Give the vault as a run sees it: what both the agent and the client may see on whose behalf it is.
+
+        Raises:
+            NotFound: There is no such run.
+        """
+        return self._context(run_id, (), ())
+
+    async def elsewhere(self, point: CheckpointEvent, *, most_s: float = 0) -> str:
+        """Wait for a person's answer on whatever surface: the `person` of an engine where nobody sits beside it.
+
+        Args:
+            point: What is asked.
+            most_s: How long to wait for them; 0 for as long as it takes.
+        """
+        return await retrieving.wait_for_answer(self.checkpoints, point, most_s=most_s)
+
+    def delete(self, run_id: str) -> None:
+        """Forget a run with what it asked; what it wrote stays, and can be undone.
+
+        Raises:
+            NotFound: There is no such run.
+            ConflictError: It goes on.
+        """
+        self.runs.delete(run_id)
+        _ = self.checkpoints.forget(run_id)
+
+    def is_ready(self) -> bool:
+        """Tell whether the sandbox can run scripts at once, or has to be prepared first."""
+        return self.scripts.sandbox().code.is_ready()
+
+    def check_sandbox(self) -> None:
+        """See that scripts can be run here, be it after some seconds in which the sandbox is prepared.
+
+        Raises:
+            SetupError: They can't (code ``no_sandbox``).
+        """
+        _ = self.scripts.sandbox().code.file
+
+    def check_vaults(self, names: Sequence[str]) -> None:
+        """See that there are vaults of these names.
+
+        Raises:
+            NotFound: There is none of one (code ``no_vault``).
+        """
+        for name in names:
+            _ = self.hub.open(name)
+
+    def close(self) -> None:
+        """Close what is open; the hub stays open."""
+        self.scripts.close()
+        self.checkpoints.shut()
+        self.meter.shut()
+        self.store.shut()
+
+    def _context(self, run_id: str, roots: Sequence[str], hosts: Sequence[str]) -> Context:
+        client = self.store.get(run_id).order.client
+
+        def opened(vault: str) -> Context:
+            return clients.open_as_agent(self.hub, vault, run_id, (client,))
+
+        if not roots and not hosts:
+            return opened(self.vault)  # with the hub's own sandbox
+        return self.scripts.allowed(opened(self.vault), opened, roots=roots, hosts=hosts)
+
+
+def open_runs(hub: Hub, vault: str = "") -> OpenedRuns:
+    """Open the runs of a vault.
+
+    Args:
+        hub: Holds the vaults; it stays open as long as the runs are used.
+        vault: The vault's name; empty for the first.
+
+    Raises:
+        NotFound: There is no such vault.
+        StorageError: The runs can't be opened.
+    """
+    opened_vault = hub.open(vault)
+    folder = opened_vault.folder
+    model_settings = hub.settings.model
+    usage_limits = usage.SpendingLimits(
+        run_tokens=model_settings.run_tokens, day_tokens=model_settings.day_tokens, day_cents=model_settings.day_cents
+    )
+    with ExitStack() as stack:
+        run_store = store.open_run_store(folder)
+        _ = stack.callback(run_store.shut)
+        _ = run_store.prune(hub.settings.runs.days)
+        meter = usage.open_meter(folder, usage_limits, local_now)
+        _ = stack.callback(meter.shut)
+        opened_runs = OpenedRuns(
+            runs=VaultRuns(store=run_store, folder=folder),
+            store=run_store,
+            meter=meter,
+            checkpoints=checkpoints.open_checkpoints(folder, local_now),
+            scripts=ScriptRuntime(hub.settings, lambda: hub.table),
+            hub=hub,
+            vault=opened_vault.vault.name,
+        )
+        _ = stack.pop_all()
+    return opened_runs
+
+
+def configured_limits(settings: Settings) -> RunLimits:
+    """Give what the configuration lets a run take."""
+    run_settings = settings.runs
+    return RunLimits(
+        depth=run_settings.depth,
+        nodes=run_settings.nodes,
+        seconds=run_settings.minutes * 60.0,
+        tokens=run_settings.tokens,
+        cents=run_settings.cents,
+        parallel=run_settings.parallel,
+    )
+
+
+def configured_strategies(settings: Settings) -> Strategies:
+    """Find the strategies: the person's own lie in the folder ``strategies`` beside the configuration file."""
+    return Strategies(folder=settings.config_file.parent / "strategies")
+
+
+T = TypeVar("T")
+_MAX_THREADS: Final = 128
+"""Of one run at most: each node that looks for notes has one, and waits in it for its model."""
+
+
+async def run_in_thread(work: Callable[[], Coroutine[Any, Any, T]], name: str) -> T:
+    """Do work in a thread of its own, to its end; cancelling is passed on, and waits for what that comes to.
+
+    Args:
+        work: Makes the coroutine, in that thread.
+        name: The thread's.
+
+    Raises:
+        CancelledError: It was cancelled, and has ended.
+    """
+    carried = _ThreadedTask(work, asyncio.get_running_loop())
+    threading.Thread(target=carried.run, name=name, daemon=True).start()
+    try:
+        return await asyncio.shield(carried.ended)
+    except asyncio.CancelledError:
+        carried.cancel()
+        _ = await asyncio.wait({carried.ended})
+        if not carried.ended.cancelled():
+            _ = carried.ended.exception()  # it ended by itself meanwhile; whoever cancels wants no more of it
+        raise
+
+
+class _ThreadedTask(Generic[T]):
+    """Hold work that another thread does."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]], loop: asyncio.AbstractEventLoop) -> None:
+        self.ended: asyncio.Future[T] = loop.create_future()
+        self._work = work
+        self._outer = loop
+        self._lock = threading.Lock()
+        self._task: asyncio.Task[T] | None = None
+        self._inner: asyncio.AbstractEventLoop | None = None
+        self._is_cancelled = False
+
+    def run(self) -> None:
+        """Do the work, in the thread that calls."""
+        asyncio.run(self._watched())
+
+    def cancel(self) -> None:
+        """Cancel the work, from any thread."""
+        with self._lock:
+            self._is_cancelled = True
+            inner, task = self._inner, self._task
+        if inner is not None and task is not None:
+            with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended
+                _ = inner.call_soon_threadsafe(task.cancel)
+
+    async def _watched(self) -> None:
+        """Do the work, and tell its end at once: threads that it has left may take a while to be done."""
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
+        task = asyncio.ensure_future(self._work())
+        with self._lock:
+            self._inner, self._task = loop, task
+            if self._is_cancelled:
+                _ = task.cancel()
+        _ = await asyncio.wait({task})
+        with contextlib.suppress(RuntimeError):  # whoever waited has gone
+            _ = self._outer.call_soon_threadsafe(self._settle, task)
+
+    def _settle(self, task: asyncio.Task[T]) -> None:
+        if self.ended.done():
+            return
+        if task.cancelled():
+            _ = self.ended.cancel()
+        elif error := task.exception():
+            self.ended.set_exception(error)
+        else:
+            self.ended.set_result(task.result())

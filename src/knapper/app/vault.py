@@ -1,0 +1,257 @@
+"""Open a vault with its index, and the external services that its clients may use."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from knapper import config
+from knapper.errors import SetupError
+from knapper.index.embedders.base import EmbedderSettings
+from knapper.index.embedders.registry import open_embedder
+from knapper.index.engine import Engine
+from knapper.tools.context import Context
+from knapper.vault import obsidian, walk
+from knapper.vault.access import Policy
+from knapper.vault.view import View
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from knapper.app.writers import VaultWriters
+    from knapper.changes.writer import SubmitOptions, Writer
+    from knapper.config import Client, Settings, Vault
+    from knapper.net.speech import Transcriber
+    from knapper.net.web import Web
+
+
+Close = Callable[[], None]
+MakeWriter = Callable[[], "Writer"]
+
+
+def do_nothing() -> None:
+    """Do nothing."""
+
+
+class ExternalServices:
+    """Open the web and what transcribes when they're first asked for."""
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        """Take what the configuration says.
+
+        Args:
+            settings: What the configuration says.
+            folder: The vault's state folder.
+        """
+        self._settings = settings
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._web: Web | None = None
+        self._transcriber: Transcriber | None = None
+
+    def web(self) -> Web:
+        """Give what searches the web and fetches pages.
+
+        Raises:
+            SetupError: The owner hasn't allowed it.
+        """
+        if not self._settings.web.is_allowed:
+            raise SetupError(
+                "web access is off",
+                hint='the owner can allow it: access = "on" below [web] in the configuration, or KNAP_WEB_ACCESS=on',
+                code="web_off",
+            )
+        with self._lock:
+            if self._web is None:
+                self._web = _open_web(self._settings)
+            return self._web
+
+    def close(self) -> None:
+        """Close what was opened."""
+        with self._lock:
+            if self._web is not None:
+                self._web.close()
+            if self._transcriber is not None:
+                self._transcriber.close()
+
+    def transcriber(self) -> Transcriber:
+        """Give what transcribes audio.
+
+        Raises:
+            SetupError: The owner hasn't said what may.
+        """
+        with self._lock:
+            if self._transcriber is None:
+                self._transcriber = _open_transcriber(self._settings, self._folder)
+            return self._transcriber
+
+
+def _open_web(settings: Settings) -> Web:
+    from knapper.app import models  # noqa: PLC0415 - needed by few
+    from knapper.net import web  # noqa: PLC0415 - slow to import, and off for most
+
+    return web.open_web(models.web_options(settings))
+
+
+def _open_transcriber(settings: Settings, folder: Path) -> Transcriber:
+    from knapper.net.speech import service  # noqa: PLC0415 - needed by few
+
+    audio, provider_keys = settings.audio, dict(settings.model.keys)
+    return service.open_transcriber(
+        service.SpeechSettings(
+            access=audio.access,
+            provider=audio.provider,
+            model=audio.model,
+            base_url=audio.base_url,
+            api_key=audio.api_key,
+            fireworks_key=provider_keys.get("fireworks", ""),
+            openai_key=provider_keys.get("openai", ""),
+            language=audio.language,
+            max_bytes=audio.max_mb * 1_000_000,
+            timeout_s=audio.timeout_s,
+        ),
+        folder=folder / "transcripts",
+    )
+
+
+_RULE_FILES = (walk.IGNORE_FILE, obsidian.APP_FILE)
+
+
+def open_vault(settings: Settings, *, client: str = "cli") -> Context:
+    """Open the chosen vault for *client*, with its index; what writing needs is opened when it is first asked for.
+
+    Args:
+        settings: What the configuration says.
+        client: Whose policy holds.
+
+    Raises:
+        SetupError: No vault could be chosen, or the state folder lies inside it.
+        StorageError: The index can't be opened.
+    """
+    opened_vault = OpenedVault(settings, settings.vault)
+    return opened_vault.context(client, close=opened_vault.close)
+
+
+class OpenedVault:
+    """Hold a vault's index open, and what its writers share.
+
+    Any thread may use it.
+    """
+
+    def __init__(self, settings: Settings, vault: Vault) -> None:
+        """Open the index.
+
+        Raises:
+            SetupError: The state folder lies inside the vault.
+            StorageError: The index can't be opened.
+        """
+        # what the owner hides from everybody is kept out of the index too, and so from an embedder elsewhere
+        owner = View.open(vault.path, Policy(client="owner", read=vault.read, hidden=vault.hidden))
+        self.vault = vault
+        self.folder = config.state_folder(settings, vault)  # the index makes it
+        self.engine = _open_index(settings, self.folder / "index", owner)
+        self._settings = settings
+        self._stack = contextlib.ExitStack()
+        self._stack.callback(self.engine.close)
+        self._lock = threading.Lock()
+        self._desks: VaultWriters | None = None
+        self._policies: dict[str, Policy] = {}
+        self._outside = ExternalServices(settings, self.folder)
+        self._stack.callback(self._outside.close)
+        self._rules = _stamp_rule_files(vault.path)
+
+    def context(self, client: str, *, asked: SubmitOptions | None = None, close: Close = do_nothing) -> Context:
+        """Give the vault as *client* sees it.
+
+        Args:
+            client: Whose policy holds.
+            asked: How what is written is meant.
+            close: What closing the context does.
+        """
+        allowed = self._settings.client(client)
+        self._follow_rules()
+        view = self.engine.view.seen_by(self._policy(allowed))
+        return Context(
+            vault=self.vault.name,
+            view=view,
+            index=self.engine,
+            open_writer=_LazyWriter(lambda: self._writer(view, allowed)),
+            close=close,
+            asked=asked,
+            open_web=self._outside.web,
+            open_transcriber=self._outside.transcriber,
+        )
+
+    def close(self) -> None:
+        """Close all that is open."""
+        self._stack.close()
+
+    def _policy(self, client: Client) -> Policy:
+        policy = self._policies.get(client.name)
+        if policy is None:
+            vault = self.vault
+            policy = self._policies[client.name] = Policy(
+                client=client.name,
+                read=vault.read,
+                within=client.read,
+                hidden=vault.hidden + client.hidden,
+                foreign_folders=vault.foreign_folders,
+                foreign_properties=vault.foreign_properties,
+            )
+        return policy
+
+    def _writer(self, view: View, client: Client) -> Writer:
+        with self._lock:
+            if self._desks is None:
+                from knapper.app.writers import VaultWriters  # noqa: PLC0415 - searching needn't pay for it
+
+                self._desks = VaultWriters.open(self._settings, self.engine, self.folder, self._stack)
+        return self._desks.writer(view, client.grants)
+
+    def _follow_rules(self) -> None:
+        """Look again at what the vault itself hides, where that was changed: a server runs for days."""
+        stamps = _stamp_rule_files(self.vault.path)
+        if stamps != self._rules:
+            self.engine.read_rules()
+            self._rules = stamps
+
+
+class _LazyWriter:
+    """Make a writer when it is first asked for, and give the same one from then on."""
+
+    def __init__(self, make: MakeWriter) -> None:
+        self._make = make
+        self._made: Writer | None = None
+
+    def __call__(self) -> Writer:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+def _stamp_rule_files(root: Path) -> tuple[tuple[int, int] | None, ...]:
+    return tuple(_stamp_file(root / name) for name in _RULE_FILES)
+
+
+def _stamp_file(file: Path) -> tuple[int, int] | None:
+    try:
+        file_stat = file.stat()
+    except OSError:
+        return None
+    return (file_stat.st_mtime_ns, file_stat.st_size)
+
+
+def _open_index(settings: Settings, folder: Path, view: View) -> Engine:
+    embeddings = settings.embeddings
+    embed_settings = EmbedderSettings(
+        kind=embeddings.kind, model=embeddings.model, base_url=embeddings.base_url, api_key=embeddings.api_key
+    )
+    return Engine(
+        folder,
+        view,
+        open_embedder=lambda: open_embedder(embed_settings),
+        fusion=settings.search.fusion,
+        compare_every_s=60.0 * settings.index_interval_minutes,
+    )

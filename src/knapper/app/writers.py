@@ -1,0 +1,132 @@
+"""Open what writing to one vault needs, and make the writers of its clients."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from knapper import config
+from knapper.changes.disk import apply
+from knapper.changes.drafting import DraftContext
+from knapper.changes.links.targets import LinkHistory
+from knapper.changes.proposals import store, taint
+from knapper.changes.writer import Writer
+from knapper.errors import ConflictError, NotFound, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from knapper.changes.disk.transaction import State
+    from knapper.changes.proposals.store import Proposals
+    from knapper.changes.proposals.taint import Taints
+    from knapper.config import Settings
+    from knapper.index.engine import Engine
+    from knapper.vault.access import Grants
+    from knapper.vault.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VaultWriters:
+    """Hold what the writers of one vault share."""
+
+    settings: Settings
+    engine: Engine
+    state: State
+    proposals: Proposals
+    taints: Taints
+    recovered: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def open(cls, settings: Settings, engine: Engine, folder: Path, stack: contextlib.ExitStack) -> Self:
+        """Open the journal and what waits, and bring to an end what a kill cut short.
+
+        Args:
+            settings: What the configuration says.
+            engine: The vault's index.
+            folder: The vault's state folder.
+            stack: Closes what is opened.
+
+        Raises:
+            StorageError: The state can't be opened.
+        """
+        state, recovered = apply.open_state(engine.view.root, folder)
+        stack.callback(state.journal.shut)
+        open_proposals = store.open_proposals(folder)
+        stack.callback(open_proposals.shut)
+        taints = taint.open_taints(settings.state_dir)  # who read it in one vault, read it for all
+        stack.callback(taints.shut)
+        _ = open_proposals.reconcile(state.journal)
+        journal_settings = settings.journal
+        state.journal.limit(max_bytes=journal_settings.max_mb * 1_000_000, max_age_days=journal_settings.max_age_days)
+        open_proposals.prune(max_age_days=journal_settings.max_age_days)
+        recovery_notices = [
+            f"a change that was cut short was {recovery.outcome}: {', '.join(recovery.paths)}" for recovery in recovered
+        ]
+        return cls(
+            settings=settings,
+            engine=engine,
+            state=state,
+            proposals=open_proposals,
+            taints=taints,
+            recovered=recovery_notices,
+        )
+
+    def writer(self, view: View, grants: Grants) -> Writer:
+        """Make the writer of one client."""
+        engine, state = self.engine, self.state
+        return Writer(
+            desk=DraftContext(
+                view=view,
+                owner=engine.view,
+                graph=engine.graph,
+                version=_make_version_reader(state),
+                catch_up=engine.catch_up,
+                pasts=LinkHistory(state.journal),
+            ),
+            state=state,
+            proposals=self.proposals,
+            taints=self.taints,
+            grants=grants,
+            touched=lambda paths: _refresh_index(engine, paths),
+            proposal_days=self.settings.proposal_days,
+            applied=_make_committer(state) if self.settings.commits_to_git else _no_notices,
+            recovered=self.recovered,
+        )
+
+
+def _no_notices(_: str) -> tuple[str, ...]:
+    return ()
+
+
+def _make_committer(state: State) -> Callable[[str], tuple[str, ...]]:
+    from knapper.changes.disk import git  # noqa: PLC0415 - only where the owner wants it
+
+    def commit(change_id: str) -> tuple[str, ...]:
+        if not change_id:
+            return ()
+        outcome = git.commit(state.root, [state.journal.show(change_id)], env=config.environment_variables())
+        return (f"git: {outcome.reason}",) if outcome.reason else ()
+
+    return commit
+
+
+def _make_version_reader(state: State) -> Callable[[str], bytes | None]:
+    def version(name: str) -> bytes | None:
+        try:
+            return state.journal.content(name)
+        except NotFound:
+            return None
+
+    return version
+
+
+def _refresh_index(engine: Engine, paths: Sequence[Path]) -> None:
+    """Let the index follow a write, which is done whatever becomes of that.
+
+    Where another process writes the index right now, or it can't be written, the next look takes it in or says so.
+    """
+    with contextlib.suppress(ConflictError, StorageError, sqlite3.DatabaseError):
+        _ = engine.refresh_paths(paths)

@@ -1,0 +1,234 @@
+"""Store tokens and browser sessions in files that only their owner can read."""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from knapper.errors import StorageError
+
+TokenName = Literal["api", "page"]
+"""For programs, or for the page, behind which a person sits."""
+
+_TOKEN_BYTES: Final = 32
+_MIN_CHARS: Final = 24
+_MAX_CHARS: Final = 1_000
+_PREFIX: Final = "knap_"
+
+
+def make_token() -> str:
+    """Make a token: 256 random bits."""
+    return _PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+def hash_token(token: str) -> str:
+    """Give what may be kept of a token in a configuration: ``sha256:…``; a long random text needs no slower hash."""
+    return "sha256:" + hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def token_path(state_dir: Path, name: TokenName) -> Path:
+    """Tell where a token is kept."""
+    return state_dir / "server" / f"{name}.token"
+
+
+def read_or_make_token(state_dir: Path, name: TokenName) -> str:
+    """Give the token that is kept; where there is none yet, one is made, the same for all who make one at once.
+
+    Raises:
+        StorageError: It can't be read or written, or the file holds what no request can show as a token.
+    """
+    path = token_path(state_dir, name)
+    try:
+        token = path.read_text(encoding="ascii").strip()
+        _restrict_permissions(path)
+    except FileNotFoundError:
+        return _write_token(path, make_token(), is_first=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise _token_error(path, error) from error
+    if not token:
+        return replace_token(state_dir, name)
+    if not (_MIN_CHARS <= len(token) <= _MAX_CHARS and token.isprintable() and " " not in token):
+        raise _token_error(path, None)
+    return token
+
+
+def replace_token(state_dir: Path, name: TokenName) -> str:
+    """Make a token in the place of the one that was; a server that runs goes on with the old one.
+
+    Raises:
+        StorageError: It can't be written.
+    """
+    return _write_token(token_path(state_dir, name), make_token(), is_first=False)
+
+
+def _write_token(path: Path, token: str, *, is_first: bool) -> str:
+    """Write a token, and give the one that is kept: who only makes the first one leaves another's in place."""
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(handle, "w", encoding="ascii") as file:  # noqa: PTH123 - a handle, opened with its mode
+            file.write(token + "\n")
+        if not (is_first and _claim_path(fresh, path)):
+            fresh.replace(path)
+            return token
+        return path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise _token_error(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+
+
+def _claim_path(fresh: Path, path: Path) -> bool:
+    """Tell whether a name is taken: by somebody else, or by the fresh file, which gets it where it is free."""
+    try:
+        path.hardlink_to(fresh)
+    except FileExistsError:
+        return True
+    except (OSError, NotImplementedError):  # a disk whose files have one name only
+        return False
+    return True
+
+
+def _restrict_permissions(path: Path) -> None:
+    """Take the file away from others, where somebody opened it to them; Windows' profile folders are closed anyway."""
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        path.chmod(0o600)
+
+
+def _token_error(path: Path, error: OSError | UnicodeDecodeError | None) -> StorageError:
+    cause = error.strerror if isinstance(error, OSError) else "it holds something else"
+    return StorageError(
+        f"the token in {path} can't be used: {cause}",
+        hint="check the file's permissions, or delete it: a new one is made",
+        code="token_unusable",
+    )
+
+
+CODE_MAX_AGE_S: Final = 3_600
+"""How long an address that signs in is good."""
+SESSION_MAX_AGE_S: Final = 30 * 86_400
+"""How long a browser stays signed in."""
+_SECRET_BYTES: Final = 32
+_MAX_SECRET_CHARS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserSession:
+    """Hold what a browser that was let in shows from then on."""
+
+    cookie: str = field(repr=False)
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserSessions:
+    """Hold who was let in, in files that only the owner can read; several processes may share them."""
+
+    folder: Path
+    token: str = field(repr=False)
+    """The page's own; it never leaves the server."""
+    now: Callable[[], float] = time.time
+
+    def new_code(self) -> str:
+        """Make a code that lets one browser in, once.
+
+        Raises:
+            StorageError: It can't be kept.
+        """
+        self._tidy()
+        new_secret = secrets.token_urlsafe(_SECRET_BYTES)
+        self._write(self._place("code", new_secret), str(self.now()))
+        return new_secret
+
+    def redeem(self, code: str) -> BrowserSession | None:
+        """Take a code for a seat; None where it is nobody's, was taken before, or is too old.
+
+        Raises:
+            StorageError: The seat can't be kept.
+        """
+        code_file = self._place("code", code)
+        is_valid = self._is_young(code_file, CODE_MAX_AGE_S)
+        try:
+            code_file.unlink()  # whoever removes it has it: two browsers can't
+        except OSError:
+            return None
+        if not is_valid:
+            return None
+        session = BrowserSession(cookie=secrets.token_urlsafe(_SECRET_BYTES), key=secrets.token_urlsafe(_SECRET_BYTES))
+        self._write(self._place("seat", session.cookie), f"{self.now()} {self._digest('key', session.key)}")
+        return session
+
+    def knows(self, seat: BrowserSession) -> bool:
+        """Tell whether a browser was let in, and still is."""
+        session_file = self._place("seat", seat.cookie)
+        stored_digest = _read_file(session_file).partition(" ")[2]
+        return hmac.compare_digest(stored_digest, self._digest("key", seat.key)) and self._is_young(
+            session_file, SESSION_MAX_AGE_S
+        )
+
+    def end(self, seat: BrowserSession) -> None:
+        """Sign a browser out."""
+        if self.knows(seat):
+            self._place("seat", seat.cookie).unlink(missing_ok=True)
+
+    def _place(self, kind: str, secret: str) -> Path:
+        return self.folder / f"{kind}-{self._digest(kind, secret)}"
+
+    def _digest(self, kind: str, secret: str) -> str:
+        text = f"{kind} {secret[:_MAX_SECRET_CHARS]}".encode("utf-8", "surrogatepass")
+        return hmac.new(self.token.encode("utf-8", "surrogatepass"), text, hashlib.sha256).hexdigest()
+
+    def _is_young(self, place: Path, most_s: float) -> bool:
+        try:
+            began = float(_read_file(place).partition(" ")[0])
+        except ValueError:
+            return False
+        return began <= self.now() + 1 and self.now() - began < most_s
+
+    def _write(self, place: Path, text: str) -> None:
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            place.touch(mode=0o600, exist_ok=False)
+            _ = place.write_text(text, encoding="ascii")
+        except OSError as error:
+            raise StorageError(
+                f"who may use the page can't be kept in {self.folder}: {error.strerror}",
+                hint="check the folder's permissions and space",
+            ) from error
+
+    def _tidy(self) -> None:
+        """Remove what isn't good any more."""
+        for kind, most_s in (("code", CODE_MAX_AGE_S), ("seat", SESSION_MAX_AGE_S)):
+            for file in self.folder.glob(f"{kind}-*"):
+                if not self._is_young(file, most_s):
+                    with contextlib.suppress(OSError):
+                        file.unlink()
+
+
+def open_browser_sessions(state_dir: Path) -> BrowserSessions:
+    """Give the seats of a state folder.
+
+    Raises:
+        StorageError: The page's token can't be read or made.
+    """
+    return BrowserSessions(folder=state_dir / "server" / "page", token=read_or_make_token(state_dir, "page"))
+
+
+def sign_in_url(server: str, code: str) -> str:
+    """Give the address that signs in; what follows the sign is sent to no server, and stands in no log."""
+    return f"{server.rstrip('/')}/#token={code}"
+
+
+def _read_file(place: Path) -> str:
+    try:
+        return place.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        return ""

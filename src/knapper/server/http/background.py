@@ -1,0 +1,267 @@
+"""Run background jobs of the server, and stream their events and outcomes over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import StreamingResponse
+
+from knapper.errors import StorageError
+from knapper.server import logs, replies, workers
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from knapper.agents.background import BackgroundJob, BackgroundJobs, FinalT, JobFunction
+    from knapper.errors import SetupError
+    from knapper.jsontypes import JSONValue
+    from knapper.server.http.app import Lifespan
+    from knapper.server.workers import StopSignal
+
+
+LOG: Final = logging.getLogger("knapper.server.ongoing")
+_END_S: Final = 5.0
+_CANCEL_S: Final = 2.0
+"""How long work that is cancelled is waited for."""
+
+
+class JobSet:
+    """Hold all that goes on in one server, of whatever kind; used from its event loop."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self.stops = False
+        """Whether the server stops."""
+        self._lives: list[BackgroundJob[Any]] = []
+        self._watching: set[asyncio.Task[None]] = set()
+
+    def begin(
+        self, lives: BackgroundJobs[FinalT], about: str, work: JobFunction, question: str = ""
+    ) -> BackgroundJob[FinalT]:
+        """Begin work; arguments are those of `knapper.agents.background.BackgroundJobs.start`.
+
+        Raises:
+            StorageError: The server stops (code ``stopping``).
+            ConflictError: Too much goes on.
+        """
+        if self.stops:
+            raise StorageError("the server stops", hint="try again in a moment", code="stopping")
+        job = lives.start(about, work, question)
+        self._lives = [*(running_job for running_job in self._lives if not running_job.has_ended), job]
+        watch_task = asyncio.create_task(_log_failure(job))
+        self._watching.add(watch_task)
+        watch_task.add_done_callback(self._watching.discard)
+        return job
+
+    def within(self, session_id: str) -> BackgroundJob[Any] | None:
+        """Give what goes on in a session, where it is work on something else than that."""
+        return next((job for job in self._lives if job.within == session_id and not job.has_ended), None)
+
+    def end(self) -> None:
+        """Begin no more, and cancel what goes on, saying why."""
+        from knapper.agents.events import Error  # noqa: PLC0415 - a server without chats needn't pay for models
+
+        self.stops = True
+        for job in self._lives:
+            if not job.has_ended:
+                job.tell(Error(error="the server stops", code="stopping", hint="what there is so far, is kept"))
+                _ = job.cancel()
+        self._lives = []
+
+    async def shut(self) -> None:
+        """End all, and wait until what there is, is kept."""
+        self.end()
+        try:
+            async with asyncio.timeout(_END_S):
+                while self._watching:
+                    await asyncio.wait(set(self._watching))
+        except TimeoutError:
+            LOG.warning("%d that go on didn't end in time", len(self._watching))
+
+
+async def cancel_job(live: BackgroundJob[FinalT]) -> tuple[bool, FinalT | None]:
+    """Stop work, and wait a moment for its end: a write that goes on finishes first.
+
+    Returns:
+        Whether it was still going on, and the event that ended it, if it has ended by now.
+    """
+    cancelled = live.cancel()
+    try:
+        async with asyncio.timeout(_CANCEL_S):
+            return cancelled, await live.wait()
+    except TimeoutError:
+        return cancelled, None
+
+
+def job_lifespan(stop: StopSignal, end: Callable[[], None], shut: Callable[[], Awaitable[None]]) -> Lifespan:
+    """Give what stands around a server's work: told to end when the server stops, and waited for when it has.
+
+    Args:
+        stop: Told when the server stops, by any thread.
+        end: Begins no more, and ends what goes on; called in the event loop.
+        shut: Waits for that, and closes what is open.
+    """
+
+    @asynccontextmanager
+    async def around() -> AsyncGenerator[None]:
+        loop = asyncio.get_running_loop()
+
+        def told() -> None:
+            _ = loop.call_soon_threadsafe(end)
+
+        forget = stop.on(told)
+        try:
+            yield
+        finally:
+            forget()
+            await shut()
+
+    return around
+
+
+async def _log_failure(live: BackgroundJob[Any]) -> None:
+    """Log what nobody foresaw."""
+    _ = await live.wait()
+    if live.failure is not None:
+        LOG.error("%s failed", live.id, exc_info=live.failure)
+
+
+if TYPE_CHECKING:
+    RedactEvent = Callable[[Mapping[str, JSONValue]], Mapping[str, JSONValue]]
+
+HEARTBEAT_S: Final = 15.0
+"""After so many silent seconds a comment is sent, so that a dead connection is noticed."""
+START_EVENT: Final = "start"
+"""The first event: what this is, for windows that come later."""
+ERROR_EVENT: Final = "error"
+"""The event that tells what went wrong."""
+_MAX_ID_DIGITS: Final = 15
+_HEARTBEAT: Final = b": still here\n\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSentEvent:
+    """Hold one event."""
+
+    id: int
+    """Counts from 1 in its stream."""
+    name: str
+    """What kind: one word, such as ``text``."""
+    data: Mapping[str, JSONValue]
+
+    def encode(self) -> bytes:
+        """Write the event as it goes over the wire; JSON has no line ends of its own."""
+        text = json.dumps(self.data, ensure_ascii=False, separators=(",", ":"))
+        return f"id: {self.id}\nevent: {self.name}\ndata: {text}\n\n".encode("utf-8", "backslashreplace")
+
+
+def stream_events(
+    live: BackgroundJob[FinalT], start: Mapping[str, JSONValue], request: Request, *, heartbeat_s: float = HEARTBEAT_S
+) -> StreamingResponse:
+    """Answer a request with the events of what goes on, from where the client's ``Last-Event-ID`` says it was.
+
+    When the server stops, the work is cancelled, and the stream ends with what that says.
+
+    Args:
+        live: What goes on, or has ended.
+        start: The first event, of kind ``start``.
+        request: From whom.
+        heartbeat_s: See `HEARTBEAT_S`.
+    """
+    workers.let_stream_end_itself(request.scope)
+    headers = {**replies.REPLY_HEADERS, "x-accel-buffering": "no"}
+    frames = encode_frames(live, start, last_event_id(request), heartbeat_s, partial(logs.redact_event, request.scope))
+    return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
+
+
+async def encode_frames(
+    live: BackgroundJob[FinalT],
+    start: Mapping[str, JSONValue],
+    heard: int,
+    heartbeat_s: float = HEARTBEAT_S,
+    told: RedactEvent | None = None,
+) -> AsyncGenerator[bytes]:
+    """Write events; their ids are those of the work, and one more, as the first one is ours.
+
+    Args:
+        live: What goes on.
+        start: The first event.
+        heard: The last one that was heard; 0 for none.
+        heartbeat_s: See `HEARTBEAT_S`.
+        told: Gives an error as the client is told it; None for as it is.
+    """
+    if heard > len(live.events) + 1:  # an id of other work, such as from before a restart: all is new
+        heard = 0
+    if not heard:
+        yield ServerSentEvent(id=1, name=START_EVENT, data={"type": START_EVENT, **start}).encode()
+    event_iterator = live.follow(max(heard - 1, 0))
+    next_event = asyncio.ensure_future(anext(event_iterator, None))
+    try:
+        while True:
+            ready, _ = await asyncio.wait([next_event], timeout=heartbeat_s)
+            if not ready:
+                yield _HEARTBEAT
+                continue
+            numbered_event = next_event.result()
+            if numbered_event is None:
+                return
+            number, event = numbered_event
+            data = event.as_dict()
+            visible_data = told(data) if told and event.kind == ERROR_EVENT else data
+            yield ServerSentEvent(id=number + 1, name=event.kind, data=visible_data).encode()
+            next_event = asyncio.ensure_future(anext(event_iterator, None))
+    finally:
+        _ = next_event.cancel()
+        _ = await asyncio.wait([next_event])
+        await event_iterator.aclose()
+
+
+def last_event_id(request: Request) -> int:
+    """Give the last event that a client says it heard; 0 where it says none, or nonsense."""
+    header = request.headers.get("last-event-id", "")
+    return int(header) if header.isascii() and header.isdigit() and len(header) <= _MAX_ID_DIGITS else 0
+
+
+BAD_GATEWAY: Final = 502
+_STATUS_BY_ERROR_CODE: Final = {
+    "session_busy": replies.CONFLICT,
+    "session_changed": replies.CONFLICT,
+    "no_session": replies.NOT_FOUND,
+    "no_run": replies.NOT_FOUND,
+    "not_found": replies.NOT_FOUND,
+    "web_off": replies.FORBIDDEN,
+    "budget_spent": replies.FORBIDDEN,
+    "bad_input": replies.UNPROCESSABLE_CONTENT,
+    "internal": replies.INTERNAL_SERVER_ERROR,
+    "stopping": replies.SERVICE_UNAVAILABLE,
+    "storage": replies.SERVICE_UNAVAILABLE,
+    "no_prompt": replies.SERVICE_UNAVAILABLE,
+}
+"""Of errors while a model works; all others are the model's server's."""
+
+
+def failed_job_reply(shape: Mapping[str, JSONValue], error: Mapping[str, JSONValue], request: Request) -> Response:
+    """Reply with what went wrong, beside what there is.
+
+    Args:
+        shape: What there is.
+        error: As `knapper.agents.events.Error` shows itself.
+        request: What is answered.
+    """
+    code, visible_error = str(error["code"]), logs.redact_event(request.scope, error)
+    error_data = {"success": False, "error": visible_error["error"], "code": code, "hint": visible_error["hint"]}
+    return replies.JsonReply({**shape, **error_data}, _STATUS_BY_ERROR_CODE.get(code, BAD_GATEWAY))
+
+
+def setup_needed_reply(error: SetupError, request: Request) -> Response:
+    """Reply that the owner has to set something up first, such as a model."""
+    return replies.JsonReply(logs.redact_error(request.scope, error).as_dict(), replies.SERVICE_UNAVAILABLE)

@@ -1,0 +1,384 @@
+"""Bind requests to tools and parameters: read arguments from path, query or body, check them, and call the tool."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, NoReturn, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from knapper.app import Hub
+from knapper.errors import BadInput, CallerError
+from knapper.jsontypes import JSONValue
+from knapper.server import replies, security, workers
+from knapper.server.workers import StopSignal, WorkerThreads
+from knapper.tools.context import Context
+from knapper.tools.shapes import Answer
+
+_JSON_MEDIA_TYPES: Final = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
+_INTEGER: Final = re.compile(r"-?\d{1,18}")
+_BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
+_BODY_HINT: Final = "the body is the tool's arguments as one JSON object"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRoute:
+    """Say that a route calls a tool; its arguments come from the path, and from the query (GET) or the body."""
+
+    method: Literal["GET", "POST", "PUT"]
+    path: str
+    """As in routes: ``/proposals/{proposal_id}``; the names in braces are the tool's parameters."""
+    tool: str
+    fixed: Mapping[str, JSONValue] = field(default_factory=dict[str, JSONValue])
+    """Arguments that the route itself says."""
+    tag: str = ""
+    """The noun under which the document shows it."""
+    is_tagged: bool = False
+    """The reply has an ETag, and isn't sent again to who has it."""
+
+    @property
+    def bound(self) -> frozenset[str]:
+        """Name the arguments that the path gives, or the route says."""
+        return frozenset(re.findall(r"{(\w+)(?::\w+)?}", self.path)) | frozenset(self.fixed)
+
+
+async def read_tool_arguments(
+    face: ToolRoute, request: Request, properties: Mapping[str, JSONValue]
+) -> dict[str, object]:
+    """Read a tool's arguments from a request.
+
+    Args:
+        face: The route.
+        request: What was asked.
+        properties: The tool's parameters by name, each with its JSON Schema.
+
+    Raises:
+        BadInput: They can't be read.
+        CallerError: The body isn't JSON.
+    """
+    sent = _read_query(request, properties) if face.method == "GET" else await _read_body(request)
+    for name in face.bound & sent.keys():
+        raise BadInput(f"'{name}' is said by the path already", hint="leave it out", code="bad_arguments")
+    path_values = cast("Mapping[str, object]", request.path_params)
+    return {**sent, **path_values, **face.fixed}
+
+
+async def _read_body(request: Request) -> dict[str, object]:
+    raw = await request.body()
+    if not raw:
+        return {}
+    if request.headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
+        raise CallerError(
+            "the body is compressed, or otherwise encoded",
+            hint="send it as it is, without Content-Encoding",
+            code="wrong_content_type",
+        )
+    if not _JSON_MEDIA_TYPES.fullmatch(request.headers.get("content-type", "").strip()):
+        raise CallerError(
+            "the body isn't said to be JSON", hint="send Content-Type: application/json", code="wrong_content_type"
+        )
+    return _parse_object(raw)
+
+
+def _parse_object(raw: bytes) -> dict[str, object]:
+    try:
+        value: object = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        _ = json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError:
+        raise BadInput("the body isn't UTF-8", hint=_BODY_HINT, code="invalid_json") from None
+    except UnicodeEncodeError:
+        raise BadInput(
+            "the body holds half a character", hint="write all text as Unicode", code="invalid_text"
+        ) from None
+    except json.JSONDecodeError as error:
+        raise BadInput(
+            f"the body isn't JSON: {error.msg} at character {error.pos}", hint=_BODY_HINT, code="invalid_json"
+        ) from None
+    except (ValueError, RecursionError):  # numbers of thousands of digits, lists in lists in lists
+        raise BadInput("the body isn't JSON that can be taken in", hint=_BODY_HINT, code="invalid_json") from None
+    if not isinstance(value, dict):
+        raise BadInput("the body isn't a JSON object", hint=_BODY_HINT, code="not_an_object")
+    return cast("dict[str, object]", value)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _read_query(request: Request, properties: Mapping[str, JSONValue]) -> dict[str, object]:
+    texts_by_name: dict[str, list[str]] = {}
+    for name, text in request.query_params.multi_items():
+        texts_by_name.setdefault(name, []).append(text)
+    values: dict[str, object] = {}
+    for name, texts in texts_by_name.items():
+        schema = properties.get(name)
+        values[name] = _parse_query_value(name, texts, schema if isinstance(schema, dict) else {})
+    return values
+
+
+def _parse_query_value(name: str, said: Sequence[str], schema: Mapping[str, JSONValue]) -> object:
+    """Read a value of the query by its parameter's schema; what fits no kind stays text, and the tool refuses it."""
+    kinds = _schema_types(schema)
+    if "array" in kinds:
+        return list(said)
+    if len(said) > 1:
+        raise BadInput(f"'{name}' is given {len(said)} times", hint="give it once", code="bad_arguments")
+    (text,) = said
+    if "string" in kinds or not kinds:
+        return text
+    if "integer" in kinds and _INTEGER.fullmatch(text):
+        return int(text)
+    if "boolean" in kinds and text.lower() in _BOOLEANS:
+        return _BOOLEANS[text.lower()]
+    return _parse_object(text.encode()) if "object" in kinds else text
+
+
+def _schema_types(schema: Mapping[str, JSONValue]) -> set[str]:
+    kind = schema.get("type")
+    if isinstance(kind, str):
+        return {kind}
+    alternatives = schema.get("anyOf")
+    rows = alternatives if isinstance(alternatives, list) else []
+    types = {alternative_type for row in rows if isinstance(row, dict) for alternative_type in _schema_types(row)}
+    return types or ({"string"} if "enum" in schema else {"object"} if "$ref" in schema else set())
+
+
+_MAX_TEXT_CHARS: Final = 2_000
+_MAX_LIST_ITEMS: Final = 1_000
+"""Of a list."""
+ParameterKind = Literal["text", "count", "number", "flag", "texts", "object"]
+_SCHEMA_TYPES: Final[Mapping[ParameterKind, str]] = {
+    "text": "string",
+    "count": "integer",
+    "number": "number",
+    "flag": "boolean",
+    "texts": "array",
+    "object": "object",
+}
+_NUMBER_TYPES: Final[Mapping[str, tuple[type[int] | type[float], ...]]] = {"count": (int,), "number": (int, float)}
+_PYTHON_TYPES: Final[Mapping[ParameterKind, tuple[type, str]]] = {
+    "text": (str, "a text"),
+    "flag": (bool, "true or false"),
+    "texts": (list, "a list of texts"),
+    "object": (dict, "an object"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """Say that a route takes a value."""
+
+    name: str
+    doc: str
+    kind: ParameterKind = "text"
+    needed: bool = False
+    """Whether it may be left out, or be null."""
+    least: float = 0
+    """The lowest number."""
+    most: float = _MAX_TEXT_CHARS
+    """Characters of a text, or of each in a list; or the highest number."""
+    choices: tuple[str, ...] = ()
+    """What a text, or each of a list, may be; empty for anything."""
+    fields: tuple["Parameter", ...] = ()
+    """What an object holds."""
+
+    @property
+    def schema(self) -> dict[str, JSONValue]:
+        """Describe it as JSON Schema."""
+        type_name = _SCHEMA_TYPES[self.kind]
+        described: dict[str, JSONValue] = {
+            "type": type_name if self.needed else [type_name, "null"],
+            "description": self.doc,
+        }
+        if self.kind in _NUMBER_TYPES:
+            return {**described, "minimum": self.least, "maximum": self.most}
+        if self.kind == "texts":
+            return {**described, "maxItems": _MAX_LIST_ITEMS, "items": {"type": "string", **self._text()}}
+        if self.kind == "object":
+            return {
+                **described,
+                "properties": {inner_parameter.name: inner_parameter.schema for inner_parameter in self.fields},
+                "additionalProperties": False,
+            }
+        return {**described, **self._text(or_none=not self.needed)} if self.kind == "text" else described
+
+    @property
+    def type(self) -> str:
+        """Name its type in JSON Schema."""
+        return _SCHEMA_TYPES[self.kind]
+
+    def _text(self, *, or_none: bool = False) -> dict[str, JSONValue]:
+        if not self.choices:
+            return {"maxLength": self.most}
+        return {"enum": [*self.choices, *([None] if or_none else [])]}
+
+
+VAULT_PARAMETER: Final = Parameter(name="vault", doc="Which vault; the first one where it is left out.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestArguments:
+    """Hold what was said, checked."""
+
+    values: Mapping[str, object]
+
+    def text(self, name: str) -> str:
+        """Give a text; empty where it was left out."""
+        return cast("str | None", self.values.get(name)) or ""
+
+    def count(self, name: str, usual: int) -> int:
+        """Give a number, or the usual one."""
+        value = self.whole(name)
+        return usual if value is None else value
+
+    def whole(self, name: str) -> int | None:
+        """Give a whole number; None where it was left out."""
+        return cast("int | None", self.values.get(name))
+
+    def number(self, name: str) -> float | None:
+        """Give a number; None where it was left out."""
+        return cast("float | None", self.values.get(name))
+
+    def flag(self, name: str) -> bool | None:
+        """Give true or false; None where it was left out."""
+        return cast("bool | None", self.values.get(name))
+
+    def texts(self, name: str) -> list[str] | None:
+        """Give a list of texts; None where it was left out."""
+        return cast("list[str] | None", self.values.get(name))
+
+    def plain(self) -> dict[str, JSONValue]:
+        """Give all that was said, without what is null."""
+        return {name: cast("JSONValue", value) for name, value in self.values.items() if value is not None}
+
+    def object(self, name: str) -> "RequestArguments":
+        """Give an object; empty where it was left out."""
+        return RequestArguments(values=cast("Mapping[str, object] | None", self.values.get(name)) or {})
+
+
+async def read_arguments(request: Request, takes: Sequence[Parameter]) -> RequestArguments:
+    """Read the body of a request, or its query where it has no body.
+
+    Raises:
+        BadInput: It has something that isn't taken, lacks what is needed, or a value can't be used.
+        CallerError: The body isn't JSON.
+    """
+    in_query = request.method in {"GET", "HEAD", "DELETE"}
+    route = ToolRoute(method="GET" if in_query else "POST", path="/", tool="")
+    schemas: dict[str, JSONValue] = {parameter.name: _query_schema(parameter) for parameter in takes}
+    raw_values = await read_tool_arguments(route, request, schemas)
+    values = {name: value for name, value in raw_values.items() if name not in request.path_params}
+    _check_all(takes, values)
+    return RequestArguments(values=values)
+
+
+def _check_all(takes: Sequence[Parameter], values: Mapping[str, object]) -> None:
+    allowed_names = [parameter.name for parameter in takes]
+    for name in values.keys() - set(allowed_names):
+        raise _argument_error(f"'{name[:60]}' isn't taken here", f"it takes {', '.join(allowed_names) or 'nothing'}")
+    for parameter in takes:
+        _check_value(parameter, values.get(parameter.name))
+
+
+def _query_schema(take: Parameter) -> dict[str, JSONValue]:
+    return {"type": take.type}
+
+
+def _check_value(take: Parameter, value: object) -> None:
+    if value is None:
+        if take.needed:
+            raise _argument_error(f"'{take.name}' is needed", take.doc)
+    elif take.kind in _NUMBER_TYPES:
+        kinds = _NUMBER_TYPES[take.kind]
+        if isinstance(value, bool) or not isinstance(value, kinds) or not take.least <= value <= take.most:
+            raise _argument_error(
+                f"'{take.name}' isn't a number that can be used", f"give {take.least:,} to {take.most:,}"
+            )
+    else:
+        kind, expected = _PYTHON_TYPES[take.kind]
+        if not isinstance(value, kind):
+            raise _argument_error(f"'{take.name}' isn't {expected}", take.doc)
+        _check_contents(take, cast("object", value))
+
+
+def _check_contents(take: Parameter, value: object) -> None:
+    if isinstance(value, str):
+        _check_text(take, value)
+    elif isinstance(value, list):
+        rows = cast("list[object]", value)
+        if len(rows) > _MAX_LIST_ITEMS:
+            raise _argument_error(f"'{take.name}' has {len(rows):,} items", f"give at most {_MAX_LIST_ITEMS:,}")
+        for row in rows:
+            if not isinstance(row, str):
+                raise _argument_error(f"'{take.name}' isn't a list of texts", take.doc)
+            _check_text(take, row)
+    elif isinstance(value, dict):
+        _check_all(take.fields, cast("dict[str, object]", value))
+
+
+def _check_text(take: Parameter, text: str) -> None:
+    if take.choices and text not in take.choices:
+        raise _argument_error(f"'{take.name}' can't be '{text[:60]}'", f"give {', '.join(take.choices)}")
+    if len(text) > take.most:
+        raise _argument_error(f"'{take.name}' has {len(text):,} characters", f"give at most {take.most:,}")
+
+
+def _argument_error(problem: str, hint: str) -> BadInput:
+    return BadInput(problem, hint=hint, code="bad_arguments")
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInvoker:
+    """Hold what routes need."""
+
+    hub: Hub
+    threads: WorkerThreads
+
+    async def call(self, client: str, tool: str, given: dict[str, object]) -> Answer:
+        """Call a tool on a client's behalf, in a thread.
+
+        Raises:
+            KnapError: As the tool says, or too much waits already.
+        """
+        hub, cancelling = self.hub, StopSignal()
+
+        def opened(vault: str) -> Context:
+            return replace(hub.context(client=client, vault=vault), on_cancel=cancelling.on)
+
+        kind = workers.kind_of_call(hub.table, hub.table.find(tool), given)
+        try:
+            return await self.threads.run(kind, lambda: hub.table.call(tool, given, opened))
+        except asyncio.CancelledError:
+            cancelling.tell()
+            raise
+
+    async def answer(self, face: ToolRoute, request: Request) -> Answer:
+        """Call the tool of a route with what the request says.
+
+        Raises:
+            KnapError: The request can't be read, or the tool fails.
+        """
+        arguments = await read_tool_arguments(face, request, self.properties(face))
+        return await workers.run_unless_disconnected(
+            request.receive, self.call(security.client_of(request.scope), face.tool, arguments)
+        )
+
+    def properties(self, face: ToolRoute) -> dict[str, JSONValue]:
+        """Give the parameters of a route's tool by name."""
+        table = self.hub.table
+        return cast("dict[str, JSONValue]", table.parameters(table.find(face.tool))["properties"])
+
+
+def make_tool_endpoint(serving: ToolInvoker, face: ToolRoute) -> Endpoint:
+    """Make what answers a route with its tool's answer."""
+
+    async def endpoint(request: Request) -> Response:
+        return replies.JsonReply(await serving.answer(face, request))
+
+    return endpoint

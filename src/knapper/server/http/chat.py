@@ -1,0 +1,616 @@
+"""Serve chats and their sessions over HTTP: ``/chat`` and ``/sessions``."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from knapper.agents.sessions import locks
+from knapper.errors import BadInput, ConflictError, NotFound, SetupError
+from knapper.server import replies, security
+from knapper.server.http import background, binding
+from knapper.server.http.background import JobSet
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import RouteSpec, json_content, object_schema, page_content, stream_content
+from knapper.server.workers import WorkerThreads
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+
+    from starlette.responses import StreamingResponse
+
+    from knapper.agents.background import JobEventSink, TurnJob
+    from knapper.agents.chat.turn import ChatConfig
+    from knapper.agents.sessions.store import Exchange, Session
+    from knapper.app.chats import ClientChats, ClientChatsRegistry
+    from knapper.jsontypes import JSONValue
+    from knapper.server.http.binding import Endpoint, RequestArguments
+
+
+_STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_OBJECTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
+_QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": ["object", "null"],
+    "description": "What the model asks; the next message in the session answers it.",
+    "properties": {"question": _STRING, "options": {"type": "array"}},
+}
+_TURN_PROPERTIES: Final[Mapping[str, Any]] = {
+    "response": {"type": "string", "description": "The answer, with citations that hold only."},
+    "session_id": _STRING,
+    "turn_id": _STRING,
+    "citations": {**_OBJECTS, "description": "Each with its path, lines and the note's hash."},
+    "removed": {**_OBJECTS, "description": "Citations that were dropped, each with the reason."},
+    "tools": _OBJECTS,
+    "proposals": {**_OBJECTS, "description": "What waits for a person's word; see /proposals."},
+    "changes": {"type": "array", "items": _STRING, "description": "Ids of what was applied."},
+    "question": _QUESTION_SCHEMA,
+    "usage": {"type": "object"},
+    "model": _STRING,
+    "state": {"enum": ["complete", "limit", "asked", "cancelled"]},
+    "notes": {"type": "array"},
+}
+TURN_CONTENT: Final = json_content(_TURN_PROPERTIES)
+STREAM_CONTENT: Final[Mapping[str, Any]] = stream_content(
+    "`start` comes first, with turn_id, session_id and message; then `text`, `tool_call`, `tool_result`, `proposal`, "
+    "`question`, `usage` and `error`, as they happen; `done` comes last, with the answer. A lost connection doesn't "
+    "end the turn: GET /chat/{turn_id}/events goes on."
+)
+CANCEL_CONTENT: Final = json_content(
+    {"turn_id": _STRING, "session_id": _STRING, "cancelled": {"type": "boolean"}, "ended": {"type": "boolean"}}
+)
+SESSION_SCHEMA: Final[Mapping[str, Any]] = object_schema(
+    {
+        "id": _STRING,
+        "title": _STRING,
+        "active_file": {"type": ["string", "null"]},
+        "kind": {"enum": ["file", "none", "own"], "description": "Found by its file, without a file, or by its id."},
+        "created": _STRING,
+        "updated": _STRING,
+        "turns": {"type": "integer"},
+        "forked_from": {"type": ["string", "null"]},
+        "running": {"type": ["string", "null"], "description": "The turn that goes on, if one does."},
+        "task": {"type": ["string", "null"], "description": "The run of a task of agents that goes on, if one does."},
+        "busy": {"type": "boolean", "description": "Whether something goes on in it, also in another process."},
+    }
+)
+MESSAGE_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "role": {"enum": ["user", "assistant"]},
+        "content": _STRING,
+        "number": {"type": "integer", "description": "The turn's, from 1."},
+        "at": _STRING,
+        "active_file": {"type": ["string", "null"]},
+        "outcome": {"type": "object", "description": "As `done` tells it; of an answer only."},
+    },
+    "required": ["role", "content", "number", "at"],
+}
+
+_THREADS: Final = 8
+"""For looking up sessions and opening models; never for tools, so that slow ones hold no chat up."""
+T = TypeVar("T")
+
+
+class ChatService:
+    """Hold the chats of one server; used from its event loop."""
+
+    def __init__(self, open_chatting: Callable[[], ClientChatsRegistry]) -> None:
+        """Begin without any.
+
+        Args:
+            open_chatting: Opens what holds them; called once, in a thread, when the first client wants it.
+        """
+        self._open = open_chatting
+        self._chatting: ClientChatsRegistry | None = None
+        self._lock = threading.Lock()
+        self._threads = WorkerThreads(_THREADS)
+        self.ongoing = JobSet()
+
+    async def work(self, work: Callable[[], T]) -> T:
+        """Do something that blocks in a thread."""
+        return await self._threads.run("read", work)
+
+    async def room(self, client: str, vault: str) -> ClientChats:
+        """Give a client's room in a vault.
+
+        Raises:
+            KnapError: It can't be opened.
+        """
+        return await self.work(lambda: self._all().room(client, vault))
+
+    async def begin(self, room: ClientChats, text: str, active_file: str, session_id: str = "") -> TurnJob:
+        """Begin to answer a message.
+
+        Args:
+            room: Of who says it.
+            text: The message.
+            active_file: The note that the person looks at; empty for none.
+            session_id: The session; empty for the open note's.
+
+        Raises:
+            BadInput: The message is empty.
+            NotFound: There is no such session.
+            ConflictError: It answers another message (code ``session_busy``).
+            SetupError: There is no model.
+            StorageError: The server stops (code ``stopping``).
+            KnapError: The note is hidden, or too many turns go on.
+        """
+        from knapper.agents.chat.conversations import SessionMessage  # noqa: PLC0415 - a server without chats needn't pay for models
+
+        if not text.strip():
+            raise BadInput("the message is empty", hint="say something")
+
+        def prepare() -> tuple[Session, ChatConfig]:
+            room.check(active_file)
+            if session_id:
+                return room.store.get(session_id), room.chat()
+            chat = room.chat()  # first, so that where no model is set up, no session is begun
+            return room.session(active_file), chat
+
+        session, chat = await self.work(prepare)
+        if find_running_turn(room, session.id) is not None:
+            raise session_busy_error()
+        message = SessionMessage(text=text, active_file=active_file.strip())
+
+        def work(tell: JobEventSink) -> Coroutine[object, object, object]:
+            return room.conversations.reply(chat, session.id, message, tell)
+
+        return self.ongoing.begin(room.turns, session.id, work, text)
+
+    def find(self, client: str, turn_id: str) -> TurnJob:
+        """Find a client's turn by its id, or the latest one of a session by that.
+
+        Raises:
+            NotFound: There is none, it ended long ago, or it is another client's (code ``no_turn``).
+        """
+        for client_chats in self._chatting.rooms(client) if self._chatting else ():
+            try:
+                return client_chats.turns.find(turn_id)
+            except NotFound:
+                continue
+        hint = "the session holds what came of turns that ended"
+        raise NotFound("there is no such turn", hint=hint, code="no_turn")
+
+    def end(self) -> None:
+        """Begin no more turns, and cancel those that go on, saying why."""
+        self.ongoing.end()
+
+    async def shut(self) -> None:
+        """End all turns, wait until what there is, is kept, and close the sessions."""
+        await self.ongoing.shut()
+        if self._chatting is not None:
+            await asyncio.to_thread(self._chatting.close)
+        self._threads.close()
+
+    def _all(self) -> ClientChatsRegistry:
+        with self._lock:
+            if self._chatting is None:
+                self._chatting = self._open()
+            return self._chatting
+
+
+def find_running_turn(room: ClientChats, session_id: str) -> TurnJob | None:
+    """Give the turn that goes on in a session, if one does."""
+    return next((turn for turn in room.turns.going_on() if turn.about == session_id), None)
+
+
+def session_busy_error() -> ConflictError:
+    """Say that a session answers another message."""
+    return ConflictError(
+        "the session is answering another message",
+        hint="wait for it, cancel it, or take another session",
+        code="session_busy",
+    )
+
+
+@asynccontextmanager
+async def hold_idle_session(talks: ChatService, room: ClientChats, session_id: str) -> AsyncGenerator[None]:
+    """Let no turn go on in a session meanwhile.
+
+    Raises:
+        NotFound: There is no such session.
+        ConflictError: One goes on (code ``session_busy``).
+    """
+    _ = await talks.work(lambda: room.store.get(session_id))
+    if find_running_turn(room, session_id) is not None:
+        raise session_busy_error()
+    async with locks.lock_session(room.conversations.folder, session_id, wait_s=0):
+        yield
+
+
+def turn_reply(turn: TurnJob, request: Request) -> Response:
+    """Reply to a request with a turn that has ended: its answer, or its error beside what there is of an answer."""
+    event_data = [event.as_dict() for event in turn.events]
+    done_event = next(event_datum for event_datum in reversed(event_data) if event_datum["type"] == "done")
+    error = next((event_datum for event_datum in event_data if event_datum["type"] == "error"), None)
+    turn_data = _describe_turn(turn, done_event, event_data)
+    if error is None:
+        return replies.JsonReply({"success": True, **turn_data})
+    return background.failed_job_reply(turn_data, error, request)
+
+
+def stream_turn(turn: TurnJob, request: Request) -> StreamingResponse:
+    """Answer a request with a turn's events, after saying which turn it is, of which session, and what was said."""
+    start: dict[str, JSONValue] = {"turn_id": turn.id, "session_id": turn.about, "message": turn.question}
+    return background.stream_events(turn, start, request)
+
+
+def _describe_turn(
+    turn: TurnJob, done: Mapping[str, JSONValue], told: list[dict[str, JSONValue]]
+) -> dict[str, JSONValue]:
+    question = next((event for event in told if event["type"] == "question"), None)
+    proposals = [event["proposal"] for event in told if event["type"] == "proposal"]
+    copied_fields = ("citations", "removed", "tools", "changes", "usage", "model", "state", "notes")
+    return {
+        "response": done["answer"],
+        "session_id": turn.about,
+        "turn_id": turn.id,
+        "proposals": proposals,
+        "question": question and {"question": question["question"], "options": question["options"]},
+        **{name: done[name] for name in copied_fields},
+    }
+
+
+if TYPE_CHECKING:
+    SessionHandler = Callable[[ChatService, ClientChats, str, RequestArguments], Awaitable[dict[str, JSONValue]]]
+    """Does what a route is for, in a room, with the session of the path."""
+
+_SESSIONS_PATH: Final = "/sessions"
+_SESSION_PATH: Final = "/sessions/{session_id}"
+_LIMIT: Final = Parameter(name="limit", doc="How many at most; 50 where it is left out.", kind="count", most=500)
+_OFFSET: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", most=1_000_000_000)
+_NEW_SESSION_FILE: Final = Parameter(name="active_file", doc="The note that it is about.")
+_TITLE: Final = Parameter(name="title", doc="Its name, 1 to 200 characters.", most=200)
+_NEW_TITLE: Final = Parameter(name="title", doc="Its new name, 1 to 200 characters.", needed=True, most=200)
+_FORK_UPTO: Final = Parameter(
+    name="upto", doc="The last turn that is taken over; all are, where it is left out.", kind="count", most=10**9
+)
+_EXPORT_PATH: Final = Parameter(name="path", doc="Of the new note; one below Chats/ where it is left out.")
+_DEFAULT_LIMIT: Final = 50
+
+
+def session_routes(talks: ChatService) -> tuple[RouteSpec, ...]:
+    """List the routes."""
+
+    def of(work: SessionHandler, *takes: Parameter) -> Endpoint:
+        return _session_endpoint(talks, work, (*takes, VAULT_PARAMETER))
+
+    session_content = json_content({"session": SESSION_SCHEMA})
+    tag, page_parameters = "sessions", (_LIMIT, _OFFSET, VAULT_PARAMETER)
+    read_description = "Turns are counted from the oldest; without an offset the latest ones come."
+    session_with_messages = {**page_content("messages", MESSAGE_SCHEMA)}
+    session_with_messages["application/json"]["schema"]["properties"]["session"] = dict(SESSION_SCHEMA)
+    export_content = json_content({"status": {"enum": ["applied", "proposed"]}})
+    deleted_content = json_content({"deleted": {"type": "string"}})
+    return (
+        RouteSpec(
+            "GET",
+            _SESSIONS_PATH,
+            tag,
+            "List sessions.",
+            of(_list_sessions, *page_parameters[:2]),
+            "",
+            page_parameters,
+            page_content("results", SESSION_SCHEMA),
+        ),
+        RouteSpec(
+            "POST",
+            _SESSIONS_PATH,
+            tag,
+            "Begin a session.",
+            of(_begin_session, _TITLE, _NEW_SESSION_FILE),
+            "",
+            (_TITLE, _NEW_SESSION_FILE, VAULT_PARAMETER),
+            session_content,
+        ),
+        RouteSpec(
+            "GET",
+            _SESSION_PATH,
+            tag,
+            "Read a session.",
+            of(_read_session, *page_parameters[:2]),
+            read_description,
+            page_parameters,
+            session_with_messages,
+        ),
+        RouteSpec(
+            "PATCH",
+            _SESSION_PATH,
+            tag,
+            "Rename a session.",
+            of(_rename_session, _NEW_TITLE),
+            "",
+            (_NEW_TITLE, VAULT_PARAMETER),
+            session_content,
+        ),
+        RouteSpec(
+            "POST",
+            f"{_SESSION_PATH}/fork",
+            tag,
+            "Go on elsewhere.",
+            of(_fork_session, _FORK_UPTO),
+            "",
+            (_FORK_UPTO, VAULT_PARAMETER),
+            session_content,
+        ),
+        RouteSpec(
+            "POST",
+            f"{_SESSION_PATH}/clear",
+            tag,
+            "Begin anew.",
+            of(_clear_session),
+            "",
+            (VAULT_PARAMETER,),
+            session_content,
+        ),
+        RouteSpec(
+            "POST",
+            f"{_SESSION_PATH}/export",
+            tag,
+            "Write it as a note.",
+            of(_export_session, _EXPORT_PATH),
+            "",
+            (_EXPORT_PATH, VAULT_PARAMETER),
+            export_content,
+        ),
+        RouteSpec(
+            "DELETE",
+            _SESSION_PATH,
+            tag,
+            "Delete a session.",
+            of(_delete_session),
+            "",
+            (VAULT_PARAMETER,),
+            deleted_content,
+        ),
+    )
+
+
+def _session_endpoint(talks: ChatService, work: SessionHandler, takes: Sequence[Parameter]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, takes)
+        client_chats = await talks.room(security.client_of(request.scope), args.text("vault"))
+        session_id = str(request.path_params.get("session_id", ""))
+        return replies.JsonReply({"success": True, **await work(talks, client_chats, session_id, args)})
+
+    return endpoint
+
+
+async def _list_sessions(
+    talks: ChatService, room: ClientChats, _: str, given: RequestArguments
+) -> dict[str, JSONValue]:
+    limit, offset = given.count("limit", _DEFAULT_LIMIT), given.count("offset", 0)
+    sessions, total = await talks.work(lambda: room.store.list(limit=limit, offset=offset))
+    return {
+        "results": [*await _describe_sessions(talks, room, *sessions)],
+        "total": total,
+        "limit": limit,
+        "offset": offset,
+    }
+
+
+async def _begin_session(
+    talks: ChatService, room: ClientChats, _: str, given: RequestArguments
+) -> dict[str, JSONValue]:
+    active_file, title = given.text("active_file"), given.text("title")
+
+    def begin() -> Session:
+        room.check(active_file)
+        return room.store.begin(file=active_file.strip(), name=title)
+
+    return await _session_answer(talks, room, await talks.work(begin))
+
+
+async def _read_session(
+    talks: ChatService, room: ClientChats, session_id: str, given: RequestArguments
+) -> dict[str, JSONValue]:
+    session, exchanges = await talks.work(lambda: (room.store.get(session_id), room.store.turns(session_id)))
+    limit = given.count("limit", _DEFAULT_LIMIT)
+    offset = given.count("offset", max(len(exchanges) - limit, 0))
+    messages = [message for turn in exchanges[offset : offset + limit] for message in _turn_messages(turn)]
+    page: dict[str, JSONValue] = {"total": len(exchanges), "limit": limit, "offset": offset}
+    return {**await _session_answer(talks, room, session), "messages": [*messages], **page}
+
+
+async def _rename_session(
+    talks: ChatService, room: ClientChats, session_id: str, given: RequestArguments
+) -> dict[str, JSONValue]:
+    return await _session_answer(
+        talks, room, await talks.work(lambda: room.store.rename(session_id, given.text("title")))
+    )
+
+
+async def _fork_session(
+    talks: ChatService, room: ClientChats, session_id: str, given: RequestArguments
+) -> dict[str, JSONValue]:
+    upto = given.count("upto", -1)
+    forked = await talks.work(lambda: room.store.fork(session_id, upto=None if upto < 0 else upto))
+    return await _session_answer(talks, room, forked)
+
+
+async def _clear_session(
+    talks: ChatService, room: ClientChats, session_id: str, _: RequestArguments
+) -> dict[str, JSONValue]:
+    async with hold_idle_session(talks, room, session_id):
+        cleared = await talks.work(lambda: room.store.clear(session_id))
+    return await _session_answer(talks, room, cleared)
+
+
+async def _export_session(
+    talks: ChatService, room: ClientChats, session_id: str, given: RequestArguments
+) -> dict[str, JSONValue]:
+    return dict(await talks.work(lambda: room.export(session_id, given.text("path"))))
+
+
+async def _delete_session(
+    talks: ChatService, room: ClientChats, session_id: str, _: RequestArguments
+) -> dict[str, JSONValue]:
+    async with hold_idle_session(talks, room, session_id):
+        await talks.work(lambda: room.conversations.delete(session_id))
+    return {"deleted": session_id}
+
+
+async def _session_answer(talks: ChatService, room: ClientChats, session: Session) -> dict[str, JSONValue]:
+    (shape,) = await _describe_sessions(talks, room, session)
+    return {"session": shape}
+
+
+async def _describe_sessions(talks: ChatService, room: ClientChats, *found: Session) -> list[dict[str, JSONValue]]:
+    folder = room.conversations.folder
+    rows = [_describe_session(talks, room, each) for each in found]
+    idle_ids = [str(row["id"]) for row in rows if not row["busy"]]
+    held_ids = await talks.work(lambda: {each for each in idle_ids if locks.is_session_locked(folder, each)})
+    return [{**row, "busy": row["busy"] or row["id"] in held_ids} for row in rows]
+
+
+def _describe_session(talks: ChatService, room: ClientChats, session: Session) -> dict[str, JSONValue]:
+    """Shape a session with what goes on in it here, as far as that needs no look at the disk."""
+    turn, task = find_running_turn(room, session.id), talks.ongoing.within(session.id)
+    session_data = session.as_dict()
+    activity: dict[str, JSONValue] = {
+        "running": turn and turn.id,
+        "task": task and task.about,
+        "busy": turn is not None or task is not None,
+    }
+    return {"id": session.id, "title": session_data.pop("name"), **session_data, **activity}
+
+
+def _turn_messages(turn: Exchange) -> list[dict[str, JSONValue]]:
+    turn_data = turn.as_dict()
+    common = {"number": turn_data["number"], "at": turn_data["at"]}
+    user_message: dict[str, JSONValue] = {"content": turn.question, **common, "active_file": turn_data["active_file"]}
+    assistant_message: dict[str, JSONValue] = {"content": str(turn.outcome.get("answer", "")), **common}
+    return [
+        {"role": "user", **user_message},
+        {"role": "assistant", **assistant_message, "outcome": turn_data["outcome"]},
+    ]
+
+
+_ACTIVE_FILE: Final = Parameter(
+    name="active_file",
+    doc="The note that the person looks at: it tells which session goes on, and what 'this note' means.",
+)
+_MESSAGE: Final = Parameter(name="message", doc="What the person says.", needed=True, most=200_000)
+_IGNORED_SESSION_ID: Final = Parameter(
+    name="session_id", doc="Taken, and not used: the active file alone tells the session."
+)
+_BY_FILE_PARAMETERS: Final = (_MESSAGE, _IGNORED_SESSION_ID, _ACTIVE_FILE, VAULT_PARAMETER)
+_BY_ID_PARAMETERS: Final = (_MESSAGE, _ACTIVE_FILE, VAULT_PARAMETER)
+
+
+def chat_routes(talks: ChatService) -> tuple[RouteSpec, ...]:
+    """List the routes."""
+    by_file_description = "The session is the active file's: the same file goes on, another one has another session."
+    by_id_description = "The session is the one in the path, whichever file is open."
+    events_description = "After `Last-Event-ID`, or from the beginning. A session's id stands for its latest turn."
+    session_path, summaries = "/sessions/{session_id}", ("Answer a message.", "Answer a message as it happens.")
+    cancel_summary, stream_content = "Stop a turn; what there is, is kept.", STREAM_CONTENT
+    start_endpoint, start_stream_endpoint = (
+        _make_turn_start(talks, _wait_for_turn),
+        _make_turn_start(talks, _stream_started_turn),
+    )
+    return (
+        RouteSpec(
+            "POST",
+            "/chat",
+            "chat",
+            summaries[0],
+            start_endpoint,
+            by_file_description,
+            _BY_FILE_PARAMETERS,
+            TURN_CONTENT,
+        ),
+        RouteSpec(
+            "POST",
+            "/chat/stream",
+            "chat",
+            summaries[1],
+            start_stream_endpoint,
+            by_file_description,
+            _BY_FILE_PARAMETERS,
+            stream_content,
+        ),
+        RouteSpec(
+            "GET",
+            "/chat/{turn_id}/events",
+            "chat",
+            "Hear a turn again.",
+            _make_turn_events(talks),
+            events_description,
+            (),
+            stream_content,
+        ),
+        RouteSpec(
+            "POST", "/chat/{turn_id}/cancel", "chat", cancel_summary, _make_turn_cancel(talks), gives=CANCEL_CONTENT
+        ),
+        RouteSpec(
+            "POST",
+            f"{session_path}/chat",
+            "sessions",
+            summaries[0],
+            start_endpoint,
+            by_id_description,
+            _BY_ID_PARAMETERS,
+            TURN_CONTENT,
+        ),
+        RouteSpec(
+            "POST",
+            f"{session_path}/chat/stream",
+            "sessions",
+            summaries[1],
+            start_stream_endpoint,
+            by_id_description,
+            _BY_ID_PARAMETERS,
+            stream_content,
+        ),
+    )
+
+
+def _make_turn_start(talks: ChatService, answer: Callable[[TurnJob, Request], Awaitable[Response]]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        session_id = str(request.path_params.get("session_id", ""))
+        args = await binding.read_arguments(request, _BY_ID_PARAMETERS if session_id else _BY_FILE_PARAMETERS)
+        try:
+            client_chats = await talks.room(security.client_of(request.scope), args.text("vault"))
+            turn = await talks.begin(client_chats, args.text("message"), args.text("active_file"), session_id)
+        except SetupError as error:
+            return background.setup_needed_reply(error, request)
+        return await answer(turn, request)
+
+    return endpoint
+
+
+async def _wait_for_turn(turn: TurnJob, request: Request) -> Response:
+    """Wait for the end; whoever asked may have gone, and the turn goes on."""
+    _ = await turn.wait()
+    return turn_reply(turn, request)
+
+
+async def _stream_started_turn(turn: TurnJob, request: Request) -> Response:
+    return stream_turn(turn, request)
+
+
+def _make_turn_events(talks: ChatService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, ())
+        turn = talks.find(security.client_of(request.scope), request.path_params["turn_id"])
+        return stream_turn(turn, request)
+
+    return endpoint
+
+
+def _make_turn_cancel(talks: ChatService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, ())
+        turn = talks.find(security.client_of(request.scope), request.path_params["turn_id"])
+        cancelled, _ = await background.cancel_job(turn)
+        result = {"turn_id": turn.id, "session_id": turn.about, "cancelled": cancelled, "ended": turn.has_ended}
+        return replies.JsonReply({"success": True, **result})
+
+    return endpoint

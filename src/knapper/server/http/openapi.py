@@ -1,0 +1,266 @@
+"""Describe the HTTP API as an OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, cast
+
+from fastapi.routing import APIRoute
+
+from knapper.jsontypes import JSONValue
+from knapper.server import replies
+from knapper.server.http.binding import Endpoint, Parameter, ToolRoute
+from knapper.tools import registry
+from knapper.tools.registry import ToolTable
+
+ERROR_SCHEMA_NAME: Final = "Error"
+TOKEN_SCHEME: Final = "token"  # noqa: S105 - the name of a scheme in the document
+SECURITY_SCHEMES: Final[Mapping[str, JSONValue]] = {TOKEN_SCHEME: {"type": "http", "scheme": "bearer"}}
+ERROR_SCHEMA: Final[Mapping[str, JSONValue]] = {
+    "type": "object",
+    "description": "What went wrong, and what to do about it; some errors tell more beside.",
+    "properties": {
+        "success": {"const": False},
+        "error": {"type": "string", "description": "For people."},
+        "code": {"type": "string", "description": "For programs; stable."},
+        "hint": {"type": "string", "description": "The next step."},
+    },
+    "required": ["success", "error", "code"],
+}
+_IF_NONE_MATCH: Final[Mapping[str, JSONValue]] = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "The ETag of a reply that is at hand already.",
+}
+_SCHEMA_REF: Final = "#/components/schemas/"
+_JSON: Final = "application/json"
+
+
+def error_responses() -> dict[str, Any]:
+    """Give the error replies that every route with a token may have."""
+    reply = {_JSON: {"schema": {"$ref": f"{_SCHEMA_REF}{ERROR_SCHEMA_NAME}"}}}
+    return {
+        str(status): {"description": text, "content": reply} for status, text in replies.DOCUMENTED_STATUSES.items()
+    }
+
+
+def complete_document(described: Mapping[str, Any], faces: Sequence[ToolRoute], table: ToolTable) -> dict[str, Any]:
+    """Add the routes that show tools to a document, and the schemas that they refer to."""
+    paths: dict[str, dict[str, Any]] = {path: dict(operations) for path, operations in described["paths"].items()}
+    schemas: dict[str, JSONValue] = {ERROR_SCHEMA_NAME: dict(ERROR_SCHEMA)}
+    for route in faces:
+        described_route, shared = describe_tool_route(route, table)
+        paths.setdefault(route.path.replace(":path}", "}"), {})[route.method.lower()] = described_route
+        schemas |= shared
+    components = {**described.get("components", {}), "schemas": schemas, "securitySchemes": dict(SECURITY_SCHEMES)}
+    return {**described, "paths": paths, "components": components}
+
+
+def describe_tool_route(face: ToolRoute, table: ToolTable) -> tuple[dict[str, Any], dict[str, JSONValue]]:
+    """Describe a route.
+
+    Returns:
+        The operation, and the schemas that it refers to, by name.
+    """
+    row = table.find(face.tool)
+    definitions: dict[str, JSONValue] = {}
+    parameter_schema = _extract_definitions(table.parameters(row), f"{row.name}.", definitions)
+    answer_schema = _extract_definitions(registry.answer_schema(row), f"{row.name}.", definitions)
+    described: dict[str, Any] = {
+        "operationId": _tool_operation_id(face),
+        "tags": [face.tag],
+        "summary": registry.summarize(row),
+        "description": registry.describe(row),
+        "security": [{TOKEN_SCHEME: []}],
+        "parameters": _tool_parameters(face, parameter_schema),
+        "responses": {
+            "200": {"description": "What the tool answers.", "content": {_JSON: {"schema": answer_schema}}},
+            **error_responses(),
+        },
+    }
+    if face.is_tagged:
+        described["parameters"].append(dict(_IF_NONE_MATCH))
+        described["responses"]["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
+        described["responses"]["304"] = {"description": "It is as the asker knows it."}
+    if face.method != "GET":
+        described["requestBody"] = {
+            "required": _is_body_required(face, parameter_schema),
+            "content": {_JSON: {"schema": _tool_body_schema(face, parameter_schema)}},
+        }
+    return described, definitions
+
+
+def _tool_operation_id(face: ToolRoute) -> str:
+    words = face.path.replace("{", "by_").replace("}", "").replace(":path", "").strip("/")
+    return f"{face.method.lower()}_{words.replace('/', '_')}"
+
+
+def _tool_parameters(face: ToolRoute, takes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    properties, required = takes["properties"], takes.get("required", ())
+    described: list[dict[str, Any]] = []
+    for name, schema_part in properties.items():
+        location = "path" if name in face.bound else "query"
+        if name in face.fixed or (location == "query" and face.method != "GET"):
+            continue
+        content = {"content": {_JSON: {"schema": schema_part}}} if "$ref" in schema_part else {"schema": schema_part}
+        parameter = {"name": name, "in": location, "required": location == "path" or name in required, **content}
+        described.append(
+            parameter | ({"description": schema_part["description"]} if "description" in schema_part else {})
+        )
+    return described
+
+
+def _tool_body_schema(face: ToolRoute, takes: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {
+        name: property_schema for name, property_schema in takes["properties"].items() if name not in face.bound
+    }
+    required = [name for name in takes.get("required", ()) if name not in face.bound]
+    return {**takes, "properties": properties, **({"required": required} if "required" in takes else {})}
+
+
+def _is_body_required(face: ToolRoute, takes: Mapping[str, Any]) -> bool:
+    return bool(set(takes.get("required", ())) - face.bound)
+
+
+def _extract_definitions(given: Mapping[str, JSONValue], prefix: str, shared: dict[str, JSONValue]) -> dict[str, Any]:
+    """Move a schema's own definitions to where the whole document's stand."""
+    definitions = given.get("$defs", {})
+    for name, definition in definitions.items() if isinstance(definitions, dict) else ():
+        shared[f"{prefix}{name}"] = _rewrite_refs(definition, prefix)
+    remaining: JSONValue = {name: definition for name, definition in given.items() if name != "$defs"}
+    return cast("dict[str, Any]", _rewrite_refs(remaining, prefix))
+
+
+def _rewrite_refs(value: JSONValue, prefix: str) -> JSONValue:
+    if isinstance(value, dict):
+        return {
+            name: item.replace("#/$defs/", f"{_SCHEMA_REF}{prefix}")
+            if name == "$ref" and isinstance(item, str)
+            else _rewrite_refs(item, prefix)
+            for name, item in value.items()
+        }
+    return [_rewrite_refs(item, prefix) for item in value] if isinstance(value, list) else value
+
+
+_JSON_CONTENT: Final = "application/json"
+_EVENT_STREAM: Final = "text/event-stream"
+_STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_PATH_NAME: Final = re.compile(r"{(\w+)(?::\w+)?}")
+_MODEL_PATHS: Final = ("/chat", "/chat/stream", "/ask", "/ask/stream")
+_BAD_GATEWAY_RESPONSE: Final = {
+    "description": "The model's server can't be reached, refuses, or answers what can't be used; "
+    "`response` has what there is of an answer.",
+    "content": {_JSON_CONTENT: {"schema": {"$ref": f"#/components/schemas/{ERROR_SCHEMA_NAME}"}}},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RouteSpec:
+    """Hold a route with what is said of it."""
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    path: str
+    tag: str
+    summary: str
+    endpoint: Endpoint
+    description: str = ""
+    takes: Sequence[Parameter] = ()
+    gives: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The content of the good reply, by its type."""
+    status: int = 200
+    """Of the good reply."""
+
+
+def make_route(shown: RouteSpec) -> APIRoute:
+    """Make a route that describes itself."""
+    return APIRoute(
+        shown.path,
+        shown.endpoint,
+        methods=[shown.method],
+        status_code=shown.status,
+        response_model=None,
+        response_description="It went well.",
+        tags=[shown.tag],
+        operation_id=_operation_id(shown),
+        summary=shown.summary,
+        description=shown.description or None,
+        openapi_extra=_describe_operation(shown),
+    )
+
+
+def page_content(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a page of a list."""
+    counts: dict[str, Any] = {each: {"type": "integer"} for each in ("total", "limit", "offset")}
+    return json_content({name: {"type": "array", "items": dict(row)}, **counts})
+
+
+def json_content(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a reply as JSON."""
+    return {_JSON_CONTENT: {"schema": object_schema({"success": {"const": True}, **properties})}}
+
+
+def stream_content(told: str) -> dict[str, Any]:
+    """Describe a stream of events.
+
+    Args:
+        told: Which there are, in which order.
+    """
+    fields = {"id": _STRING, "event": _STRING, "data": {**_STRING, "contentMediaType": _JSON_CONTENT}}
+    text = f"One of the events; its data is JSON, whose `type` is the event's name. {told}"
+    return {_EVENT_STREAM: {"schema": {**object_schema(fields), "description": text}}}
+
+
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe an object, all of whose properties are there."""
+    return {"type": "object", "properties": dict(properties), "required": list(properties)}
+
+
+def _operation_id(shown: RouteSpec) -> str:
+    words = shown.path.replace("{", "by_").replace(":path", "").replace("}", "").strip("/").replace("/", "_")
+    return f"{shown.method.lower()}_{words}"
+
+
+def _describe_operation(shown: RouteSpec) -> dict[str, Any]:
+    in_body = shown.method in {"POST", "PUT", "PATCH"}
+    described: dict[str, Any] = {
+        "security": [{TOKEN_SCHEME: []}],
+        "parameters": [_path_parameter(name) for name in _PATH_NAME.findall(shown.path)],
+        "responses": {str(shown.status): {"content": dict(shown.gives)}, **error_responses()},
+    }
+    if shown.path.endswith(_MODEL_PATHS):
+        described["responses"]["502"] = _BAD_GATEWAY_RESPONSE
+    if not in_body:
+        described["parameters"] += [_query_parameter(parameter) for parameter in shown.takes]
+    elif shown.takes:
+        described["requestBody"] = {
+            "required": any(parameter.needed for parameter in shown.takes),
+            "content": {_JSON_CONTENT: {"schema": _body_schema(shown.takes)}},
+        }
+    if _EVENT_STREAM in shown.gives and shown.method == "GET":
+        described["parameters"].append(
+            {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "integer", "minimum": 0}}
+        )
+    return described
+
+
+def _path_parameter(name: str) -> dict[str, JSONValue]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _query_parameter(take: Parameter) -> dict[str, JSONValue]:
+    schema: dict[str, JSONValue] = {**take.schema, "type": take.type}
+    return {"name": take.name, "in": "query", "required": take.needed, "schema": schema}
+
+
+def _body_schema(takes: Sequence[Parameter]) -> dict[str, Any]:
+    required = [parameter.name for parameter in takes if parameter.needed]
+    body_schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {parameter.name: parameter.schema for parameter in takes},
+        "additionalProperties": False,
+    }
+    return {**body_schema, "required": required} if required else body_schema

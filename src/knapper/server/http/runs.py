@@ -1,0 +1,687 @@
+"""Serve runs over HTTP: begin, list, follow, answer, resume, cancel and export them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from knapper.errors import ConflictError, NotFound, SetupError
+from knapper.server import replies, security, workers
+from knapper.server.http import background, binding, openapi
+from knapper.server.http.app import Mount
+from knapper.server.http.background import JobSet, ServerSentEvent
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import RouteSpec, json_content, object_schema, page_content, stream_content
+from knapper.server.workers import WorkerThreads
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+
+    from knapper.agents.background import BackgroundJob, BackgroundJobs, JobEventSink
+    from knapper.agents.runs.model import RunDone, RunEvent, RunRecord
+    from knapper.agents.runs.service import RunDetails
+    from knapper.app import Hub
+    from knapper.app.client_runs import ClientRuns, ClientRunsRegistry, PreparedRun
+    from knapper.jsontypes import JSONValue
+    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.workers import StopSignal
+    from knapper.tools.context import ScriptProfile
+
+
+_STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
+_BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
+_OBJECTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
+_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
+
+TASK_PARAMETER: Final = Parameter(name="task", doc="What is to be done.", needed=True, most=50_000)
+STRATEGY_PARAMETER: Final = Parameter(name="strategy", doc="How it is split and done; see /runs/options.", most=40)
+CODE_MODE_PARAMETER: Final = Parameter(
+    name="code_mode", doc="Whether scripts retrieve; otherwise search does.", kind="flag"
+)
+PROFILE_PARAMETER: Final = Parameter(
+    name="profile",
+    doc="What else scripts may read, where the owner configured any.",
+    choices=("strict", "local", "extended"),
+)
+FRESH_PARAMETER: Final = Parameter(name="fresh", doc="Take nothing from the cache.", kind="flag")
+MODEL_PARAMETER: Final = Parameter(
+    name="model", doc="Another model than the configured one; only a person may name any.", most=200
+)
+ALSO_PARAMETER: Final = Parameter(name="also", doc="Other vaults to look through, by name.", kind="texts", most=200)
+LIMIT_PARAMETERS: Final = (
+    Parameter(name="depth", doc="Levels of subtasks at most.", kind="count", most=8),
+    Parameter(name="nodes", doc="Nodes at most.", kind="count", least=1, most=500),
+    Parameter(name="minutes", doc="How long it may take, from now.", kind="number", least=0.01, most=1_440),
+    Parameter(name="tokens", doc="Tokens at most; 0 for no limit.", kind="count", most=10**9),
+    Parameter(name="cents", doc="What it may cost; 0 for no limit.", kind="count", most=10**6),
+)
+"""Whoever isn't a person may only lower what the owner configured."""
+REPLAY_PARAMETER: Final = Parameter(
+    name="replay", doc="`stale` does again what read notes that have changed, a node's id that and all below.", most=200
+)
+ANSWER_PARAMETER: Final = Parameter(
+    name="answer", doc="`go on`, `skip`, notes by their paths, or where to look.", needed=True, most=20_000
+)
+EXPORT_TO_PARAMETER: Final = Parameter(name="to", doc="A note, by its ending .md; otherwise a folder.", needed=True)
+PAGE_LIMIT_PARAMETER: Final = Parameter(
+    name="limit", doc="How many at most; 50 where it is left out.", kind="count", most=500
+)
+PAGE_OFFSET_PARAMETER: Final = Parameter(name="offset", doc="How many are passed over.", kind="count", most=10**9)
+NEW_RUN_PARAMETERS: Final = (
+    TASK_PARAMETER,
+    STRATEGY_PARAMETER,
+    CODE_MODE_PARAMETER,
+    PROFILE_PARAMETER,
+    FRESH_PARAMETER,
+    MODEL_PARAMETER,
+    ALSO_PARAMETER,
+    *LIMIT_PARAMETERS,
+    VAULT_PARAMETER,
+)
+RESUME_PARAMETERS: Final = (REPLAY_PARAMETER, *LIMIT_PARAMETERS, VAULT_PARAMETER)
+PAGE_PARAMETERS: Final = (PAGE_LIMIT_PARAMETER, PAGE_OFFSET_PARAMETER, VAULT_PARAMETER)
+
+_STATES: Final = ("pending", "running", "complete", "partial", "failed", "cancelled", "interrupted")
+_RUN_PROPERTIES: Final[Mapping[str, Any]] = {
+    "id": _STRING,
+    "task": _STRING,
+    "strategy": _STRING,
+    "code_mode": _BOOLEAN,
+    "model": _STRING,
+    "client": {"type": "string", "description": "On whose behalf it is."},
+    "also": {**_STRINGS, "description": "Other vaults that it looks through."},
+    "state": {"enum": [*_STATES]},
+    "reasons": {**_STRINGS, "description": "Why it isn't complete."},
+    "limits": {"type": "object"},
+    "created": _STRING,
+    "updated": _STRING,
+    "is_live": {"type": "boolean", "description": "Whether somebody carries it out right now."},
+}
+RUN_CONTENT: Final = json_content(_RUN_PROPERTIES)
+_OPEN_QUESTIONS: Final[Mapping[str, Any]] = {
+    **_INTEGER,
+    "description": "Questions to a person that nobody has answered.",
+}
+RUNS_CONTENT: Final = page_content("results", object_schema({**_RUN_PROPERTIES, "asks": _OPEN_QUESTIONS}))
+RUN_DETAIL_CONTENT: Final = json_content(
+    {
+        **_RUN_PROPERTIES,
+        "answer": _STRING,
+        "citations": _OBJECTS,
+        "removed": {**_OBJECTS, "description": "Citations that were dropped, each with the reason."},
+        "usage": {"type": "object"},
+        "cached": _INTEGER,
+        "node_count": _INTEGER,
+        "nodes": {**_OBJECTS, "description": "In brief, parents before their parts."},
+        "checkpoints": {**_OBJECTS, "description": "What it asks a person, and nobody has answered."},
+    }
+)
+NODE_CONTENT: Final = json_content(
+    {"id": _STRING, "task": _STRING, "state": _STRING, "retrieval": {"type": ["object", "null"]}, "answer": _STRING}
+)
+STALE_CONTENT: Final = json_content(
+    {
+        "id": _STRING,
+        "stale": {
+            "type": "object",
+            "additionalProperties": _STRINGS,
+            "description": "By the nodes' ids, the notes that have changed since.",
+        },
+    }
+)
+EXPORT_CONTENT: Final = json_content({"status": {"enum": ["applied", "proposed"]}})
+ANSWER_CONTENT: Final = json_content({"id": _STRING, "run": _STRING, "node": _STRING, "answer": {"type": "object"}})
+CANCEL_CONTENT: Final = json_content(
+    {"id": _STRING, "cancelled": _BOOLEAN, "ended": _BOOLEAN, "state": {"enum": [*_STATES]}}
+)
+DELETE_CONTENT: Final = json_content({"deleted": _STRING})
+OPTIONS_CONTENT: Final = json_content(
+    {
+        "strategies": _OBJECTS,
+        "strategy": {"type": "string", "description": "The one that is taken where none is said."},
+        "code_mode": _BOOLEAN,
+        "profiles": _STRINGS,
+        "limits": {"type": "object", "additionalProperties": {"type": "number"}, "description": "What is usual."},
+        "ranges": {
+            "type": "object",
+            "additionalProperties": object_schema({"least": {"type": "number"}, "most": {"type": "number"}}),
+        },
+        "model": {"type": ["string", "null"], "description": "The configured model; null where there is none."},
+        "model_hint": _STRING,
+        "sandbox_ready": {
+            "type": ["boolean", "null"],
+            "description": "False where scripts have to be prepared first; null where they can't be run here.",
+        },
+        "sandbox_hint": _STRING,
+    }
+)
+STREAM_CONTENT: Final = stream_content(
+    "`start` comes first, with run_id and task; then `run_started`, `node`, `checkpoint`, `usage` and `error`, as they "
+    "happen; `run_done` comes last, with the answer."
+)
+
+T = TypeVar("T")
+_THREADS: Final = 8
+"""For looking runs up and opening models; a run has a thread of its own."""
+MOST_RUNS: Final = 8
+"""That go on at once, of all clients together."""
+_MAX_WATCHED: Final = 32
+POLL_INTERVAL_S: Final = 1.0
+"""How often is looked at runs of other processes."""
+
+
+class RunService:
+    """Hold the runs that one server carries out, or watches; used from its event loop."""
+
+    def __init__(
+        self, open_rooms: Callable[[Callable[[], bool]], ClientRunsRegistry], *, look_s: float = POLL_INTERVAL_S
+    ) -> None:
+        """Begin without any.
+
+        Args:
+            open_rooms: Opens what holds the runs, given what tells whether the server ends; called once, in a thread,
+                when the first client wants it.
+            look_s: See `LOOK_S`.
+        """
+        self._open = open_rooms
+        self._rooms: ClientRunsRegistry | None = None
+        self._lock = threading.Lock()
+        self._threads = WorkerThreads(_THREADS)
+        self._ongoing = JobSet()
+        self._carried: BackgroundJobs[RunDone] | None = None
+        self._watched: BackgroundJobs[RunDone] | None = None
+        self._look_s = look_s
+        self._is_leaving = False
+        self._preparing = 0
+
+    async def work(self, work: Callable[[], T]) -> T:
+        """Do something that blocks in a thread."""
+        return await self._threads.run("read", work)
+
+    async def room(self, client: str, vault: str) -> ClientRuns:
+        """Give a client's room in a vault.
+
+        Raises:
+            KnapError: It can't be opened.
+        """
+        return await self.work(lambda: self._all().room(client, vault))
+
+    async def begin(self, ready: Callable[[], PreparedRun]) -> RunRecord:
+        """Let a run go on by itself.
+
+        Args:
+            ready: Makes it ready, in a thread.
+
+        Raises:
+            ConflictError: Too many go on (code ``too_many_runs``), or somebody carries this one out.
+            StorageError: The server stops (code ``stopping``).
+            KnapError: It can't be begun.
+        """
+        running_count = len(self._carried.going_on()) if self._carried else 0
+        if running_count + self._preparing >= MOST_RUNS:
+            hint = "wait until one has ended, or cancel one"
+            raise ConflictError(f"{MOST_RUNS} runs go on here already", hint=hint, code="too_many_runs")
+        self._preparing += 1
+        try:
+            prepared = await self.work(ready)
+        finally:
+            self._preparing -= 1
+        run = prepared.run
+        if self.live(run.id) is not None:
+            raise run_busy_error(run.id)
+        if self._carried is None:
+            from knapper.agents.runs import store  # noqa: PLC0415 - a server without runs needn't pay for models
+
+            self._carried = store.make_run_jobs(MOST_RUNS)
+
+        def carried(tell: JobEventSink) -> Coroutine[object, object, object]:
+            return _carry_out_run(prepared, tell)
+
+        _ = self._ongoing.begin(self._carried, run.id, carried, run.order.task)
+        return run
+
+    def live(self, run_id: str) -> BackgroundJob[RunDone] | None:
+        """Give a run that this server carries out right now."""
+        return _find_running_job(self._carried, run_id)
+
+    def watch(self, room: ClientRuns, run_id: str) -> BackgroundJob[RunDone]:
+        """Follow a run that another process carries out; all who follow it share one look.
+
+        Raises:
+            ConflictError: Too many are followed.
+            StorageError: The server stops (code ``stopping``).
+        """
+        watch_job = _find_running_job(self._watched, run_id)
+        if watch_job is not None:
+            return watch_job
+        if self._watched is None:
+            from knapper.agents.runs import store  # noqa: PLC0415 - as above
+
+            self._watched = store.make_watched_jobs(_MAX_WATCHED)
+
+        def watched(tell: JobEventSink) -> Coroutine[object, object, object]:
+            return self._look(room, run_id, tell)
+
+        return self._ongoing.begin(self._watched, run_id, watched)
+
+    def end(self) -> None:
+        """Begin no more runs, and leave those that go on where they are, so that they can be resumed."""
+        self._is_leaving = True
+        self._ongoing.end()
+
+    async def shut(self) -> None:
+        """End all, wait until what there is, is kept, and close the runs."""
+        self.end()
+        await self._ongoing.shut()
+        if self._rooms is not None:
+            await asyncio.to_thread(self._rooms.close)
+        self._threads.close()
+
+    async def _look(self, room: ClientRuns, run_id: str, tell: JobEventSink) -> None:
+        from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
+
+        watch = RunWatcher()
+        while True:
+            run_view, open_questions = await self.work(lambda: (room.show(run_id), room.waiting(run_id)))
+            for event in watch.look(run_view.run, run_view.nodes, open_questions):
+                tell(event)
+                if event.kind == "run_done":
+                    return
+            await asyncio.sleep(self._look_s)
+
+    def _all(self) -> ClientRunsRegistry:
+        with self._lock:
+            if self._rooms is None:
+                self._rooms = self._open(lambda: self._is_leaving)
+            return self._rooms
+
+
+def run_busy_error(run_id: str) -> ConflictError:
+    """Say that a run goes on."""
+    return ConflictError(f"the run {run_id} goes on already", hint="wait for it, or cancel it", code="run_busy")
+
+
+async def _carry_out_run(going: PreparedRun, tell: JobEventSink) -> None:
+    """Carry a run out; its end is told when it can be gone on with, and not before."""
+    from knapper.agents.runs import service  # noqa: PLC0415 - a server without runs needn't pay for models
+    from knapper.app import runs  # noqa: PLC0415 - the same
+
+    loop, engine, run_id = asyncio.get_running_loop(), going.engine, going.run.id
+    final_events: list[RunEvent] = []
+
+    def told(event: RunEvent) -> None:
+        receive_event = final_events.append if event.kind == "run_done" else tell
+        with contextlib.suppress(RuntimeError):  # the server has gone
+            _ = loop.call_soon_threadsafe(receive_event, event)
+
+    def work() -> Coroutine[object, object, RunRecord]:
+        return service.carry_out_run(engine, run_id, told, replay=going.replay, limits=going.limits)
+
+    try:
+        _ = await runs.run_in_thread(work, f"run {run_id}")
+    except asyncio.CancelledError:
+        await asyncio.to_thread(service.record_unstarted_end, engine, run_id)
+        raise
+    finally:
+        for event in final_events:
+            tell(event)
+
+
+def _find_running_job(lives: BackgroundJobs[RunDone] | None, run_id: str) -> BackgroundJob[RunDone] | None:
+    if lives is None:
+        return None
+    try:
+        job = lives.find(run_id)
+    except NotFound:
+        return None
+    return None if job.has_ended else job
+
+
+if TYPE_CHECKING:
+    OpenClientRuns = Callable[[Callable[[], bool]], ClientRunsRegistry]
+    RunHandler = Callable[
+        [RunService, ClientRuns, str, RequestArguments, Request], Awaitable[Response | dict[str, JSONValue]]
+    ]
+    """Does what a route is for, in a room, with the run of the path."""
+
+_RUNS_PATH: Final = "/runs"
+_RUN_PATH: Final = "/runs/{run_id}"
+_DEFAULT_LIMIT: Final = 50
+_ACCEPTED_STATUS: Final = 202
+
+
+def mount_runs(hub: Hub, stop: StopSignal, open_rooms: OpenClientRuns | None = None) -> Mount:
+    """Make what answers below ``/runs``.
+
+    Args:
+        hub: The vaults; it stays open, and is the caller's to close.
+        stop: Told when the server stops; runs are left then, and can be resumed.
+        open_rooms: Opens what holds the runs, given what tells whether the server ends; None for what the
+            configuration says.
+    """
+    service = RunService(open_rooms or (lambda is_leaving: _open_client_runs(hub, is_leaving)))
+
+    return Mount(
+        routes=[*map(openapi.make_route, _run_routes(service))],
+        lifespan=background.job_lifespan(stop, service.end, service.shut),
+    )
+
+
+def _open_client_runs(hub: Hub, is_leaving: Callable[[], bool]) -> ClientRunsRegistry:
+    with workers.IMPORT_LOCK:
+        from knapper.app.client_runs import ClientRunsRegistry  # noqa: PLC0415 - 2 s that a server without runs needn't wait for
+
+    return ClientRunsRegistry(hub, is_leaving=is_leaving)
+
+
+def _run_routes(runs: RunService) -> tuple[RouteSpec, ...]:
+    def of(work: RunHandler, takes: Sequence[Parameter] = (VAULT_PARAMETER,)) -> Endpoint:
+        return _run_endpoint(runs, work, takes)
+
+    begin_description = (
+        "It answers at once; /runs/{run_id}/events tells what happens. Others than persons may only lower limits."
+    )
+    resume_description = "What is done isn't paid for again. It answers at once."
+    events_description = (
+        "Also of a run that another process carries out, and of one that has ended: its nodes, and `run_done`."
+    )
+    cancel_description = "Whichever process carries it out; what is done is kept."
+    new_parameters, resume_parameters, page_parameters, vault_parameters = (
+        NEW_RUN_PARAMETERS,
+        RESUME_PARAMETERS,
+        PAGE_PARAMETERS,
+        (VAULT_PARAMETER,),
+    )
+    export_parameters, answer_parameters, tag = (
+        (EXPORT_TO_PARAMETER, VAULT_PARAMETER),
+        (ANSWER_PARAMETER, VAULT_PARAMETER),
+        "runs",
+    )
+    checkpoint_path = f"{_RUN_PATH}/checkpoints/{{checkpoint_id}}"
+    run_content, accepted = RUN_CONTENT, _ACCEPTED_STATUS
+    return (
+        RouteSpec(
+            "GET",
+            f"{_RUNS_PATH}/options",
+            tag,
+            "Tell what a run may be.",
+            of(_show_options),
+            "",
+            vault_parameters,
+            OPTIONS_CONTENT,
+        ),
+        RouteSpec(
+            "GET", _RUNS_PATH, tag, "List runs.", of(_list_runs, page_parameters), "", page_parameters, RUNS_CONTENT
+        ),
+        RouteSpec(
+            "POST",
+            _RUNS_PATH,
+            tag,
+            "Begin a run.",
+            of(_begin_run, new_parameters),
+            begin_description,
+            new_parameters,
+            run_content,
+            accepted,
+        ),
+        RouteSpec("GET", _RUN_PATH, tag, "Show a run.", of(_show_run), "", vault_parameters, RUN_DETAIL_CONTENT),
+        RouteSpec(
+            "DELETE",
+            _RUN_PATH,
+            tag,
+            "Forget a run.",
+            of(_delete_run),
+            "What it wrote stays.",
+            vault_parameters,
+            DELETE_CONTENT,
+        ),
+        RouteSpec(
+            "GET",
+            f"{_RUN_PATH}/nodes/{{node_id}}",
+            tag,
+            "Show a node.",
+            of(_show_node),
+            "",
+            vault_parameters,
+            NODE_CONTENT,
+        ),
+        RouteSpec(
+            "GET",
+            f"{_RUN_PATH}/events",
+            tag,
+            "Hear a run.",
+            of(_stream_run),
+            events_description,
+            vault_parameters,
+            STREAM_CONTENT,
+        ),
+        RouteSpec(
+            "GET",
+            f"{_RUN_PATH}/stale",
+            tag,
+            "Tell what has changed.",
+            of(_show_stale_nodes),
+            "",
+            vault_parameters,
+            STALE_CONTENT,
+        ),
+        RouteSpec(
+            "POST",
+            f"{_RUN_PATH}/resume",
+            tag,
+            "Go on with a run.",
+            of(_resume_run, resume_parameters),
+            resume_description,
+            resume_parameters,
+            run_content,
+            accepted,
+        ),
+        RouteSpec(
+            "POST",
+            f"{_RUN_PATH}/cancel",
+            tag,
+            "End a run.",
+            of(_cancel_run),
+            cancel_description,
+            vault_parameters,
+            CANCEL_CONTENT,
+        ),
+        RouteSpec(
+            "POST",
+            f"{_RUN_PATH}/export",
+            tag,
+            "Propose it as notes.",
+            of(_export_run, export_parameters),
+            "",
+            export_parameters,
+            EXPORT_CONTENT,
+        ),
+        RouteSpec(
+            "POST",
+            checkpoint_path,
+            tag,
+            "Answer a question.",
+            of(_answer_checkpoint, answer_parameters),
+            "A person does.",
+            answer_parameters,
+            ANSWER_CONTENT,
+        ),
+    )
+
+
+def _run_endpoint(runs: RunService, work: RunHandler, takes: Sequence[Parameter]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, takes)
+        try:
+            client_runs = await runs.room(security.client_of(request.scope), args.text("vault"))
+            result = await work(runs, client_runs, str(request.path_params.get("run_id", "")), args, request)
+        except SetupError as error:
+            return background.setup_needed_reply(error, request)
+        return result if isinstance(result, Response) else replies.JsonReply({"success": True, **result})
+
+    return endpoint
+
+
+async def _show_options(
+    runs: RunService, room: ClientRuns, _: str, given: RequestArguments, request: Request
+) -> dict[str, JSONValue]:
+    del given, request
+    return await runs.work(room.options)
+
+
+async def _list_runs(
+    runs: RunService, room: ClientRuns, _: str, given: RequestArguments, request: Request
+) -> dict[str, JSONValue]:
+    del request
+    limit, offset = given.count("limit", _DEFAULT_LIMIT), given.count("offset", 0)
+    page_runs, total, question_counts = await runs.work(lambda: _read_page(room, limit, offset))
+    rows: list[JSONValue] = [{**_describe_run(runs, run), "asks": question_counts.get(run.id, 0)} for run in page_runs]
+    return {"results": rows, "total": total, "limit": limit, "offset": offset}
+
+
+def _read_page(room: ClientRuns, limit: int, offset: int) -> tuple[Sequence[RunRecord], int, Mapping[str, int]]:
+    page_runs, total = room.runs(limit, offset)
+    return page_runs, total, room.asking(page_runs)
+
+
+async def _begin_run(runs: RunService, room: ClientRuns, _: str, given: RequestArguments, request: Request) -> Response:
+    from knapper.app.client_runs import RunRequest  # noqa: PLC0415 - a server without runs needn't pay for models
+
+    del request
+    run_request = RunRequest(
+        task=given.text("task"),
+        strategy=given.text("strategy"),
+        code_mode=given.flag("code_mode"),
+        profile=cast("ScriptProfile", given.text("profile") or "strict"),
+        fresh=bool(given.flag("fresh")),
+        model=given.text("model"),
+        also=tuple(given.texts("also") or ()),
+        limits=_read_limits(given),
+    )
+    return _accepted_reply(runs, await runs.begin(lambda: room.begin(run_request)))
+
+
+async def _show_run(
+    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+) -> dict[str, JSONValue]:
+    del given, request
+    run_view, questions = await runs.work(lambda: (room.show(run_id), room.questions(run_id)))
+    rows: list[JSONValue] = [question.as_dict() for question in questions]
+    return {**run_view.as_dict(), "is_live": _is_running(runs, run_view.run), "checkpoints": rows}
+
+
+async def _show_node(
+    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+) -> dict[str, JSONValue]:
+    del given
+    node_id = str(request.path_params["node_id"])
+    return (await runs.work(lambda: room.node(run_id, node_id))).as_dict()
+
+
+async def _stream_run(
+    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+) -> Response:
+    del given
+    run_view = await runs.work(lambda: room.show(run_id))
+    start: dict[str, JSONValue] = {"run_id": run_id, "task": run_view.run.order.task}
+    job = runs.live(run_id)
+    if job is not None:
+        return background.stream_events(job, start, request)
+    if run_view.run.state in {"pending", "running"}:
+        return background.stream_events(runs.watch(room, run_id), start, request)
+    return _stream_ended_run(run_view, start, request)
+
+
+def _stream_ended_run(found: RunDetails, start: dict[str, JSONValue], request: Request) -> Response:
+    """Tell what there is of a run that has ended, with ids above what was heard while it went on."""
+    from knapper.agents.runs.service import RunWatcher  # noqa: PLC0415 - as above
+
+    event_rows = [(event.kind, event.as_dict()) for event in RunWatcher().look(found.run, found.nodes)]
+    first_id = background.last_event_id(request) + 1
+    rows = [(background.START_EVENT, {"type": background.START_EVENT, **start}), *event_rows]
+    body = b"".join(
+        ServerSentEvent(id=first_id + index, name=name, data=data).encode() for index, (name, data) in enumerate(rows)
+    )
+    return Response(body, media_type="text/event-stream", headers=replies.REPLY_HEADERS)
+
+
+async def _show_stale_nodes(
+    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+) -> dict[str, JSONValue]:
+    del given, request
+    notes_by_node = await runs.work(lambda: room.stale(run_id))
+    return {"id": run_id, "stale": {node: [*notes] for node, notes in notes_by_node.items()}}
+
+
+async def _resume_run(
+    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+) -> Response:
+    del request
+    replay, limits = given.text("replay").strip(), _read_limits(given)
+    if runs.live(run_id) is not None:
+        _ = await runs.work(lambda: room.show(run_id))
+        raise run_busy_error(run_id)
+    return _accepted_reply(runs, await runs.begin(lambda: room.go_on(run_id, replay, limits)))
+
+
+async def _cancel_run(
+    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+) -> dict[str, JSONValue]:
+    del given, request
+    _ = await runs.work(lambda: room.show(run_id))
+    job = runs.live(run_id)
+    if job is None:
+        cancelled = await runs.work(lambda: room.cancel(run_id))
+    else:
+        cancelled, _ = await background.cancel_job(job)
+    run = (await runs.work(lambda: room.show(run_id))).run
+    return {"id": run_id, "cancelled": cancelled, "ended": not _is_running(runs, run), "state": run.state}
+
+
+async def _delete_run(
+    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+) -> dict[str, JSONValue]:
+    del given, request
+    _ = await runs.work(lambda: room.show(run_id))
+    if runs.live(run_id) is not None:
+        raise run_busy_error(run_id)
+    await runs.work(lambda: room.delete(run_id))
+    return {"deleted": run_id}
+
+
+async def _export_run(
+    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+) -> dict[str, JSONValue]:
+    del request
+    to = given.text("to")
+    return dict(await runs.work(lambda: room.export(run_id, to)))
+
+
+async def _answer_checkpoint(
+    runs: RunService, room: ClientRuns, run_id: str, given: RequestArguments, request: Request
+) -> dict[str, JSONValue]:
+    checkpoint, word = str(request.path_params["checkpoint_id"]), given.text("answer")
+    return (await runs.work(lambda: room.answer(run_id, checkpoint, word))).as_dict()
+
+
+def _read_limits(given: RequestArguments) -> dict[str, float]:
+    numbers = {parameter.name: given.number(parameter.name) for parameter in LIMIT_PARAMETERS}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def _accepted_reply(runs: RunService, run: RunRecord) -> Response:
+    return replies.JsonReply({"success": True, **_describe_run(runs, run)}, _ACCEPTED_STATUS)
+
+
+def _describe_run(runs: RunService, run: RunRecord) -> dict[str, JSONValue]:
+    return {**run.brief(), "is_live": _is_running(runs, run)}
+
+
+def _is_running(runs: RunService, run: RunRecord) -> bool:
+    return run.state in {"pending", "running"} or runs.live(run.id) is not None

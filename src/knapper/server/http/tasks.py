@@ -1,0 +1,749 @@
+"""Serve tasks of several agents and their presets over HTTP: ``/ask`` and ``/presets``."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from knapper.agents.pipeline import scopes, store
+from knapper.agents.sessions import locks
+from knapper.app.presets import PresetOverrides, TaskOrder
+from knapper.config.sections import agents
+from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError
+from knapper.server import replies, security, workers
+from knapper.server.http import background, binding, openapi
+from knapper.server.http.binding import VAULT_PARAMETER, Parameter
+from knapper.server.http.openapi import RouteSpec
+from knapper.server.workers import WorkerThreads
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from knapper.agents.background import BackgroundJob, JobEventSink
+    from knapper.agents.pipeline.context import TaskRequest
+    from knapper.agents.pipeline.records import PipelineOutcome
+    from knapper.agents.pipeline.service import PipelineService
+    from knapper.agents.pipeline.store import PausedRun
+    from knapper.app.pipelines import ClientPipelines, ClientPipelinesRegistry
+    from knapper.jsontypes import JSONValue
+    from knapper.server.http.binding import Endpoint, RequestArguments
+    from knapper.server.http.chat import ChatService
+    from knapper.tools.context import Context
+
+
+_STRING: Final[Mapping[str, Any]] = {"type": "string"}
+_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
+_BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
+_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
+_OBJECTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
+_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
+_RANGE_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": _INTEGER, "minItems": 2, "maxItems": 2}
+_QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": ["object", "null"],
+    "description": "What the person is asked; the run goes on with `run_id` and `answer`.",
+    "properties": {"question": _STRING, "options": {"type": "array"}},
+}
+_OUTCOME_PROPERTIES: Final[Mapping[str, Any]] = {
+    "run_id": _STRING,
+    "state": {"enum": ["complete", "asked", "cancelled"]},
+    "answer": {"type": "string", "description": "Of the task; of the other agents where it wasn't to be done."},
+    "pipeline": {**_OBJECT, "description": "What scout and web found, and tokens by agent."},
+    "context": {**_OBJECT, "description": "The notes that the task was done with, as /ask/context shows them."},
+    "proposed_edits": _OBJECTS,
+    "edit_results": {**_OBJECT, "description": "How many edits could be made, and why others couldn't."},
+    "proposals": {**_STRINGS, "description": "Ids of what waits for a person's word; see /proposals."},
+    "opened": {**_STRINGS, "description": "Notes to be opened for the person."},
+    "citations": _OBJECTS,
+    "removed": {**_OBJECTS, "description": "Citations that were dropped, each with the reason."},
+    "question": _QUESTION_SCHEMA,
+    "notices": _STRINGS,
+    "usage": _OBJECT,
+    "model": _STRING,
+    "session_id": _STRING,
+}
+OUTCOME_CONTENT: Final = openapi.json_content(_OUTCOME_PROPERTIES)
+STREAM_CONTENT: Final[Mapping[str, Any]] = openapi.stream_content(
+    "`start` comes first, with run_id and task; then `progress`, `selection`, `sources`, `context`, `navigate`, "
+    "`notice`, `text`, `tool_call`, `tool_result`, `proposal`, `question`, `usage` and `error`, as they happen; "
+    "`outcome` comes last. A lost connection doesn't end the run: GET /ask/{run_id}/events goes on."
+)
+CANCEL_CONTENT: Final = openapi.json_content(
+    {
+        "run_id": _STRING,
+        "cancelled": _BOOLEAN,
+        "ended": _BOOLEAN,
+        "outcome": {"type": ["object", "null"], "description": "What there is, where it has ended."},
+    }
+)
+WAITING_CONTENT: Final = openapi.json_content(
+    {
+        "results": {
+            "type": "array",
+            "items": openapi.object_schema(
+                {
+                    "run_id": _STRING,
+                    "task": _STRING,
+                    "note": _STRING,
+                    "question": _STRING,
+                    "options": {"type": "array"},
+                    "at": _STRING,
+                    "client": {"type": "string", "description": "On whose behalf it runs."},
+                    "session_id": {"type": "string", "description": "Empty for none, or for another client's."},
+                }
+            ),
+        }
+    }
+)
+CONTEXT_CONTENT: Final = openapi.json_content(
+    {
+        "notes": {
+            "type": "array",
+            "description": "What goes in, each with path, sources, why, tokens, and its text where that is asked for.",
+            "items": {"type": "object", "required": ["path", "sources", "why", "tokens"]},
+        },
+        "removed": {
+            "type": "array",
+            "description": "What the limit leaves out, the first to go first; tokens are null where it wasn't read.",
+            "items": {"type": "object", "required": ["path", "source", "why", "tokens"]},
+        },
+        "tokens": {"type": "integer", "description": "Of all that goes in, roughly."},
+        "notices": _STRINGS,
+        "cut": {"type": ["string", "null"], "description": "The note of which only the beginning goes in."},
+        "limit": _INTEGER,
+        "explored": {"type": "boolean", "description": "Whether the scout would choose more notes."},
+    }
+)
+_SCOPE_PARAMETERS: Final = (
+    Parameter(name="link_depth", doc="How many links are followed.", kind="count", most=scopes.MAX_LINK_DEPTH),
+    Parameter(name="include_same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
+    Parameter(name="excluded_folders", doc="Folders whose notes are left out.", kind="texts"),
+)
+_RULES_PARAMETERS: Final = (
+    Parameter(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE_SCOPES),
+    Parameter(name="can", doc="What edits may do.", kind="texts", choices=scopes.ABILITIES),
+)
+_TOGGLE_PARAMETERS: Final = (
+    Parameter(name="scout", doc="Whether the scout looks for notes.", kind="flag"),
+    Parameter(name="web", doc="Whether the web is searched.", kind="flag"),
+    Parameter(name="task", doc="Whether the task is done.", kind="flag"),
+)
+PRESET_PARAMETERS: Final = (
+    Parameter(name="scope", doc="Which notes go with the open one.", kind="object", fields=_SCOPE_PARAMETERS),
+    Parameter(name="rules", doc="Which notes may be edited, and how.", kind="object", fields=_RULES_PARAMETERS),
+    Parameter(name="added", doc="Paths of notes that go with it.", kind="texts"),
+    Parameter(name="toggles", doc="Which agents work.", kind="object", fields=_TOGGLE_PARAMETERS),
+)
+PRESET_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
+    {"name": _STRING, "scope": _OBJECT, "rules": _OBJECT, "added": _STRINGS, "toggles": _OBJECT}
+)
+SWITCHES_CONTENT: Final = openapi.json_content(
+    {"switches": {**_OBJECT, "description": "scout, web and task, as kept."}}
+)
+DEFAULTS_CONTENT: Final = openapi.json_content(
+    {
+        "choice": {**PRESET_SCHEMA, "description": "What the configuration says, as a preset shows itself."},
+        "switches": {**_OBJECT, "description": "scout, web and task, as they were last."},
+        "token_limit": _INTEGER,
+        "chat_history_length": _INTEGER,
+        "orchestrate": _BOOLEAN,
+        "ranges": {
+            "type": "object",
+            "description": "The lowest and the highest of each number.",
+            "additionalProperties": _RANGE_SCHEMA,
+        },
+        "editable": _STRINGS,
+        "can": {**_STRINGS, "description": "What edits of this client may do at all."},
+        "model": {"type": "string", "description": "The model's name; empty where none can answer."},
+        "web": {"type": "boolean", "description": "Whether the owner allows the web."},
+        "problems": {
+            "type": "object",
+            "description": "Why there is no model, or no web: each as an error shows itself.",
+        },
+    }
+)
+
+_MAX_ANSWER_CHARS: Final = 20_000
+_SETTINGS_BY_NAME: Final = {one.name: one for one in agents.SETTINGS}
+
+
+def _setting_range(name: str) -> tuple[int, int]:
+    setting = _SETTINGS_BY_NAME[name]
+    return setting.least, setting.most
+
+
+NUMBER_RANGES: Final[Mapping[str, tuple[int, int]]] = {
+    name: _setting_range(f"agents.{name}") for name in ("link_depth", "token_limit", "chat_history_length")
+}
+"""The lowest and the highest of each number."""
+
+
+def _number_parameter(name: str, doc: str) -> Parameter:
+    least, most = NUMBER_RANGES[name]
+    return Parameter(name=name, doc=doc, kind="count", least=least, most=most)
+
+
+SWITCH_PARAMETERS: Final = (
+    Parameter(
+        name="scout", doc="Look for the notes first, in the whole vault; as last where it is left out.", kind="flag"
+    ),
+    Parameter(
+        name="web", doc="Search the web where the notes don't answer; as last where it is left out.", kind="flag"
+    ),
+    Parameter(
+        name="task_agent", doc="Do the task, or only show what was found; as last where it is left out.", kind="flag"
+    ),
+)
+OVERRIDE_PARAMETERS: Final = (
+    Parameter(
+        name="note", doc="The note that it is about; without one, and with none added, the scout looks for notes."
+    ),
+    VAULT_PARAMETER,
+    Parameter(name="preset", doc="A saved choice, by its name; what is said here counts more.", most=200),
+    Parameter(name="add", doc="Paths of notes that go with it, beside those of the preset.", kind="texts"),
+    *SWITCH_PARAMETERS,
+    _number_parameter("link_depth", "How many links from the note are followed, out and back."),
+    Parameter(name="same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
+    Parameter(
+        name="excluded_folders",
+        doc="Folders whose notes are left out, and through which no link is followed.",
+        kind="texts",
+    ),
+    Parameter(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE_SCOPES),
+    Parameter(name="can", doc="What edits may do.", kind="texts", choices=scopes.ABILITIES),
+    _number_parameter("token_limit", "Tokens of notes at most."),
+    Parameter(name="orchestrate", doc="Let a model choose which agents work, and in which order.", kind="flag"),
+)
+TASK_PARAMETERS: Final = (
+    Parameter(name="task", doc="What is to be done; needed but where a run goes on.", most=200_000),
+    Parameter(
+        name="session_id", doc="The session that is gone on with, and keeps the turn; none where it is left out."
+    ),
+    Parameter(name="model", doc="The model that works; one of the configuration, unless a person asks.", most=500),
+    Parameter(name="run_id", doc="A run that asked the person something; it goes on as it was begun.", most=200),
+    Parameter(name="answer", doc="What the person says to that; only with run_id.", most=_MAX_ANSWER_CHARS),
+    *OVERRIDE_PARAMETERS,
+)
+CONTEXT_PARAMETERS: Final = (
+    Parameter(name="texts", doc="Whether the notes' texts come along, to be copied.", kind="flag"),
+    *OVERRIDE_PARAMETERS,
+)
+
+
+def read_task_order(given: RequestArguments) -> TaskOrder:
+    """Read what a client wants done."""
+    return TaskOrder(
+        task=given.text("task"),
+        note=given.text("note"),
+        session_id=given.text("session_id"),
+        preset=given.text("preset"),
+        choice=PresetOverrides(
+            scout=given.flag("scout"),
+            web=given.flag("web"),
+            task=given.flag("task_agent"),
+            link_depth=given.whole("link_depth"),
+            same_folder=given.flag("same_folder"),
+            excluded_folders=given.texts("excluded_folders"),
+            editable=given.text("editable") or None,
+            can=given.texts("can"),
+            added=given.texts("add") or (),
+        ),
+        token_limit=given.whole("token_limit"),
+        orchestrate=given.flag("orchestrate"),
+    )
+
+
+def check_task_or_answer(given: RequestArguments) -> None:
+    """See that there is a task to begin, or an answer to go on with.
+
+    Raises:
+        BadInput: There is neither, or half of it (code ``bad_arguments``).
+    """
+    run, answer = given.text("run_id"), given.text("answer")
+    if run and not answer.strip():
+        raise BadInput("'answer' is needed", hint="say what the person answers to the run", code="bad_arguments")
+    if answer and not run:
+        raise BadInput("'run_id' is needed", hint="name the run whose question is answered", code="bad_arguments")
+    if not run and not given.text("task").strip():
+        raise BadInput("'task' is needed", hint="say what is to be done", code="bad_arguments")
+
+
+_THREADS: Final = 2
+T = TypeVar("T")
+
+
+class TaskService:
+    """Hold the tasks of one server; used from its event loop."""
+
+    def __init__(self, talks: ChatService) -> None:
+        """Begin without any.
+
+        Args:
+            talks: Holds the clients' rooms, in whose sessions tasks are kept.
+        """
+        self._talks = talks
+        self._tasking: ClientPipelinesRegistry | None = None
+        self._lock = threading.Lock()
+        self._threads = WorkerThreads(_THREADS)
+
+    async def show(self, work: Callable[[], T]) -> T:
+        """Read many notes in a thread, where that holds up nothing but others who want the same."""
+        return await self._threads.run("read", work)
+
+    async def work(self, work: Callable[[], T]) -> T:
+        """Do something that blocks in a thread."""
+        return await self._talks.work(work)
+
+    async def desk(self, client: str, vault: str) -> ClientPipelines:
+        """Give a client's desk in a vault.
+
+        Raises:
+            KnapError: It can't be opened.
+        """
+        client_chats = await self._talks.room(client, vault)
+        return await self.work(lambda: self._all().desk(client_chats))
+
+    async def begin(self, desk: ClientPipelines, order: TaskOrder, model: str = "") -> BackgroundJob[PipelineOutcome]:
+        """Begin a task.
+
+        Args:
+            desk: Of who wants it done.
+            order: The task.
+            model: Its model's name; empty for the configured one.
+
+        Raises:
+            NotFound: There is no such note, preset or session.
+            ConflictError: The session is busy (code ``session_busy``), or too much goes on.
+            SetupError: There is no model.
+            RefusedError: The client may not have that model work.
+            StorageError: The server stops (code ``stopping``).
+            BadInput: A value can't be used.
+        """
+
+        def prepare() -> tuple[PipelineService, TaskRequest, Context]:
+            answering = desk.answering(model)
+            request = desk.request(order)
+            return answering, request, desk.acting(request.run_id)
+
+        answering, request, context = await self.work(prepare)
+        if request.session_id:
+            async with locks.lock_session(answering.folder, request.session_id, wait_s=0):
+                pass  # who comes later than this is told in the stream
+
+        async def work(tell: JobEventSink) -> None:
+            _ = await answering.ask(request, context, tell)
+
+        job = self._talks.ongoing.begin(desk.lives, request.run_id, work, request.task)
+        job.within = request.session_id
+        return job
+
+    async def go_on(
+        self, desk: ClientPipelines, run_id: str, answer: str, model: str = ""
+    ) -> BackgroundJob[PipelineOutcome]:
+        """Go on with a run that asked something.
+
+        Args:
+            desk: Of who answers.
+            run_id: The run's.
+            answer: What the person says.
+            model: The model's name; empty for the configured one.
+
+        Raises:
+            NotFound: No such run waits, or it is another client's (code ``no_run``).
+            KnapError: As for `begin`.
+        """
+        stack = ExitStack()
+
+        def prepare() -> tuple[PausedRun, PipelineService, Context]:
+            from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
+
+            run = pipelines.find_paused_run(desk.opened, run_id, desk.client)
+            resumption = pipelines.open_paused_run(desk.opened, run, desk.client, desk.model(model))
+            answering, context = stack.enter_context(resumption)
+            return run, replace(answering, wait_s=0, stops=lambda: self._talks.ongoing.stops), context
+
+        try:
+            run, answering, context = await self.work(prepare)
+            by = desk.client.grants
+
+            async def work(tell: JobEventSink) -> None:
+                try:
+                    _ = await answering.resume(run_id, answer, context, tell, by=by)
+                finally:
+                    await asyncio.shield(asyncio.to_thread(stack.close))
+
+            job = self._talks.ongoing.begin(desk.lives, run_id, work, str(run.request.get("task", "")))
+        except BaseException:
+            stack.close()
+            raise
+        job.within = str(run.request.get("session_id", ""))
+        return job
+
+    def find(self, client: str, run_id: str) -> BackgroundJob[PipelineOutcome]:
+        """Find a client's task by its run, the latest where it was gone on with.
+
+        Raises:
+            NotFound: There is none, it ended long ago, or it is another client's (code ``no_run``).
+        """
+        for client_pipelines in self._tasking.desks(client) if self._tasking else ():
+            try:
+                return client_pipelines.lives.find(run_id)
+            except NotFound:
+                continue
+        raise NotFound("there is no such run", hint="the session holds what came of runs that ended", code="no_run")
+
+    async def shut(self) -> None:
+        """End all tasks, and wait until what there is, is kept."""
+        await self._talks.ongoing.shut()
+        if self._tasking is not None:
+            await asyncio.to_thread(self._tasking.close)
+        self._threads.close()
+
+    def _all(self) -> ClientPipelinesRegistry:
+        with workers.IMPORT_LOCK:
+            from knapper.app.pipelines import ClientPipelinesRegistry  # noqa: PLC0415 - the same
+
+        with self._lock:
+            if self._tasking is None:
+                self._tasking = ClientPipelinesRegistry()
+            return self._tasking
+
+
+async def show_defaults(tasks: TaskService, desk: ClientPipelines, _: RequestArguments) -> dict[str, JSONValue]:
+    """Show the configured choice, the switches as they were last, the ranges of numbers, and what is ready."""
+    return await tasks.work(lambda: _describe_defaults(desk))
+
+
+def _describe_defaults(desk: ClientPipelines) -> dict[str, JSONValue]:
+    settings = desk.opened.hub.settings
+    agent_settings, configured = settings.agents, desk.configured()
+    model_names: list[str] = []
+    attempts: dict[str, Callable[[], object]] = {
+        "model": lambda: model_names.append(desk.room.chat().name),
+        "web": desk.acting("").open_web,
+    }
+    problems = {
+        name: error for name, error in ((name, _problem_with(try_)) for name, try_ in attempts.items()) if error
+    }
+    ranges: dict[str, JSONValue] = {name: [*both] for name, both in NUMBER_RANGES.items()}
+    return {
+        "choice": configured.as_dict(),
+        "switches": desk.usual().toggles.as_dict(),
+        "token_limit": agent_settings.token_limit,
+        "chat_history_length": agent_settings.chat_history_length,
+        "orchestrate": agent_settings.orchestrate,
+        "ranges": ranges,
+        "editable": [*scopes.EDITABLE_SCOPES],
+        "can": [ability for ability in scopes.ABILITIES if ability in configured.rules.can],
+        "model": model_names[0] if model_names else "",
+        "web": "web" not in problems,
+        "problems": cast("JSONValue", problems),
+    }
+
+
+def _problem_with(work: Callable[[], object]) -> dict[str, object] | None:
+    try:
+        _ = work()
+    except KnapError as error:
+        return error.as_dict()
+    return None
+
+
+if TYPE_CHECKING:
+    PresetHandler = Callable[[ClientPipelines, str, RequestArguments], dict[str, JSONValue]]
+    """Does what a route is for, with the preset's name."""
+
+_PRESETS_PATH: Final = "/presets"
+_PRESET_PATH: Final = "/presets/{name:path}"
+
+
+def preset_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
+    """List the routes."""
+    save_parameters: tuple[Parameter, ...] = (*PRESET_PARAMETERS, VAULT_PARAMETER)
+    tag, by_vault = "presets", (VAULT_PARAMETER,)
+    save_description = "What is left out is as by default. One of the same name, in whatever case, is replaced."
+    preset_content = openapi.json_content({"preset": PRESET_SCHEMA})
+    presets_content = openapi.json_content({"results": {"type": "array", "items": dict(PRESET_SCHEMA)}})
+    deleted_content = openapi.json_content({"deleted": {"type": "string"}})
+    return (
+        RouteSpec(
+            "GET",
+            _PRESETS_PATH,
+            tag,
+            "List presets.",
+            _preset_endpoint(tasks, by_vault, _list_presets),
+            "",
+            by_vault,
+            presets_content,
+        ),
+        RouteSpec(
+            "PUT",
+            _PRESET_PATH,
+            tag,
+            "Save a preset.",
+            _preset_endpoint(tasks, save_parameters, _save_preset),
+            save_description,
+            save_parameters,
+            preset_content,
+        ),
+        RouteSpec(
+            "DELETE",
+            _PRESET_PATH,
+            tag,
+            "Delete a preset.",
+            _preset_endpoint(tasks, by_vault, _delete_preset),
+            "",
+            by_vault,
+            deleted_content,
+        ),
+    )
+
+
+def _preset_endpoint(tasks: TaskService, takes: tuple[Parameter, ...], work: PresetHandler) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, takes)
+        client_pipelines = await tasks.desk(security.client_of(request.scope), args.text("vault"))
+        name = str(request.path_params.get("name", ""))
+        return replies.JsonReply({"success": True, **await tasks.work(lambda: work(client_pipelines, name, args))})
+
+    return endpoint
+
+
+def _list_presets(desk: ClientPipelines, _: str, __: RequestArguments) -> dict[str, JSONValue]:
+    rows: list[JSONValue] = [preset.as_dict() for preset in desk.presets()]
+    return {"results": rows}
+
+
+def _save_preset(desk: ClientPipelines, name: str, given: RequestArguments) -> dict[str, JSONValue]:
+    _check_may_change(desk)
+    preset_data: dict[str, JSONValue] = {"name": name}
+    for part in ("scope", "rules", "toggles"):
+        preset_data[part] = given.object(part).plain()
+    preset_data["added"] = [*(given.texts("added") or ())]
+    return {"preset": desk.save(store.read_preset(preset_data)).as_dict()}
+
+
+def _delete_preset(desk: ClientPipelines, name: str, _: RequestArguments) -> dict[str, JSONValue]:
+    _check_may_change(desk)
+    desk.opened.presets.delete(name)
+    return {"deleted": name}
+
+
+def _check_may_change(desk: ClientPipelines) -> None:
+    """See that a client may change what others use, too: nobody has to accept it."""
+    grants = desk.client.grants
+    if grants.is_read_only:
+        raise RefusedError("this client only reads", hint="the owner's configuration says so", code="read_only")
+    if not grants.is_person and desk.room.context("").writer.mine().tainted:
+        hint = "a person can save it: `knap presets save`, or the page"
+        raise RefusedError("this client has read text that others wrote", hint=hint, code="tainted")
+
+
+if TYPE_CHECKING:
+    TaskHandler = Callable[[TaskService, ClientPipelines, RequestArguments], Awaitable[dict[str, JSONValue]]]
+    """Does what a route is for, at a client's desk."""
+
+
+def task_routes(tasks: TaskService) -> tuple[RouteSpec, ...]:
+    """List the routes."""
+    tag, run_path = "ask", "/ask/{run_id}"
+    start_description = (
+        "Scout, web and task work as they are switched on; a run that asks something goes on with its answer."
+    )
+    events_description = "After `Last-Event-ID`, or from the beginning."
+    context_description = "No model is asked. Where the scout is to look, its choice isn't known: the others are shown."
+    start_endpoint, start_stream_endpoint = (
+        _make_task_start(tasks, _wait_for_outcome),
+        _make_task_start(tasks, _stream_task),
+    )
+    context_content, stream_content = CONTEXT_CONTENT, STREAM_CONTENT
+    by_vault: tuple[Parameter, ...] = (VAULT_PARAMETER,)
+    waiting_endpoint, defaults_endpoint = (
+        _task_endpoint(tasks, by_vault, _list_waiting_runs),
+        _task_endpoint(tasks, by_vault, show_defaults),
+    )
+    context_endpoint = _task_endpoint(tasks, CONTEXT_PARAMETERS, _preview_context)
+    switches, switch_description = (
+        (*SWITCH_PARAMETERS, VAULT_PARAMETER),
+        "For the next task; those that aren't said stay as they are.",
+    )
+    switch_endpoint = _task_endpoint(tasks, switches, _save_switches)
+    cancel_content = CANCEL_CONTENT
+    return (
+        RouteSpec(
+            "POST",
+            "/ask",
+            tag,
+            "Have a task done.",
+            start_endpoint,
+            start_description,
+            TASK_PARAMETERS,
+            OUTCOME_CONTENT,
+        ),
+        RouteSpec(
+            "POST",
+            "/ask/stream",
+            tag,
+            "Have a task done as it happens.",
+            start_stream_endpoint,
+            start_description,
+            TASK_PARAMETERS,
+            stream_content,
+        ),
+        RouteSpec(
+            "GET",
+            f"{run_path}/events",
+            tag,
+            "Hear a run again.",
+            _make_task_events(tasks),
+            events_description,
+            (),
+            stream_content,
+        ),
+        RouteSpec(
+            "POST",
+            f"{run_path}/cancel",
+            tag,
+            "Stop a run; what there is, is kept.",
+            _make_task_cancel(tasks),
+            gives=cancel_content,
+        ),
+        RouteSpec("GET", "/ask/waiting", tag, "List runs that ask.", waiting_endpoint, "", by_vault, WAITING_CONTENT),
+        RouteSpec(
+            "POST",
+            "/ask/context",
+            tag,
+            "Show what would go in.",
+            context_endpoint,
+            context_description,
+            CONTEXT_PARAMETERS,
+            context_content,
+        ),
+        RouteSpec(
+            "PUT",
+            "/ask/switches",
+            tag,
+            "Keep the switches.",
+            switch_endpoint,
+            switch_description,
+            switches,
+            SWITCHES_CONTENT,
+        ),
+        RouteSpec(
+            "GET", "/ask/defaults", tag, "Show what is usual.", defaults_endpoint, "", by_vault, DEFAULTS_CONTENT
+        ),
+    )
+
+
+def _make_task_start(
+    tasks: TaskService, answer: Callable[[BackgroundJob[PipelineOutcome], Request], Awaitable[Response]]
+) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, TASK_PARAMETERS)
+        check_task_or_answer(args)
+        try:
+            client_pipelines = await tasks.desk(security.client_of(request.scope), args.text("vault"))
+            job = await _start_task(tasks, client_pipelines, args)
+        except SetupError as error:
+            return background.setup_needed_reply(error, request)
+        return await answer(job, request)
+
+    return endpoint
+
+
+async def _start_task(
+    tasks: TaskService, desk: ClientPipelines, given: RequestArguments
+) -> BackgroundJob[PipelineOutcome]:
+    model = given.text("model")
+    if given.text("run_id"):
+        return await tasks.go_on(desk, given.text("run_id"), given.text("answer"), model)
+    return await tasks.begin(desk, read_task_order(given), model)
+
+
+async def _wait_for_outcome(live: BackgroundJob[PipelineOutcome], request: Request) -> Response:
+    """Wait for the end; whoever asked may have gone, and the task goes on."""
+    outcome = (await live.wait()).as_dict()
+    error = next((job_event.as_dict() for job_event in live.events if job_event.kind == "error"), None)
+    return (
+        replies.JsonReply({"success": True, **outcome})
+        if error is None
+        else background.failed_job_reply(outcome, error, request)
+    )
+
+
+async def _stream_task(live: BackgroundJob[PipelineOutcome], request: Request) -> Response:
+    start: dict[str, JSONValue] = {"run_id": live.about, "task": live.question}
+    return background.stream_events(live, start, request)
+
+
+def _make_task_events(tasks: TaskService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, ())
+        return await _stream_task(tasks.find(security.client_of(request.scope), request.path_params["run_id"]), request)
+
+    return endpoint
+
+
+def _make_task_cancel(tasks: TaskService) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        _ = await binding.read_arguments(request, ())
+        job = tasks.find(security.client_of(request.scope), request.path_params["run_id"])
+        cancelled, last_event = await background.cancel_job(job)
+        outcome = last_event.as_dict() if last_event else None
+        result = {"run_id": job.about, "cancelled": cancelled, "ended": job.has_ended, "outcome": outcome}
+        return replies.JsonReply({"success": True, **result})
+
+    return endpoint
+
+
+def _task_endpoint(tasks: TaskService, takes: tuple[Parameter, ...], work: TaskHandler) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        args = await binding.read_arguments(request, takes)
+        client_pipelines = await tasks.desk(security.client_of(request.scope), args.text("vault"))
+        return replies.JsonReply({"success": True, **await work(tasks, client_pipelines, args)})
+
+    return endpoint
+
+
+async def _list_waiting_runs(tasks: TaskService, desk: ClientPipelines, _: RequestArguments) -> dict[str, JSONValue]:
+    from knapper.app import pipelines  # noqa: PLC0415 - a server without tasks needn't pay for models
+
+    paused_runs = await tasks.work(lambda: pipelines.list_paused_runs(desk.opened, desk.client))
+    rows: list[JSONValue] = [_paused_run_row(desk, run) for run in paused_runs]
+    return {"results": rows}
+
+
+def _paused_run_row(desk: ClientPipelines, run: PausedRun) -> dict[str, JSONValue]:
+    request = run.request
+    return {
+        "run_id": run.id,
+        "task": request.get("task", ""),
+        "note": request.get("current", ""),
+        "question": run.question.get("question", ""),
+        "options": run.question.get("options") or [],
+        "at": run.at.isoformat(timespec="seconds"),
+        "client": run.client,
+        "session_id": request.get("session_id", "") if run.client == desk.client.name else "",
+    }
+
+
+async def _save_switches(tasks: TaskService, desk: ClientPipelines, given: RequestArguments) -> dict[str, JSONValue]:
+    toggles = await tasks.work(lambda: desk.switch(read_task_order(given).choice))
+    return {"switches": toggles.as_dict()}
+
+
+async def _preview_context(tasks: TaskService, desk: ClientPipelines, given: RequestArguments) -> dict[str, JSONValue]:
+    from knapper.app import pipelines  # noqa: PLC0415 - the same
+
+    def work() -> dict[str, JSONValue]:
+        preview_request = desk.planned(read_task_order(given))
+        reader = desk.room.context("")
+        return pipelines.preview_context(desk.acting(""), reader, preview_request, texts=given.flag("texts") is True)
+
+    return await tasks.show(work)

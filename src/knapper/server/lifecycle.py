@@ -1,0 +1,369 @@
+"""Put the HTTP server together, run it, and stop it in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging.config
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from types import FrameType
+from typing import TYPE_CHECKING, Final, cast
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from knapper.app import Hub
+from knapper.config import Settings
+from knapper.errors import BadInput, SetupError, StorageError
+from knapper.index.snapshot import RANKING_THREAD_PREFIX
+from knapper.server import credentials, logs, replies, security, watchers, workers
+from knapper.server.credentials import BrowserSessions
+from knapper.server.http import app, background, chat, openapi, page, runs, tasks
+from knapper.server.http.app import Mount, ServerRuntime
+from knapper.server.http.chat import ChatService
+from knapper.server.http.tasks import TaskService
+from knapper.server.mcp import http as mcp
+from knapper.server.workers import StopSignal, WorkerThreads
+
+if TYPE_CHECKING:
+    from knapper.app.chats import ClientChatsRegistry
+
+
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Take an address and a port.
+
+    Args:
+        host: A name or an address; one of IPv6 may stand in brackets, as in URLs.
+        port: 0 for any free one.
+
+    Raises:
+        SetupError: The port is taken or not allowed, or the machine has no such address.
+    """
+    try:
+        addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = addresses[0]
+    except (OSError, UnicodeError) as error:
+        raise SetupError(
+            f"there is no address '{host}'", hint="give --host an address of this machine", code="no_address"
+        ) from error
+    bound_socket = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":  # elsewhere this would let two servers have one port
+            bound_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        elif (exclusive := getattr(socket, "SO_EXCLUSIVEADDRUSE", None)) is not None:
+            bound_socket.setsockopt(socket.SOL_SOCKET, exclusive, 1)
+        bound_socket.bind(address)
+        bound_socket.listen(1)  # some systems tell only now that the port is taken
+    except OSError as error:
+        bound_socket.close()
+        raise _bind_error(host, port, error) from error
+    bound_socket.setblocking(False)  # noqa: FBT003 - the standard library's signature
+    return bound_socket
+
+
+def socket_url(taken: socket.socket) -> str:
+    """Write a taken address as a browser takes it: ``http://127.0.0.1:8000``."""
+    host, port = taken.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _bind_error(host: str, port: int, error: OSError) -> SetupError:
+    if error.errno in {errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", errno.EADDRINUSE)}:
+        return SetupError(
+            f"port {port} of {host} is taken by another program",
+            hint=f"stop that one, or take another port: `knap serve --port {port + 1 if port < 65_535 else 8000}`",
+            code="port_taken",
+        )
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return SetupError(
+            f"port {port} of {host} isn't allowed to this user", hint="take one above 1023", code="port_forbidden"
+        )
+    return SetupError(
+        f"the server can't listen at {host}, port {port}: {error.strerror}",
+        hint="give --host an address of this machine",
+        code="no_address",
+    )
+
+
+HEAD_TIMEOUT_S: Final = 20.0
+"""How long a client may take for the first line and the headers of a request."""
+MAX_CONNECTIONS: Final = 1_000
+"""Connections at once, idle ones among them; who comes then is told to come again."""
+
+
+async def _refuse_connection(scope: Scope, receive: Receive, send: Send) -> None:
+    error = StorageError("the server has too many connections", hint="try again in a moment", code="busy")
+    await replies.error_reply(error, {"connection": "close"})(scope, receive, send)
+
+
+_OVERLOAD_APP: Final = logs.RequestTracing(_refuse_connection)
+
+
+class HttpConnection(H11Protocol):
+    """Close a connection whose request doesn't begin in time, or is none; all else is uvicorn's."""
+
+    head_timeout_s: float = HEAD_TIMEOUT_S
+    most: int = MAX_CONNECTIONS
+    app: ASGIApp
+    _answers: ASGIApp
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._answers = self.app
+        self._follow_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait on for the head, or, once it is there, no more."""
+        self.app = self._answers if len(self.connections) <= self.most else _OVERLOAD_APP
+        super().data_received(data)
+        self._follow_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what can't be read as HTTP, in the one shape of errors, unless an answer has begun already."""
+        del msg
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            name = secrets.token_hex(8)
+            for part in _bad_request_events(name):
+                self.transport.write(self.conn.send(part) or b"")
+            logs.REQUEST_LOG.info("%s - ? /… %d 0 ms", name, 400)
+        self.transport.close()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: whoever offers another protocol takes this one as well, and no package is missing."""
+
+    def _follow_head(self) -> None:
+        if self._is_answering:
+            self._stop_waiting()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_timeout_s, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing() and not self._is_answering:
+            self.transport.close()
+
+    @property
+    def _is_answering(self) -> bool:
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # uvicorn has none at first, but doesn't say so
+        return cycle is not None and not cycle.response_complete
+
+
+def _bad_request_events(name: str) -> list[h11.Event]:
+    """Give the parts of the answer to what is no request; *name* finds it in the log."""
+    hint = "its first line, headers or length can't be read as HTTP/1.1, or are too long"
+    reply = replies.error_reply(
+        BadInput("the request can't be read", hint=hint, code="bad_request"),
+        {"connection": "close", logs.REQUEST_ID_HEADER: name},
+    )
+    head = h11.Response(status_code=reply.status_code, headers=reply.raw_headers, reason=b"Bad Request")
+    return [head, h11.Data(data=bytes(reply.body)), h11.EndOfMessage()]
+
+
+_KEEP_ALIVE_S: Final = 30
+_BACKLOG: Final = 1_024
+_SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
+)
+"""What asks the program to end: Ctrl-C, a service manager, a closed terminal, and Ctrl-Break on Windows."""
+
+
+class _UvicornServer(uvicorn.Server):
+    """End quietly on the system's signals, and tell long answers to end first."""
+
+    def __init__(self, config: uvicorn.Config, stop: StopSignal, on_start: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stop = stop
+        self._on_start = on_start
+        _ = stop.on(self._end)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Take the signals for the time of the block; a second one ends at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous_handlers = {name: signal.signal(name, self.handle_exit) for name in _SIGNALS}
+        try:
+            yield
+        finally:
+            for name, handler in previous_handlers.items():
+                signal.signal(name, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop; the second time, leave running calls behind."""
+        del sig, frame
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let streams end, and running calls finish."""
+        self._stop.tell()
+        await super().shutdown(sockets)
+
+    def _end(self) -> None:
+        self.should_exit = True
+
+
+def run_uvicorn(
+    app: ASGIApp, taken: socket.socket, *, stop: StopSignal, stop_s: int, on_start: Callable[[], None]
+) -> None:
+    """Answer requests at an address until a signal comes, or somebody tells *stop*.
+
+    Args:
+        app: What answers.
+        taken: The address, as `sockets.bind` took it; it is closed at the end.
+        stop: Told when the server stops; who tells it, stops the server.
+        stop_s: How long running calls may take to finish, in seconds.
+        on_start: Called once requests are answered.
+    """
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=HttpConnection,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=stop_s,
+    )
+    asyncio.run(_UvicornServer(config, stop, on_start).serve(sockets=[taken]))
+
+
+def exit_process(code: int, *, wait_s: float = 1.0) -> None:
+    """End the process although calls run on that can't be stopped; every write is whole or taken back later.
+
+    Args:
+        code: The exit code.
+        wait_s: How long such calls are waited for, each.
+    """
+    for thread in threading.enumerate():
+        is_work = not thread.daemon and not thread.name.startswith(RANKING_THREAD_PREFIX)
+        if is_work and thread is not threading.main_thread():
+            thread.join(wait_s)
+            if thread.is_alive():
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+
+
+def mount_chats_and_tasks(
+    hub: Hub, stop: StopSignal, open_chatting: Callable[[], ClientChatsRegistry] | None = None
+) -> Mount:
+    """Make what answers below ``/chat``, ``/sessions``, ``/ask`` and ``/presets``.
+
+    Args:
+        hub: The vaults; it stays open, and is the caller's to close.
+        stop: Told when the server stops; turns end then.
+        open_chatting: Opens what holds the chats; None for what the configuration says.
+    """
+    chat_service = ChatService(open_chatting or (lambda: _open_client_chats(hub)))
+    task_service = TaskService(chat_service)
+
+    async def shut() -> None:
+        await task_service.shut()
+        await chat_service.shut()
+
+    specs = (
+        *chat.chat_routes(chat_service),
+        *chat.session_routes(chat_service),
+        *tasks.task_routes(task_service),
+        *tasks.preset_routes(task_service),
+    )
+    return Mount(
+        routes=[*map(openapi.make_route, specs)], lifespan=background.job_lifespan(stop, chat_service.end, shut)
+    )
+
+
+def _open_client_chats(hub: Hub) -> ClientChatsRegistry:
+    with workers.IMPORT_LOCK:
+        from knapper.app.chats import ClientChatsRegistry  # noqa: PLC0415 - 2 s that a server without chats needn't wait for
+
+    return ClientChatsRegistry(hub)
+
+
+def serve_vaults(hub: Hub, settings: Settings, *, watch: bool = True, on_start: Callable[[str, str], None]) -> None:
+    """Serve a hub's vaults until a signal comes.
+
+    Args:
+        hub: The vaults.
+        settings: Where the server listens, whom it lets in, and how much it takes on.
+        watch: Keep the indexes up to date meanwhile.
+        on_start: Called once requests are answered, with the server's address, and one that signs a browser in to the
+            page, once.
+
+    Raises:
+        SetupError: The port is taken, there is no such address, or it would be open to others without a token.
+        StorageError: A token can't be read or written.
+    """
+    server = settings.server
+    sessions = credentials.open_browser_sessions(settings.state_dir)
+    work = ServerRuntime(threads=WorkerThreads(server.threads))
+    application = app.create_app(
+        hub, server, security.load_client_tokens(settings), work, _list_mounts(hub, sessions, work, watch=watch)
+    )
+    bound_socket = bind_socket(server.host, server.port)
+    address = socket_url(bound_socket)
+    logging.config.dictConfig(logs.logging_configuration())
+    try:
+        page_url = credentials.sign_in_url(address, sessions.new_code())
+        run_uvicorn(
+            application,
+            bound_socket,
+            stop=work.stop,
+            stop_s=server.stop_seconds,
+            on_start=lambda: on_start(address, page_url),
+        )
+    finally:
+        bound_socket.close()
+        work.threads.close()
+    exit_process(0)
+
+
+def override_address(settings: Settings, host: str, port: int | None) -> Settings:
+    """Give the settings with another address, as far as one is given."""
+    server = replace(settings.server, **({"host": host} if host else {}), **({} if port is None else {"port": port}))
+    return replace(settings, server=server)
+
+
+def _list_mounts(hub: Hub, seats: BrowserSessions, work: ServerRuntime, *, watch: bool) -> list[Mount]:
+    """List what answers or works beside the routes of tools; a line each."""
+    opens = watchers.engine_openers(hub) if watch else {}
+    return [
+        Mount(lifespan=lambda: watchers.run_watchers(opens)),
+        mcp.mount_mcp(hub, work.threads),
+        page.mount_page(seats, hub.vaults),
+        mount_chats_and_tasks(hub, work.stop),
+        runs.mount_runs(hub, work.stop),
+    ]

@@ -1,0 +1,451 @@
+"""Enter the server into an MCP client's settings, with a backup of what was there."""
+
+import codecs
+import contextlib
+import errno
+import json
+import os
+import re
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, NoReturn, cast
+
+import platformdirs
+
+from knapper.config.table import CONFIG_ENV, STATE_ENV
+from knapper.errors import BadInput, SetupError, StorageError
+from knapper.jsontypes import JSONValue
+
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_INDENT: Final = re.compile(r"\n([ \t]+)\S")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_DEFAULT_INDENT: Final = "  "
+_DECODER: Final = json.JSONDecoder()
+
+
+class UnreadableError(ValueError):
+    """Say why a text is left alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ObjectSpan:
+    """Say where an object stands in its text."""
+
+    start: int
+    """Of its opening brace."""
+    stop: int
+    """Behind its closing brace."""
+    values: dict[str, tuple[int, int]]
+    """Of its members: where each value begins and stops."""
+
+
+def get_member(text: str, key: str, name: str) -> object:
+    """Give the member *name* of the object *key*; None where there is none.
+
+    Raises:
+        UnreadableError: The text isn't plain JSON, names a member twice, or holds something else there.
+    """
+    member_object = _parse_settings(text, key).get(key)
+    return cast("dict[str, object]", member_object).get(name) if isinstance(member_object, dict) else None
+
+
+def put_member(text: str, key: str, name: str, value: object) -> str:
+    """Set the member *name* of the object *key*, which is made where it isn't there.
+
+    Raises:
+        UnreadableError: As ``get`` does.
+    """
+    settings = _parse_settings(text, key)
+    if not text.strip():
+        return _dump_json({key: {name: value}}, _DEFAULT_INDENT) + "\n"
+    root_span = _scan_object(text, _skip_space(text, 0))
+    if key not in settings:
+        return _insert_member(text, root_span, 1, key, {name: value})
+    object_span = _scan_object(text, root_span.values[key][0])
+    if name not in object_span.values:
+        return _insert_member(text, object_span, 2, name, value)
+    start, stop = object_span.values[name]
+    if json.loads(text[start:stop]) == value:
+        return text
+    return text[:start] + _render_value(text, object_span, 2, value) + text[stop:]
+
+
+def _parse_settings(text: str, key: str) -> dict[str, object]:
+    """Read the whole text, and refuse what not all programs read alike."""
+    if not text.strip():
+        return {}
+    try:
+        parsed: object = json.loads(text, object_pairs_hook=_reject_duplicates, parse_constant=_refuse_constant)
+    except UnreadableError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"it isn't plain JSON ({error})") from None
+    if not isinstance(parsed, dict):
+        raise UnreadableError("it isn't an object")
+    settings = cast("dict[str, object]", parsed)
+    if not isinstance(settings.get(key, {}), dict):
+        raise UnreadableError(f"'{key}' isn't an object")
+    return settings
+
+
+def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members: dict[str, object] = {}
+    for name, value in pairs:
+        if name in members:
+            raise UnreadableError(f"{name!r} stands in one object twice")
+        members[name] = value
+    return members
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise UnreadableError(f"it isn't plain JSON ({constant})")
+
+
+def _scan_object(text: str, start: int) -> _ObjectSpan:
+    """Find the members of the object that begins at *start*; the text has been read before, so that it is one."""
+    values: dict[str, tuple[int, int]] = {}
+    at = _skip_space(text, start + 1)
+    while text[at] != "}":
+        at = _skip_space(text, at + 1) if text[at] == "," else at
+        name, at = _DECODER.raw_decode(text, at)
+        begin = _skip_space(text, _skip_space(text, at) + 1)  # behind the colon
+        _, at = _DECODER.raw_decode(text, begin)
+        values[name] = (begin, at)
+        at = _skip_space(text, at)
+    return _ObjectSpan(start=start, stop=at + 1, values=values)
+
+
+def _skip_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
+
+
+def _insert_member(text: str, into: _ObjectSpan, depth: int, name: str, value: object) -> str:
+    """Add a member behind the last one, on lines of its own where the others stand on such."""
+    member = f"{_dump_json(name)}: {_render_value(text, into, depth, value)}"
+    is_long = _is_multiline(text, into)
+    before = _line_break(text, depth) if is_long else ""
+    if not into.values:
+        after = _line_break(text, depth - 1) if is_long else ""
+        return f"{text[: into.start + 1]}{before}{member}{after}{text[into.stop - 1 :]}"
+    last = max(stop for _, stop in into.values.values())
+    return f"{text[:last]},{before or ' '}{member}{text[last:]}"
+
+
+def _render_value(text: str, into: _ObjectSpan, depth: int, value: object) -> str:
+    if not _is_multiline(text, into):
+        return _dump_json(value)
+    return _dump_json(value, _detect_indent(text)).replace("\n", _line_break(text, depth))
+
+
+def _dump_json(value: object, indent: str | None = None) -> str:
+    """Write JSON that can be encoded: half a surrogate pair stays an escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def _is_multiline(text: str, into: _ObjectSpan) -> bool:
+    """Tell whether members stand on lines of their own; in an empty object as elsewhere in the text."""
+    return "\n" in (text[into.start : into.stop] if into.values else text.strip())
+
+
+def _line_break(text: str, depth: int) -> str:
+    return ("\r\n" if "\r\n" in text else "\n") + _detect_indent(text) * depth
+
+
+def _detect_indent(text: str) -> str:
+    match = _INDENT.search(text)
+    return match[1] if match else _DEFAULT_INDENT
+
+
+System = Literal["linux", "macos", "windows"]
+ServerEntry = dict[str, object]
+ENTRY_NAME: Final = "knapper"
+_OUR_VARIABLES: Final = frozenset({CONFIG_ENV, STATE_ENV})
+"""Those that an entry has from us."""
+_OUR_KEYS: Final = frozenset({"type", "command", "args", "env", "url", "serverUrl", "httpUrl", "headers"})
+"""What says how a server is reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachinePaths:
+    """Hold what tells where programs keep their settings."""
+
+    system: System
+    home: Path
+    config: Path
+    """Where programs keep a person's settings: ``~/.config``, ``~/Library/Application Support``, ``%APPDATA%``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpClient:
+    """Describe one client."""
+
+    name: str
+    title: str
+    key: str
+    """The object in its settings that holds its servers."""
+    place: tuple[str, ...]
+    """Of the settings: folders and name, below the home folder, or below that of settings where ``below`` says so."""
+    below: Literal["home", "config"] = "home"
+    typed: bool = False
+    """Whether an entry says by which transport it speaks."""
+
+    def file(self, machine: MachinePaths) -> Path:
+        """Tell where its settings are, or would be."""
+        return (machine.home if self.below == "home" else machine.config).joinpath(*self.place)
+
+
+CLIENTS: Final = (
+    McpClient(
+        name="claude-desktop",
+        title="Claude Desktop",
+        key="mcpServers",
+        place=("Claude", "claude_desktop_config.json"),
+        below="config",
+    ),
+    McpClient(name="claude-code", title="Claude Code", key="mcpServers", place=(".claude.json",), typed=True),
+    McpClient(name="cursor", title="Cursor", key="mcpServers", place=(".cursor", "mcp.json")),
+    McpClient(
+        name="vscode",
+        title="Visual Studio Code",
+        key="servers",
+        place=("Code", "User", "mcp.json"),
+        below="config",
+        typed=True,
+    ),
+    McpClient(name="windsurf", title="Windsurf", key="mcpServers", place=(".codeium", "windsurf", "mcp_config.json")),
+    McpClient(name="gemini-cli", title="Gemini CLI", key="mcpServers", place=(".gemini", "settings.json")),
+    McpClient(name="lm-studio", title="LM Studio", key="mcpServers", place=(".lmstudio", "mcp.json")),
+)
+
+
+def find_client(name: str) -> McpClient:
+    """Give a client by its name.
+
+    Raises:
+        BadInput: None has it.
+    """
+    match = next((client for client in CLIENTS if client.name == name), None)
+    if match is None:
+        known_names = ", ".join(client.name for client in CLIENTS)
+        raise BadInput(f"there is no client '{name}'", hint=f"clients: {known_names}", code="no_client")
+    return match
+
+
+def build_entry(
+    client: McpClient, command: Sequence[str], environment: Mapping[str, str], before: object = None
+) -> ServerEntry:
+    """Make the entry that starts our server.
+
+    Args:
+        client: Whose settings.
+        command: The server's command line.
+        environment: Variables that it needs.
+        before: The entry that stands there; what a person added to it stays, such as which tools need no asking.
+    """
+    new_entry: ServerEntry = {"command": command[0], "args": list(command[1:])}
+    if client.typed:
+        new_entry = {"type": "stdio", **new_entry}
+    existing = cast("dict[str, object]", before) if isinstance(before, dict) else {}
+    variables = existing.get("env")
+    existing_variables = cast("dict[str, object]", variables) if isinstance(variables, dict) else {}
+    merged_variables = {
+        **{name: value for name, value in existing_variables.items() if name not in _OUR_VARIABLES},
+        **environment,
+    }
+    if merged_variables:
+        new_entry["env"] = merged_variables
+    return {**new_entry, **{name: value for name, value in existing.items() if name not in _OUR_KEYS}}
+
+
+def merge_entry(client: McpClient, text: str, made: ServerEntry, where: Path, *, name: str = ENTRY_NAME) -> str:
+    """Put an entry into a client's settings; all else stays as it is written.
+
+    Args:
+        client: Whose settings.
+        text: The settings as they are; empty where there are none.
+        made: The entry.
+        where: The settings' file, for messages.
+        name: The entry's.
+
+    Raises:
+        SetupError: The settings aren't plain JSON; they're left alone.
+    """
+    try:
+        return put_member(text, client.key, name, made)
+    except UnreadableError as error:
+        raise settings_error(where, str(error)) from None
+
+
+def read_entry(client: McpClient, text: str, where: Path, *, name: str = ENTRY_NAME) -> object:
+    """Give the entry of that name that stands in a client's settings; None where there is none.
+
+    Raises:
+        SetupError: The settings aren't plain JSON.
+    """
+    try:
+        return get_member(text, client.key, name)
+    except UnreadableError as error:
+        raise settings_error(where, str(error)) from None
+
+
+def settings_error(where: Path, why: str) -> SetupError:
+    """Make the error that says why settings are left alone."""
+    hint = "enter by hand what the same command with --dry-run shows"
+    return SetupError(f"{where} can't be changed: {why}", hint=hint, code="client_settings")
+
+
+_WRITE_BITS = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallRequest:
+    """Say what is to be entered."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    name: str = ENTRY_NAME
+
+
+def detect_machine() -> MachinePaths:
+    """Look at this machine."""
+    system: System = {"darwin": "macos", "win32": "windows"}.get(sys.platform, "linux")  # pyright: ignore[reportAssignmentType]
+    return MachinePaths(system=system, home=Path.home(), config=config_folder(system, Path.home()))
+
+
+def config_folder(system: System, home: Path) -> Path:
+    """Tell where a system's programs keep a person's settings."""
+    if system == "macos":
+        return home / "Library" / "Application Support"
+    if system == "windows":
+        return platformdirs.user_config_path(roaming=True) if sys.platform == "win32" else home / "AppData" / "Roaming"
+    return platformdirs.user_config_path() if sys.platform.startswith("linux") else home / ".config"
+
+
+def install(client: McpClient, wanted: InstallRequest, where: Path, *, dry_run: bool = False) -> dict[str, JSONValue]:
+    """Enter our server into a client's settings.
+
+    Args:
+        client: Whose.
+        wanted: What is entered.
+        where: The settings' file.
+        dry_run: Only tell what would be entered.
+
+    Returns:
+        ``path``, ``backup`` where there was a file, ``content`` with what is entered, ``changed``. The other settings
+        aren't told, for they may hold keys. Where only telling was asked for and the settings can't be changed,
+        ``problem`` says so.
+
+    Raises:
+        BadInput: The entry's name isn't one.
+        SetupError: The settings can't be changed; they're left alone.
+        StorageError: They can't be read or written.
+    """
+    _check_name(wanted.name)
+    try:
+        new_entry, raw, content, problem = _plan_change(client, wanted, where, dry_run=dry_run)
+        report: dict[str, JSONValue] = {
+            "success": True,
+            "client": client.name,
+            "path": str(where),
+            "content": merge_entry(client, "", new_entry, where, name=wanted.name),
+            "changed": bool(problem) or content != raw,
+        }
+        if problem:
+            report["problem"] = problem
+        if dry_run or content == raw:
+            return report
+        if raw:
+            report["backup"] = str(_write_backup(where, raw))
+        _replace_file(where, content)
+    except OSError as error:
+        message = f"the settings of {client.title} can't be written: {error.filename or where}: {error.strerror}"
+        raise StorageError(message, hint="check the folder's permissions, or give --file") from error
+    return report
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or not name.isprintable():
+        raise BadInput(f"{name!r} is no name for an entry", hint="give letters, digits and hyphens, such as knapper")
+
+
+def _plan_change(
+    client: McpClient, wanted: InstallRequest, where: Path, *, dry_run: bool
+) -> tuple[ServerEntry, bytes, bytes, str]:
+    """Give our entry, the settings before and after, and what keeps us from changing them if only telling is asked."""
+    new_entry, raw = build_entry(client, wanted.command, wanted.environment), b""
+    try:
+        raw = _read_settings(where)
+        text = _decode_settings(raw, where)
+        existing_entry = read_entry(client, text, where, name=wanted.name)
+        new_entry = build_entry(client, wanted.command, wanted.environment, existing_entry)
+        changed = merge_entry(client, text, new_entry, where, name=wanted.name)
+    except SetupError as error:
+        if not dry_run:
+            raise
+        return new_entry, raw, b"", error.message
+    bom = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
+    return new_entry, raw, bom + changed.encode(), ""
+
+
+def _read_settings(where: Path) -> bytes:
+    """Read the settings; nothing where there are none."""
+    try:
+        file_stat = where.stat()
+    except FileNotFoundError:
+        return b""
+    if stat.S_ISDIR(file_stat.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(where))
+    if not stat.S_ISREG(file_stat.st_mode):
+        raise settings_error(where, "it isn't a file")
+    if not file_stat.st_mode & _WRITE_BITS:
+        raise settings_error(where, "it is read-only")
+    return where.read_bytes()
+
+
+def _decode_settings(raw: bytes, where: Path) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise settings_error(where, f"it isn't plain JSON ({error})") from None
+
+
+def _write_backup(where: Path, raw: bytes) -> Path:
+    """Keep the settings beside themselves under a free name, and as private as they are: they may hold keys."""
+    mode = stat.S_IMODE(where.stat().st_mode)
+    for number in range(1_000):
+        backup_file = where.with_name(f"{where.name}.bak{number or ''}")
+        if backup_file.exists() and backup_file.read_bytes() == raw:
+            return backup_file
+        with contextlib.suppress(FileExistsError):
+            handle = os.open(
+                backup_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode & 0o700
+            )
+            with os.fdopen(handle, "wb") as file:
+                file.write(raw)
+            backup_file.chmod(mode)
+            return backup_file
+    raise OSError(0, "there are 1,000 backups", str(where))
+
+
+def _replace_file(where: Path, content: bytes) -> None:
+    """Write the settings whole, where a link leads if it is one; its mode stays."""
+    target = where.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    temporary_file = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            temporary_file.chmod(target.stat().st_mode & 0o7777)
+        temporary_file.replace(target)
+    finally:
+        temporary_file.unlink(missing_ok=True)

@@ -1,0 +1,77 @@
+"""Do a request's work in a thread, on behalf of the client that sent it."""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+from knapper.app import Hub
+from knapper.errors import KnapError, StorageError
+from knapper.index import database
+from knapper.server import logs
+from knapper.server.workers import WorkerThreads, WorkKind
+from knapper.tools.context import Context
+from knapper.tools.registry import VaultOpener
+
+_DEFAULT_THREADS = 8
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Say who a client is, and what it may reach."""
+
+    client: str
+    """Whose policy holds."""
+    run: str = ""
+    """The session, where there is one: who has read foreign text in it only proposes for the rest of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpSession:
+    """Work for the clients of one server."""
+
+    hub: Hub
+    identify: Callable[[], Caller]
+    """Tells who sent the request that is being answered."""
+    threads: WorkerThreads = field(default_factory=lambda: WorkerThreads(_DEFAULT_THREADS))
+
+    async def work(self, do: Callable[[VaultOpener], Result], kind: WorkKind = "read") -> Result:
+        """Do something with vaults as the client sees them; nothing else waits for it.
+
+        A cancelled request is left at once; a write that has begun is brought to its end.
+
+        Raises:
+            KnapError: As the work says, too much waits already, the system refuses, or a file of the program's state is
+                damaged; where these lie on the machine stands in the log alone, since a model hears of errors.
+        """
+        try:
+            return await self._done(do, kind)
+        except KnapError as error:
+            redacted = logs.redaction_for_settings(self.hub.settings).told(error)
+            if (redacted.message, redacted.hint) == (error.message, error.hint):
+                raise
+            logs.REDACTION_LOG.warning("%s: %r", error.code, error.message)
+            raise redacted from error
+
+    async def _done(self, do: Callable[[VaultOpener], Result], kind: WorkKind) -> Result:
+        try:
+            return await self.threads.run(kind, partial(do, partial(self._open, self.identify())))
+        except OSError as error:
+            hint = "`knap doctor` checks folders, permissions and space"
+            raise StorageError(f"the system refused: {error.strerror or type(error).__name__}", hint=hint) from error
+        except sqlite3.DatabaseError as error:
+            storage_error = database.as_storage_error(error)
+            if storage_error is None:
+                raise
+            raise storage_error from error
+
+    def _open(self, caller: Caller, vault: str) -> Context:
+        context = self.hub.context(client=caller.client, vault=vault)
+        if not caller.run:
+            return context
+        from knapper.changes.writer import SubmitOptions  # noqa: PLC0415 - the handshake needn't pay for it
+
+        return replace(context, asked=SubmitOptions(run=caller.run))

@@ -1,0 +1,437 @@
+"""Check each request before it is answered: origin, token, rate and body size, as ASGI middleware."""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import ipaddress
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from knapper.config import Settings
+from knapper.config.sections.server import Server
+from knapper.errors import BadInput, CallerError, KnapError, RefusedError, SetupError
+from knapper.server import credentials, replies
+
+API_CLIENT: Final = "http"
+PAGE_CLIENT: Final = "page"
+MCP_CLIENT: Final = "mcp"
+MCP_PATH: Final = "/mcp"
+_CLIENT_KEY: Final = "knapper.client"
+_AUTH_SCHEME: Final = "bearer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTokens:
+    """Hold which token stands for which client; only hashes are kept."""
+
+    clients: Mapping[bytes, str]
+    """The client's name, by the SHA-256 of its token."""
+    persons: frozenset[str] = frozenset({PAGE_CLIENT})
+    """Clients whose word is a person's; behind the protocol for models sits none."""
+
+    def client(self, token: str) -> str | None:
+        """Tell whose token it is; None for nobody's. Every known token is compared, in constant time."""
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        client_name: str | None = None
+        for known_digest, name in self.clients.items():
+            if hmac.compare_digest(known_digest, digest):
+                client_name = name
+        return client_name
+
+
+def load_client_tokens(settings: Settings) -> ClientTokens:
+    """Gather the tokens: the API's and the page's, which are made where there are none, and those of named clients.
+
+    Raises:
+        StorageError: A token can't be read or written.
+        SetupError: Two clients have the same token.
+    """
+    api = settings.server.token or credentials.read_or_make_token(settings.state_dir, "api")
+    hashes = [
+        (API_CLIENT, credentials.hash_token(api)),
+        (PAGE_CLIENT, credentials.hash_token(credentials.read_or_make_token(settings.state_dir, "page"))),
+    ]
+    hashes += [(client.name, client.token_hash) for client in settings.clients if client.token_hash]
+    clients: dict[bytes, str] = {}
+    for name, digest in hashes:
+        digest_bytes = bytes.fromhex(digest.removeprefix("sha256:"))
+        if digest_bytes in clients:
+            raise SetupError(
+                f"the clients '{clients[digest_bytes]}' and '{name}' have the same token",
+                hint="give each a token of its own: `knap token new` makes one",
+                code="config_invalid",
+            )
+        clients[digest_bytes] = name
+    persons = {client.name for client in settings.clients if client.grants.is_person}
+    return ClientTokens(clients=clients, persons=frozenset({PAGE_CLIENT, *persons}))
+
+
+def client_of(scope: Scope) -> str:
+    """Tell which client asks; the gate has seen its token.
+
+    Raises:
+        RefusedError: The request came by no gate.
+    """
+    name = scope.get("state", {}).get(_CLIENT_KEY)
+    if not isinstance(name, str):
+        raise _unauthorized("no client is known for this request")
+    return name
+
+
+def is_authenticated(scope: Scope) -> bool:
+    """Tell whether it is known who asks; nobody is asked on open paths."""
+    return isinstance(scope.get("state", {}).get(_CLIENT_KEY), str)
+
+
+def set_client(scope: Scope, name: str) -> None:
+    """Note who asks."""
+    scope.setdefault("state", {})[_CLIENT_KEY] = name
+
+
+class TokenAuthentication:
+    """Let in whoever shows a token, and note who that is; middleware in plain ASGI."""
+
+    def __init__(self, app: ASGIApp, *, keys: ClientTokens, open_paths: frozenset[str]) -> None:
+        """Stand before *app*; paths that end in ``/`` open all below them."""
+        self.app = app
+        self._keys = keys
+        self._open = frozenset(path for path in open_paths if not path.endswith("/") or path == "/")
+        self._open_below = tuple(sorted(path for path in open_paths if path.endswith("/") and path != "/"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http" or self._is_open(scope["path"]):
+            await self.app(scope, receive, send)
+            return
+        refusal = self._admit(scope)
+        if refusal is None:
+            await self.app(scope, receive, send)
+        else:
+            await replies.error_reply(refusal)(scope, receive, send)
+
+    def _is_open(self, path: str) -> bool:
+        return path in self._open or bool(self._open_below and path.startswith(self._open_below))
+
+    def _admit(self, scope: Scope) -> RefusedError | None:
+        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        if scheme.lower() != _AUTH_SCHEME or not token.strip():
+            return _unauthorized("a token is needed")
+        name = self._keys.client(token.strip())
+        if name is None:
+            return _unauthorized("the token isn't known here")
+        is_mcp = scope["path"] == MCP_PATH or scope["path"].startswith(f"{MCP_PATH}/")
+        if is_mcp and name in self._keys.persons:
+            return RefusedError(
+                "a person's key isn't for MCP clients", hint="give them the API's token", code="person_key_refused"
+            )
+        set_client(scope, MCP_CLIENT if is_mcp and name == API_CLIENT else name)
+        return None
+
+
+def _unauthorized(problem: str) -> RefusedError:
+    return RefusedError(
+        problem,
+        hint="send it as 'Authorization: Bearer TOKEN'; `knap token` tells where it lies",
+        code="unauthorized",
+    )
+
+
+_CORS_METHODS: Final = "GET, POST, PUT, PATCH, DELETE"
+_CORS_HEADERS: Final = (
+    "authorization, content-type, if-none-match, last-event-id, x-request-id, "
+    "mcp-session-id, mcp-protocol-version, mcp-method, mcp-name"
+)
+_EXPOSED_HEADERS: Final = "ETag, Retry-After, X-Request-ID, Mcp-Session-Id"
+_CORS_MAX_AGE_S: Final = "600"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginRules:
+    """Say by which names the server may be called, and from which origins."""
+
+    hosts: frozenset[str]
+    """Names and addresses without a port, lower case."""
+    any_address: bool
+    """Whether any IP address may stand for the server; a rebound name can't."""
+    origins: frozenset[str]
+
+    def knows(self, host: str) -> bool:
+        """Tell whether a Host header means this server."""
+        name = _host_name(host)
+        if name is None:
+            return False
+        return name in self.hosts or is_loopback(name) or (self.any_address and _parse_address(name) is not None)
+
+    def trusts(self, origin: str, host: str) -> bool:
+        """Tell whether a page of an origin may call: the server's own, or a listed one."""
+        return self.is_listed(origin) or origin.lower() in {f"http://{host}", f"https://{host}"}
+
+    def is_listed(self, origin: str) -> bool:
+        """Tell whether the owner lists an origin."""
+        return origin.lower() in self.origins
+
+
+def make_origin_rules(server: Server) -> OriginRules:
+    """Make the rules of a server.
+
+    Raises:
+        SetupError: It would listen at more than loopback without a token that the owner has set.
+    """
+    if not is_loopback(server.host) and not server.token:
+        raise SetupError(
+            f"the server isn't started at {server.host}, which other machines can reach, without a token of yours",
+            hint="set server.token, or KNAP_TOKEN, to what `knap token new` prints; or leave --host out",
+            code="token_needed",
+        )
+    return OriginRules(
+        hosts=frozenset({server.host.lower().strip("[]"), *server.hosts}),
+        any_address=not is_loopback(server.host),
+        origins=frozenset(server.origins),
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach an address."""
+    address = _parse_address(host.strip("[]"))
+    return address.is_loopback if address else host.lower() == "localhost"
+
+
+class OriginCheck:
+    """Refuse requests under a foreign name or from a foreign page, and answer CORS; middleware in plain ASGI."""
+
+    def __init__(self, app: ASGIApp, *, rules: OriginRules) -> None:
+        """Stand before *app*."""
+        self.app = app
+        self._rules = rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        refusal = self._refusal(headers)
+        if refusal is not None:
+            await replies.error_reply(refusal)(scope, receive, send)
+        elif scope["method"] == "OPTIONS" and origin and "access-control-request-method" in headers:
+            await _preflight_reply(origin, headers, is_listed=self._rules.is_listed(origin))(scope, receive, send)
+        elif origin and self._rules.is_listed(origin):
+            await self.app(scope, receive, _send_with_cors(send, origin))
+        else:
+            await self.app(scope, receive, send)
+
+    def _refusal(self, headers: Headers) -> KnapError | None:
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or len(origins) > 1:
+            return BadInput("the request needs one Host, and one Origin at most", code="bad_request")
+        host = hosts[0].lower()
+        if not self._rules.knows(host):
+            return RefusedError(
+                "this server isn't called so",
+                hint="call it by its address, or list the name in server.hosts",
+                code="host_refused",
+            )
+        if origins and not self._rules.trusts(origins[0], host):
+            return RefusedError(
+                "web pages of this origin may not call the server",
+                hint="list the origin in server.origins if you trust its pages",
+                code="origin_refused",
+            )
+        return None
+
+
+def _preflight_reply(origin: str, headers: Headers, *, is_listed: bool) -> Response:
+    headers_out = {"vary": "Origin"}
+    if is_listed:
+        headers_out |= {
+            "access-control-allow-origin": origin,
+            "access-control-allow-methods": _CORS_METHODS,
+            "access-control-allow-headers": _CORS_HEADERS,
+            "access-control-max-age": _CORS_MAX_AGE_S,
+        }
+        if headers.get("access-control-request-private-network") == "true":
+            headers_out["access-control-allow-private-network"] = "true"
+    return Response(status_code=204, headers={**replies.REPLY_HEADERS, **headers_out})
+
+
+def _send_with_cors(send: Send, origin: str) -> Send:
+    async def opened(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["access-control-allow-origin"] = origin
+            headers["access-control-expose-headers"] = _EXPOSED_HEADERS
+            replies.add_header(headers, "vary", "Origin")
+        await send(message)
+
+    return opened
+
+
+def _host_name(host: str) -> str | None:
+    """Take the port off: ``[::1]:8000`` is ``::1``; None for what is no host."""
+    if host.startswith("["):
+        inner, bracket, port_text = host[1:].partition("]")
+        return inner if bracket and _is_port(port_text) else None
+    name, colon, port = host.partition(":")
+    return name if name and _is_port(colon + port) else None
+
+
+def _is_port(text: str) -> bool:
+    return not text or (text.startswith(":") and text[1:].isascii() and text[1:].isdigit())
+
+
+def _parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
+_MINUTE_S: Final = 60.0
+
+
+class RequestBuckets:
+    """Give each client a bucket of a minute's requests, which fills again evenly."""
+
+    def __init__(self, per_minute: int, *, now: Callable[[], float] = time.monotonic) -> None:
+        """Start with full buckets; *per_minute* is at least 1."""
+        self._size = float(per_minute)
+        self._now = now
+        self._levels: dict[str, tuple[float, float]] = {}
+        """What is left, and when that was, by client; clients are those of the configuration, so they are few."""
+
+    def take(self, client: str) -> float:
+        """Take one; gives 0, or for how many seconds there is none."""
+        now = self._now()
+        level, since = self._levels.get(client, (self._size, now))
+        level = min(self._size, level + (now - since) * self._size / _MINUTE_S)
+        if level < 1:
+            self._levels[client] = (level, now)
+            return (1 - level) * _MINUTE_S / self._size
+        self._levels[client] = (level - 1, now)
+        return 0.0
+
+
+class RateLimit:
+    """Refuse a client that asks too often; middleware in plain ASGI, behind the gate."""
+
+    def __init__(self, app: ASGIApp, *, buckets: RequestBuckets | None) -> None:
+        """Stand before *app*; None sets no limit."""
+        self.app = app
+        self._buckets = buckets
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or tell when to come again."""
+        wait_s = self._wait(scope) if scope["type"] == "http" else 0.0
+        if not wait_s:
+            await self.app(scope, receive, send)
+            return
+        error = RefusedError(
+            "this client asks too often",
+            hint="wait as long as Retry-After says; server.requests_per_minute sets the limit",
+            code="too_many_requests",
+        )
+        await replies.error_reply(error, {"retry-after": str(math.ceil(wait_s))})(scope, receive, send)
+
+    def _wait(self, scope: Scope) -> float:
+        if self._buckets is None or not is_authenticated(scope):
+            return 0.0
+        return self._buckets.take(client_of(scope))
+
+
+BODY_TIMEOUT_S: Final = 30.0
+_LINGER_S: Final = 2.0
+
+
+class BodyIntake:
+    """Read the body within a size and a time, declared length or not; middleware in plain ASGI.
+
+    All bodies are JSON, which can't be read piecewise anyway.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int, timeout_s: float = BODY_TIMEOUT_S) -> None:
+        """Stand before *app*; the whole body has to be there within *timeout_s*."""
+        self.app = app
+        self._max_bytes = max_bytes
+        self._timeout_s = timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request whose body fits."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            self._check_declared(Headers(scope=scope))
+            body = await self._read(receive)
+        except CallerError as error:
+            # what was sent isn't taken in to its end, so nothing else can come by this connection
+            await _refuse_and_drain(replies.error_reply(error, {"connection": "close"}), scope, receive, send)
+            return
+        if body is not None:
+            await self.app(scope, _replay_body(body, receive), send)
+
+    def _check_declared(self, headers: Headers) -> None:
+        declared = headers.get("content-length", "0")
+        if not (declared.isascii() and declared.isdigit()):
+            raise BadInput("the length of the body isn't a number", code="bad_request")
+        if len(declared) > len(str(self._max_bytes)) or int(declared) > self._max_bytes:
+            raise self._too_large()
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """Give the whole body; None where the client has gone."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._gather(receive)
+        except TimeoutError:
+            raise CallerError(f"the body didn't come within {self._timeout_s:g} s", code="too_slow") from None
+
+    async def _gather(self, receive: Receive) -> bytes | None:
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            if len(body) > self._max_bytes:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return bytes(body)
+
+    def _too_large(self) -> CallerError:
+        return CallerError(
+            f"the request is larger than {self._max_bytes:,} bytes",
+            hint="send less at once; server.max_body_mb sets the limit",
+            code="too_large",
+        )
+
+
+async def _refuse_and_drain(reply: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer, and hear the client out for a moment: whoever still sends when the connection closes never reads why."""
+
+    async def unended(message: Message) -> None:
+        await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
+
+    await reply(scope, receive, unended)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            while (await receive()).get("more_body", False):
+                pass
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    """Give the body once, and then whatever comes after it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return again

@@ -1,0 +1,300 @@
+"""Run blocking work in threads, and end it when a client disconnects or the server stops."""
+
+import asyncio
+import contextvars
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Generic, Literal, TypeVar, cast
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from knapper.errors import CallerError, StorageError
+from knapper.tools.context import CancelSignal
+from knapper.tools.registry import ToolSpec, ToolTable
+
+IMPORT_LOCK: Final = threading.RLock()
+"""Held by whoever imports late."""
+
+WorkKind = Literal["read", "write", "world", "long"]
+"""What is called: something that reads, that writes, that waits for another machine, or that may go on for minutes."""
+T = TypeVar("T")
+
+_THREAD_SHARES: Final[dict[WorkKind, float]] = {"read": 1.0, "write": 0.5, "world": 0.5, "long": 0.5}
+"""Of the threads that the owner allows; each kind has its own, so that none waits for another."""
+_MAX_WAITING: Final = 500
+"""Calls of a kind that may wait for their turn."""
+_LONG_S: Final = 0.25
+"""A call that takes longer waits for something, most likely: others may begin beside it."""
+_CHECK_INTERVAL_S: Final = 0.05
+
+
+class WorkerThreads:
+    """Hold the threads of one server; they stay, since each holds files open that are dear to open again."""
+
+    def __init__(self, size: int, *, at_once: int = 0, waiting: int = _MAX_WAITING) -> None:
+        """Allow *size* calls that read at once, and half as many of each other kind.
+
+        Calls that compute hinder each other, so that many at once take longer than one after the other: only some begin
+        at once, and more when these turn out to wait for something.
+
+        Args:
+            size: Threads for calls that read.
+            at_once: How many calls of a kind begin at once; 0 for as many as there are processors, and two at least.
+            waiting: How many of a kind may wait for their turn.
+        """
+        concurrent_calls = at_once or max(2, _count_processors())
+        self._pools = {
+            kind: _ThreadPool(kind, max(1, round(size * share)), concurrent_calls, waiting)
+            for kind, share in _THREAD_SHARES.items()
+        }
+
+    async def run(self, kind: WorkKind, work: Callable[[], T]) -> T:
+        """Do *work* in a thread, when it is its turn; work that has begun goes on even if nobody waits for it any more.
+
+        Raises:
+            StorageError: Too many wait already (code ``busy``).
+        """
+        pool = self._pools[kind]
+        future = pool.submit(work)
+        pool.look_after(asyncio.get_running_loop())
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        """Begin nothing more, and let threads end when their work does."""
+        for pool in self._pools.values():
+            pool.close()
+
+    def finish(self, wait_s: float) -> bool:
+        """Begin nothing more, wait until all calls that run have ended, and tell whether they have."""
+        self.close()
+        return not wait([future for pool in self._pools.values() for future in pool.running()], wait_s).not_done
+
+
+@dataclass(slots=True, eq=False)
+class _Call(Generic[T]):
+    """Hold a call."""
+
+    work: Callable[[], T]
+    future: Future[T] = field(default_factory=Future[T])
+    began: float = 0.0
+    is_long: bool = False
+
+    def end(self, done: Future[T]) -> None:
+        error = done.exception()
+        if error is None:
+            self.future.set_result(done.result())
+        else:
+            self.future.set_exception(error)
+
+
+class _ThreadPool:
+    """Hold the threads of one kind."""
+
+    def __init__(self, name: str, size: int, at_once: int, waiting: int) -> None:
+        self._executor = ThreadPoolExecutor(size, thread_name_prefix=name)
+        self._size, self._at_once, self._most = size, min(size, at_once), waiting
+        self._lock = threading.RLock()  # a call may have ended before it is looked after
+        self._waiting: deque[_Call[object]] = deque()
+        self._running: set[_Call[object]] = set()
+        self._is_looked_after = False
+        self._is_closed = False
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        job = _Call(partial(contextvars.copy_context().run, work))
+        with self._lock:
+            if self._is_closed:
+                raise StorageError("the server stops", hint="try again in a moment", code="stopping")
+            if len(self._waiting) >= self._most:
+                self._waiting = deque(
+                    waiting_job for waiting_job in self._waiting if not waiting_job.future.cancelled()
+                )
+            self._waiting.append(cast("_Call[object]", job))
+            self._begin()
+            if len(self._waiting) > self._most:
+                _ = self._waiting.pop()
+                raise StorageError("the server has too much to do", hint="try again in a moment", code="busy")
+        return job.future
+
+    def look_after(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Look again and again, as long as calls wait, whether more can begin."""
+        if self._waiting and not self._is_looked_after:
+            self._is_looked_after = True
+            _ = loop.call_later(_CHECK_INTERVAL_S, self._look, loop)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            while self._waiting:
+                _ = self._waiting.popleft().future.cancel()
+        self._executor.shutdown(wait=False)  # what was given to it has begun, and comes to its end
+
+    def running(self) -> list[Future[object]]:
+        """List what runs."""
+        with self._lock:
+            return [job.future for job in self._running]
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_looked_after = False
+        with self._lock:
+            since = time.monotonic() - _LONG_S
+            for job in self._running:
+                job.is_long = job.is_long or job.began < since
+            self._begin()
+        self.look_after(loop)
+
+    def _begin(self) -> None:
+        """Begin what may; the lock is held."""
+        while self._waiting and len(self._running) < self._size:
+            if sum(not job.is_long for job in self._running) >= self._at_once:
+                return
+            job = self._waiting.popleft()
+            if job.future.set_running_or_notify_cancel():
+                job.began = time.monotonic()
+                self._running.add(job)
+                self._executor.submit(job.work).add_done_callback(partial(self._end, job))
+
+    def _end(self, job: _Call[object], done: Future[object]) -> None:
+        with self._lock:
+            self._running.discard(job)
+            self._begin()
+        job.end(done)
+
+
+def _count_processors() -> int:
+    """Count the processors that this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def kind_of_call(table: ToolTable, row: ToolSpec, arguments: Mapping[str, object]) -> WorkKind:
+    """Tell the kind of a call; one that calls another tool by its name is of that tool's kind."""
+    if row.name == "call_tool":
+        name = arguments.get("name")
+        row = next((candidate for candidate in table.rows if candidate.name == name), row)
+    if row.takes_long:
+        return "long"
+    if row.open_world:
+        return "world"
+    return "read" if row.effect == "read" else "write"
+
+
+WorkResult = TypeVar("WorkResult")
+
+
+async def run_unless_disconnected(receive: Receive, work: Coroutine[Any, Any, WorkResult]) -> WorkResult:
+    """Do *work* for a client, and leave it once the client has closed its connection.
+
+    Args:
+        receive: Of the request, whose body has been taken in.
+        work: What is cancelled then; what has begun in a thread goes on there, and what waits for its turn is left.
+
+    Raises:
+        CallerError: The client has gone (code ``client_gone``); nobody reads the answer.
+        StorageError: The server stops, and waits no longer (code ``stopping``).
+    """
+    work_task, disconnect_task = asyncio.create_task(work), asyncio.create_task(_wait_for_disconnect(receive))
+    try:
+        _ = await asyncio.wait((work_task, disconnect_task), return_when=asyncio.FIRST_COMPLETED)
+        if not work_task.done():
+            raise CallerError("the client has gone", code="client_gone")
+        return work_task.result()
+    except asyncio.CancelledError:
+        raise StorageError("the server stops", hint="try again in a moment", code="stopping") from None
+    finally:
+        _ = work_task.cancel(), disconnect_task.cancel()
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+_EMPTY_FINAL_BODY: Final[Message] = {"type": "http.response.body", "body": b"", "more_body": False}
+_EVENT_STREAM: Final = "text/event-stream"
+_ENDS_ITSELF_KEY: Final = "knapper.ends_itself"
+
+
+class StopSignal(CancelSignal):
+    """Say once that the server stops; any thread may tell and listen."""
+
+    async def wait(self) -> None:
+        """Wait until the server stops."""
+        loop, bell = asyncio.get_running_loop(), asyncio.Event()
+        forget = self.on(lambda: _call_in_loop(loop, bell.set))
+        try:
+            await bell.wait()
+        finally:
+            forget()
+
+
+def let_stream_end_itself(scope: Scope) -> None:
+    """Let a stream end by itself when the server stops; it has something to say then."""
+    scope.setdefault("state", {})[_ENDS_ITSELF_KEY] = True
+
+
+class StreamShutdown:
+    """End streams of events when the server stops, those that were asked for by GET; calls may finish. Plain ASGI."""
+
+    def __init__(self, app: ASGIApp, *, stop: StopSignal) -> None:
+        """Stand before *app*."""
+        self.app = app
+        self._stop = stop
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, a stream of events for as long as the server runs."""
+        if scope["type"] != "http" or scope["method"] != "GET":
+            await self.app(scope, receive, send)
+            return
+        stream = _EventStreamSender(send)
+        answer_task = asyncio.create_task(_call_app(self.app, scope, receive, stream.send))
+        forget = self._stop.on(stream.end_soon(answer_task, scope))
+        try:
+            await answer_task
+        except asyncio.CancelledError:
+            if not stream.is_ended:
+                raise
+            await send(_EMPTY_FINAL_BODY)
+        finally:
+            forget()
+
+
+class _EventStreamSender:
+    """Follow an answer, and end it from outside if it is a stream of events."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._is_events = False
+        self.is_ended = False
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on, and note what kind of answer it begins."""
+        if message["type"] == "http.response.start":
+            self._is_events = Headers(raw=message["headers"]).get("content-type", "").startswith(_EVENT_STREAM)
+        elif not message.get("more_body", False):
+            self._is_events = False
+        await self._send(message)
+
+    def end_soon(self, answering: asyncio.Task[None], scope: Scope) -> Callable[[], None]:
+        """Give what ends the answer, for any thread to call."""
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            if self._is_events and not scope.get("state", {}).get(_ENDS_ITSELF_KEY):
+                self.is_ended = answering.cancel()
+
+        return lambda: _call_in_loop(loop, end)
+
+
+async def _call_app(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    await app(scope, receive, send)
+
+
+def _call_in_loop(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
+    _ = loop.call_soon_threadsafe(work)
