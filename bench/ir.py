@@ -14,7 +14,7 @@ from typing import Any
 from bench import vaults
 from bench.frame import Goal, Report, Row, say
 from bench.places import Places
-from knapper.cli import metrics
+from knapper.cli import evaluation
 from knapper.index.engine import Engine
 from knapper.index.search import SearchRequest
 
@@ -98,7 +98,7 @@ def rank(engine: Engine, question: SearchRequest) -> list[str]:
 
 
 def _score(rankings: Mapping[str, Sequence[str]], grades: Mapping[str, Mapping[str, int]], ids: Sequence[str]) -> float:
-    return sum(metrics.ndcg(rankings[q], grades[q], 10) for q in ids) / len(ids)
+    return sum(evaluation.ndcg(rankings[q], grades[q], 10) for q in ids) / len(ids)
 
 
 def _copy(real: Path | None, vault: Path, note: str, parts: Sequence[dict[str, Any]]) -> None:

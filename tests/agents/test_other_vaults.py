@@ -13,7 +13,7 @@ from knapper.agents.runs.model import ALL_NOTES, RetrievedContext, RunNode, RunR
 from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.app.hub import Hub
 from knapper.changes.writer import SubmitOptions
-from knapper.cli.render import runs as rendered
+from knapper.cli import runs
 from knapper.config import Client, Embeddings, Settings, Vault
 from knapper.tools.context import Context
 from knapper.vault import access, parser
@@ -146,8 +146,8 @@ def test_a_runs_answer_cites_what_was_found_in_another_vault(world: World, hub: 
     assert "\n[[work:Plans/Fence]] (lines 3-5)\n" in world.brain.prompts["answer", "T"]
     assert (run.answer, [one["vault"] for one in run.citations], run.removed) == (CITED, ["work"], ())
     assert {(one.vault, one.path) for one in node.sources} == {("work", "Plans/Fence.md")}
-    assert "cites work:Plans/Fence.md, lines 3-5" in rendered.node(node.as_dict())
-    assert "found work:Plans/Fence.md, lines 3-5" in rendered.node(node.as_dict())
+    assert "cites work:Plans/Fence.md, lines 3-5" in runs.render_node(node.as_dict())
+    assert "found work:Plans/Fence.md, lines 3-5" in runs.render_node(node.as_dict())
 
 
 def test_a_run_looks_through_the_vaults_that_it_was_told_of_and_no_others(world: World) -> None:

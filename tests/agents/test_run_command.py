@@ -14,9 +14,9 @@ import pytest
 from knapper.agents.runs.model import CheckpointEvent, NodeQuestion, RetrievedContext
 from knapper.app import Hub
 from knapper.app.runs import open_runs
-from knapper.cli import main, running, settings
+from knapper.cli import main, runs, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from tests.agents import run_server
 from tests.agents.run_server import Served
 from tests.agents.run_world import Brain, Part
@@ -101,7 +101,7 @@ def test_a_run_without_an_answer_says_why_on_the_error_stream(
 def test_a_run_that_waits_for_a_person_is_listed_with_that(capsys: pytest.CaptureFixture[str]) -> None:
     with run_server.serving(Brain(plans=PLAN)) as server:
         run_id, other = begun(capsys, server), begun(capsys, server)
-    with Hub(settings.read(Options())) as hub, open_runs(hub) as opened:
+    with Hub(setup.read_settings(GlobalOptions())) as hub, open_runs(hub) as opened:
         point = opened.checkpoints.ask(run_id, "1", "Alpha grows?", {})
         node = opened.runs.node(run_id, "1")
         asking = NodeQuestion(question="Where does Alpha grow?")
@@ -248,7 +248,7 @@ def test_a_person_answers_at_the_terminal_one_question_at_a_time(
     points = [CheckpointEvent(node_id=one, question=f"{one}?", options=("go on", "skip")) for one in ("a", "b")]
 
     async def both() -> list[str]:
-        person = running.Person()
+        person = runs.TerminalPrompt()
         return list(await asyncio.gather(*(person(point) for point in points)))
 
     assert asyncio.run(both()) == ["go on", "look there"]
@@ -267,7 +267,7 @@ def test_an_answer_given_elsewhere_counts_and_what_is_typed_then_answers_the_nex
         return "skip"
 
     async def both() -> list[str]:
-        person = running.Person(elsewhere)
+        person = runs.TerminalPrompt(elsewhere)
         first = await person(points[0])
         _ = os.write(writing, b"look there\n")
         return [first, await person(points[1])]

@@ -29,7 +29,7 @@ def test_the_documentation_lists_every_code() -> None:
     ],
 )
 def test_the_class_of_an_error_gives_the_code(error: errors.KnapError, code: int) -> None:
-    assert codes.of(error) == code
+    assert codes.exit_code(error) == code
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.cli import collection
+from knapper.cli import evaluation
 from knapper.errors import BadInput
 
 QUERY = '{"_id": "q1", "text": "a question", "more": 1}\n'
@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_queries_and_grades_are_read(folder: Path) -> None:
-    found = collection.read(folder)
+    found = evaluation.read_collection(folder)
 
     assert found.vault == folder / "vault"
     assert found.queries == {"q1": "a question"}
@@ -45,7 +45,7 @@ def test_a_bad_line_is_named(folder: Path, file: str, text: str, message: str) -
     (folder / file).write_text(text, encoding="utf-8")
 
     with pytest.raises(BadInput) as error:
-        collection.read(folder)
+        evaluation.read_collection(folder)
 
     assert message in error.value.message
 
@@ -53,13 +53,13 @@ def test_a_bad_line_is_named(folder: Path, file: str, text: str, message: str) -
 def test_what_is_missing_is_named(folder: Path) -> None:
     (folder / "notes.tsv").unlink()
     with pytest.raises(BadInput, match=r"notes\.tsv can't be read"):
-        collection.read(folder)
+        evaluation.read_collection(folder)
     with pytest.raises(BadInput, match="is no collection"):
-        collection.read(folder / "vault")
+        evaluation.read_collection(folder / "vault")
 
 
 def test_a_file_that_is_no_text_is_named(folder: Path) -> None:
     (folder / "queries.jsonl").write_bytes(b"\xff\n")
 
     with pytest.raises(BadInput, match="it isn't UTF-8 text"):
-        collection.read(folder)
+        evaluation.read_collection(folder)

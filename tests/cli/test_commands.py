@@ -12,9 +12,9 @@ import pytest
 
 from knapper.cli import main
 from knapper.cli.commands import watch
-from knapper.cli.render import amounts
-from knapper.cli.render.bar import Bar
-from knapper.cli.render.phases import Lines
+from knapper.cli.render import formatting
+from knapper.cli.render.bar import ProgressBar
+from knapper.cli.render.formatting import ProgressLines
 from knapper.errors import ConflictError
 from knapper.index.embedders.base import EmbedderUnavailable
 
@@ -172,22 +172,22 @@ def test_watching_goes_on_when_the_embedding_server_is_back() -> None:
             raise error
         stop.set()
 
-    watch.again(work, stop, told.append, pause_s=0)
+    watch.retry_while_blocked(work, stop, told.append, pause_s=0)
 
     assert told == ["it is away", "it is busy"]
 
 
 def test_lines_of_progress_come_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines(every_s=0)
+    lines = ProgressLines(every_s=0)
     lines("read", 3, 10)
     lines("scan", 3, 0)
-    Lines(every_s=1_000)("embed", 1, 2)
+    ProgressLines(every_s=1_000)("embed", 1, 2)
 
     assert capsys.readouterr().err == "read 3 of 10 files\nlooked at 3 files\n"
 
 
 def test_a_bar_takes_any_steps(capsys: pytest.CaptureFixture[str]) -> None:
-    with Bar(colour=False) as bar:
+    with ProgressBar(colour=False) as bar:
         bar("scan", 1, 0)
         bar("read", 1, 2)
         bar("read", 2, 2)
@@ -199,13 +199,13 @@ def test_a_bar_takes_any_steps(capsys: pytest.CaptureFixture[str]) -> None:
     ("number", "shown"), [(0, "0 B"), (999, "999 B"), (1_200, "1.2 kB"), (3_400_000, "3.4 MB"), (5e9, "5.0 GB")]
 )
 def test_sizes_have_units(number: float, shown: str) -> None:
-    assert amounts.size(number) == shown
+    assert formatting.format_size(number) == shown
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0.421, "0.42 s"), (12.34, "12.3 s"), (200.9, "3 min 20 s")])
 def test_durations_have_units(seconds: float, shown: str) -> None:
-    assert amounts.duration(seconds) == shown
+    assert formatting.format_duration(seconds) == shown
 
 
 def test_counts_agree_with_their_noun() -> None:
-    assert (amounts.count(1, "note"), amounts.count(0, "note")) == ("1 note", "0 notes")
+    assert (formatting.pluralize(1, "note"), formatting.pluralize(0, "note")) == ("1 note", "0 notes")

@@ -9,8 +9,8 @@ import pytest
 import watchfiles
 
 from knapper.changes.disk import files
+from knapper.cli import doctor as cli_doctor
 from knapper.cli import main
-from knapper.cli.checks import table
 from tests.index import worlds
 
 NAMES = [
@@ -29,7 +29,7 @@ NAMES = [
 ]
 
 
-PATIENCE_MS = "knapper.cli.checks.indexes._PATIENCE_MS"
+PATIENCE_MS = "knapper.cli.doctor._WATCH_TIMEOUT_MS"
 
 
 @pytest.fixture(autouse=True)
@@ -231,7 +231,7 @@ def test_text_gives_each_finding_a_line(vault: Path, capsys: pytest.CaptureFixtu
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
 
     assert [line.split()[1] for line in lines] == NAMES
-    assert len(table.CHECKS) == len(NAMES) - 1
+    assert len(cli_doctor.CHECKS) == len(NAMES) - 1
 
 
 def test_rules_without_effect_are_a_warning(vault: Path, capsys: pytest.CaptureFixture[str]) -> None:

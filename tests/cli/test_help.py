@@ -8,7 +8,7 @@ import click
 import pytest
 
 from knapper.cli import commands, main
-from knapper.cli.main import COMMANDS, Row
+from knapper.cli.main import COMMANDS, CommandEntry
 
 HEAVY = (
     "numpy",
@@ -24,7 +24,7 @@ HEAVY = (
 )
 
 
-def load(row: Row) -> click.Command:
+def load(row: CommandEntry) -> click.Command:
     found = import_module(row.module).command
     assert isinstance(found, click.Command)
     return found
@@ -55,7 +55,7 @@ def test_the_table_holds_every_command_module() -> None:
 
 
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)
-def test_a_command_says_what_the_table_says(row: Row) -> None:
+def test_a_command_says_what_the_table_says(row: CommandEntry) -> None:
     found = load(row)
 
     assert found.name == row.name
@@ -64,7 +64,7 @@ def test_a_command_says_what_the_table_says(row: Row) -> None:
 
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)
 def test_a_command_has_help_with_examples_and_takes_the_shared_options(
-    row: Row, capsys: pytest.CaptureFixture[str]
+    row: CommandEntry, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main.run([row.name, "--help"])
     shown = capsys.readouterr().out
@@ -90,7 +90,7 @@ def test_a_list_of_subcommands_says_whole_sentences(
 
 
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)
-def test_every_option_is_explained(row: Row) -> None:
+def test_every_option_is_explained(row: CommandEntry) -> None:
     every = [param for param in load(row).params if isinstance(param, click.Option)]
 
     assert [param.name for param in every if not param.help] == []

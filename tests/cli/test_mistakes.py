@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import knapper
-from knapper.cli import main, next_steps
+from knapper.cli import codes, main
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_note_whose_name_is_like_an_operation_is_shown(vault: Path, capsys: py
     assert (code, lines) == (0, [])
 
 
-@pytest.mark.parametrize("hint", next_steps.COMMANDS)
+@pytest.mark.parametrize("hint", codes.COMMAND_HINTS)
 def test_every_hint_that_is_put_into_commands_is_one_that_is_given(hint: str) -> None:
     sources = Path(knapper.__file__).parent.rglob("*.py")
 

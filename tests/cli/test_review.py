@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from knapper.changes.writer import SubmitOptions
-from knapper.cli import decisions, main, review
-from knapper.cli.render import diffs, outcomes
-from knapper.cli.render import waiting as waits
-from knapper.cli.review import Decisions, Terminal
+from knapper.cli import main, review
+from knapper.cli.render import changes, formatting
+from knapper.cli.review import Decisions, ReviewTerminal
 from knapper.tools import files, proposals
 from tests.cli import terminals
 from tests.cli.terminals import Key, Line
@@ -46,12 +45,12 @@ def answer(shown: dict[str, Any], keys: str, *, new: str | None = None) -> tuple
         printed.append(question)
         return left.pop(0)
 
-    made = review.go_through(shown, Terminal(show=printed.append, key=key, edit=lambda _: new))
+    made = review.ask_decisions(shown, ReviewTerminal(show=printed.append, key=key, edit=lambda _: new))
     assert left == []
     return made, printed
 
 
-def names(parts: Sequence[review.Part]) -> list[str]:
+def names(parts: Sequence[review.ReviewPart]) -> list[str]:
     return [part.hunk or ",".join(part.files) for part in parts]
 
 
@@ -78,7 +77,7 @@ def test_a_key_decides_one_part_or_all_that_follow(
 def test_an_unknown_key_shows_the_help_and_asks_again(vault: Opener) -> None:
     _, printed = answer(propose(vault), "xq")
 
-    assert printed.count(review.HELP) == 1
+    assert printed.count(review.REVIEW_HELP) == 1
     assert printed[1] == "(1/3) accept? [y,n,e,s,a,d,q,?] "
 
 
@@ -87,7 +86,7 @@ def test_an_edited_hunk_is_accepted_with_its_new_text(vault: Opener) -> None:
 
     made, _ = answer(shown, "eq", new="uno.\n")
     with vault.open() as context:
-        lines = decisions.carry_out(context, shown, made)
+        lines = review.apply_decisions(context, shown, made)
 
     assert vault.text("Garden.md") == NOTE.replace("One.", "uno.")
     assert lines[-1] == "1 accepted, 2 left waiting"
@@ -105,7 +104,7 @@ def test_what_was_decided_is_done(vault: Opener) -> None:
     made, _ = answer(shown, "yns")
 
     with vault.open() as context:
-        decisions.carry_out(context, shown, made)
+        review.apply_decisions(context, shown, made)
         left: dict[str, Any] = proposals.show_proposal(context, shown["id"])
 
     assert vault.text("Garden.md") == NOTE.replace("One.", "1.")
@@ -117,7 +116,7 @@ def test_a_dry_run_tells_what_the_answers_would_do(vault: Opener) -> None:
     made, _ = answer(shown, "yen", new="zwei.\n")
 
     with vault.open(asked=SubmitOptions(dry_run=True)) as context:
-        lines = decisions.carry_out(context, shown, made)
+        lines = review.apply_decisions(context, shown, made)
         left: dict[str, Any] = proposals.show_proposal(context, shown["id"])
 
     said = "\n".join(lines)
@@ -132,7 +131,7 @@ def test_a_move_is_asked_about_with_all_that_follows_it(vault: Opener) -> None:
 
     made, printed = answer(shown, "y")
     with vault.open() as context:
-        decisions.carry_out(context, shown, made)
+        review.apply_decisions(context, shown, made)
 
     assert printed[1] == "(1/1) accept? [y,n,s,a,d,q,?] "
     assert vault.text("Link.md") == "[[Yard]]\n"
@@ -146,11 +145,11 @@ def test_what_is_settled_or_stale_is_not_asked_about(vault: Opener) -> None:
         files.edit_file(context, "Garden.md", "# Garden", "# Yard")
         now: dict[str, Any] = proposals.show_proposal(context, shown["id"])
 
-    assert names(list(review.parts(now))) == ["1.3"]
+    assert names(list(review.reviewable_parts(now))) == ["1.3"]
 
 
 def test_words_that_differ_stand_out() -> None:
-    shown = diffs.words([("same", "a "), ("removed", "b"), ("added", "c\nd"), ("same", "\n")])
+    shown = formatting.render_word_diff([("same", "a "), ("removed", "b"), ("added", "c\nd"), ("same", "\n")])
 
     plain = shown.replace("\x1b[0m", "")
     assert "\x1b[31m\x1b[1m\x1b[4mb" in plain
@@ -160,13 +159,13 @@ def test_words_that_differ_stand_out() -> None:
 
 @pytest.mark.parametrize("text", ["x", "", "x\n"])
 def test_a_missing_last_line_ending_is_shown(text: str) -> None:
-    shown = diffs.words([("removed", text)] if text else [])
+    shown = formatting.render_word_diff([("removed", text)] if text else [])
 
     assert ("No newline" in shown) == (text == "x")
 
 
 def test_what_a_terminal_would_obey_is_taken_out() -> None:
-    shown = diffs.words([("added", "\x1b[2J\r\nb\u202e\n")]) + diffs.unified("+\x1b]0;x\x07\n")
+    shown = formatting.render_word_diff([("added", "\x1b[2J\r\nb\u202e\n")]) + formatting.colour_diff("+\x1b]0;x\x07\n")
 
     assert "\x1b[2J" not in shown
     assert "\x1b]0" not in shown
@@ -180,9 +179,9 @@ def test_no_name_and_no_reason_looks_like_lines_of_the_program(vault: Opener) ->
         asked = replace(context, asked=SubmitOptions(reason=forged, propose=True))
         name = str(files.edit_file(asked, "A\nchange 1 is taken back.md", "a", "b")["proposal_id"])
     with vault.open() as context:
-        shown = waits.proposal(proposals.show_proposal(context, name))
-        listed = waits.listing(proposals.list_proposals(context))
-        done = outcomes.text(files.edit_file(context, "A\nchange 1 is taken back.md", "a", "c"))
+        shown = changes.render_proposal(proposals.show_proposal(context, name))
+        listed = changes.render_proposals(proposals.list_proposals(context))
+        done = changes.render_outcome(files.edit_file(context, "A\nchange 1 is taken back.md", "a", "c"))
 
     begins = [row.strip() for text in (shown, listed, done) for row in text.split("\n")]
     assert not [row for row in begins if row.startswith(("1  edit  Harmless", "1.1  line 1 ", "change 1 "))]

@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knapper.cli import output
-from knapper.cli.render import snippets
+from knapper.cli.render import notes
 
 
 def test_words_leave_out_what_is_excluded() -> None:
-    assert snippets.words('Garden "to do" -draft -"not this" plan* garden x-ray') == (
+    assert notes.query_words('Garden "to do" -draft -"not this" plan* garden x-ray') == (
         "garden",
         "to",
         "do",
@@ -28,17 +28,17 @@ def test_words_leave_out_what_is_excluded() -> None:
     ],
 )
 def test_forms_of_words_are_marked(query: str, text: str, marked: str) -> None:
-    assert snippets.mark(text, snippets.words(query), lambda word: f"[{word}]") == marked
+    assert notes.style_words(text, notes.query_words(query), lambda word: f"[{word}]") == marked
 
 
 @given(text=st.text(), query=st.text())
 def test_marking_changes_no_text(text: str, query: str) -> None:
-    assert snippets.mark(text, snippets.words(query), lambda word: word) == text
+    assert notes.style_words(text, notes.query_words(query), lambda word: word) == text
 
 
 @given(text=st.text(alphabet="ab \n日本,", max_size=300), query=st.text(alphabet="ab 日"), limit=st.integers(20, 80))
 def test_a_snippet_is_short_and_one_line_of_the_text(text: str, query: str, limit: int) -> None:
-    snippet = snippets.around(text, snippets.words(query), limit)
+    snippet = notes.cut_snippet(text, notes.query_words(query), limit)
 
     assert len(snippet) <= limit + 2
     assert "\n" not in snippet
@@ -48,7 +48,7 @@ def test_a_snippet_is_short_and_one_line_of_the_text(text: str, query: str, limi
 def test_a_snippet_shows_the_word_that_was_asked_for() -> None:
     text = "before " * 100 + "needle " + "after " * 100
 
-    snippet = snippets.around(text, ("needle",), 80)
+    snippet = notes.cut_snippet(text, ("needle",), 80)
 
     assert "needle" in snippet
     assert snippet.startswith("…")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knapper.cli.render import streaming
-from knapper.cli.render.streaming import Blocks
+from knapper.cli.render import formatting
+from knapper.cli.render.formatting import MarkdownBlocks
 
 TEXT = "# A\n\nOne\ntwo.\n\n```py\na\n\nb\n```\n\n- x\n- y\n\n~~~\n```\n\n~~~\n\nEnd"
 WHOLE = ["# A\n\n", "One\ntwo.\n\n", "```py\na\n\nb\n```\n\n", "- x\n- y\n\n", "~~~\n```\n\n~~~\n\n", "End"]
@@ -13,7 +13,7 @@ WHOLE = ["# A\n\n", "One\ntwo.\n\n", "```py\na\n\nb\n```\n\n", "- x\n- y\n\n", "
 
 def shown(pieces: list[str]) -> list[str]:
     blocks: list[str] = []
-    cutter = Blocks(blocks.append)
+    cutter = MarkdownBlocks(blocks.append)
     for piece in pieces:
         cutter.feed(piece)
     cutter.flush()
@@ -31,7 +31,7 @@ def test_nothing_of_the_text_is_lost(pieces: list[str]) -> None:
 
 
 def test_what_a_terminal_would_obey_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    streaming.markdown(40, colour=False)("**Bold** \x1b]0;title\x07 [a](javascript:x)\n")
+    formatting.markdown_printer(40, colour=False)("**Bold** \x1b]0;title\x07 [a](javascript:x)\n")
 
     out = capsys.readouterr().out
     assert "Bold" in out

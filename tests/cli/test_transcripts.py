@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from knapper.cli import main
-from knapper.cli.render import progress
-from knapper.cli.render.phases import Lines
+from knapper.cli.render import indexing
+from knapper.cli.render.formatting import ProgressLines
 from knapper.config.table import SETTINGS
 
 FOLDER = Path(__file__).with_name("transcripts")
@@ -84,7 +84,9 @@ def test_commands_print_what_the_transcript_shows(file: Path, own_home: Path, mo
         monkeypatch.delenv(name, raising=False)
     home = own_home.resolve()
     monkeypatch.chdir(home)
-    monkeypatch.setattr(progress, "Lines", lambda: Lines(every_s=1_000))  # none is due, however slow the machine is
+    monkeypatch.setattr(
+        indexing, "ProgressLines", lambda: ProgressLines(every_s=1_000)
+    )  # none is due, however slow the machine is
     text = file.read_text(encoding="utf-8")
     replayed, known = 0, ""
     for step in steps(text):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from knapper.cli import main, times
+from knapper.cli import inputs, main
 from knapper.errors import BadInput
 
 KNAP = [sys.executable, "-m", "knapper.cli"]
@@ -252,15 +252,15 @@ def test_a_closed_standard_input_is_empty_text(vault: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("5m", 300), ("2h", 7200), ("1d", 86_400), ("1w", 604_800)])
 def test_a_time_may_be_how_long_ago(text: str, seconds: int) -> None:
-    now = times.moment("2026-01-31T12:00:00+00:00")
+    now = inputs.parse_time("2026-01-31T12:00:00+00:00")
 
-    assert (now - times.moment(text, now=now)).total_seconds() == seconds
+    assert (now - inputs.parse_time(text, now=now)).total_seconds() == seconds
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "99999999999d", "999999w", "0001-01-01", "2026-13-01"])
 def test_a_time_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
-        times.moment(text)
+        inputs.parse_time(text)
 
 
 def test_a_reader_that_has_enough_ends_reading_in_silence(vault: Path) -> None:

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from knapper.changes.writer import SubmitOptions
-from knapper.cli.render import waiting
+from knapper.cli.render import changes
 from knapper.tools import files, journal, proposals
 from knapper.tools.context import Context
 from tests.tools import opened
@@ -132,8 +132,8 @@ def test_the_command_line_says_what_took_a_proposal_back(vault: Opener) -> None:
 
     with vault.open() as context:
         by = undo(context, accept(context, name))
-        listed = waiting.listing(proposals.list_proposals(context))
-        shown = waiting.proposal(proposals.show_proposal(context, name))
+        listed = changes.render_proposals(proposals.list_proposals(context))
+        shown = changes.render_proposal(proposals.show_proposal(context, name))
 
         assert f"what was accepted was undone by {by}" in click.unstyle(listed)
         assert f"what was accepted was undone by {by}" in click.unstyle(shown)

@@ -1,6 +1,8 @@
-"""Name the exit codes."""
+"""Name the exit codes, and word the hints of errors as commands."""
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Final
 
 from knapper.errors import CallerError, ConflictError, KnapError, RefusedError, SetupError, StorageError
 
@@ -23,7 +25,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-_OF_ERRORS = (
+_CODE_BY_ERROR = (
     (CallerError, ExitCode.USAGE),
     (SetupError, ExitCode.SETUP),
     (RefusedError, ExitCode.REFUSED),
@@ -32,6 +34,24 @@ _OF_ERRORS = (
 )
 
 
-def of(error: KnapError) -> ExitCode:
+def exit_code(error: KnapError) -> ExitCode:
     """Give the exit code of an error."""
-    return next((code for kind, code in _OF_ERRORS if isinstance(error, kind)), ExitCode.USAGE)
+    return next((code for kind, code in _CODE_BY_ERROR if isinstance(error, kind)), ExitCode.USAGE)
+
+
+COMMAND_HINTS: Final[Mapping[str, str]] = {
+    "list the sessions": "`knap sessions` lists them",
+    "list the proposals for their ids": "`knap edits list --all` lists them",
+    "list the open proposals": "`knap edits` lists those that are open",
+    "list the journal for its changes": "`knap log` lists them",
+    "list the journal for what was changed": "`knap log` lists what was changed",
+    "list the journal for what took it back": "`knap log` tells what took it back",
+    "list or search the vault for its name": "`knap find` lists the notes",
+    "Give the text in content.": "give the text after the heading, or - for the standard input",
+}
+"""A hint, and what it comes to at a terminal."""
+
+
+def command_hint(hint: str) -> str:
+    """Give a hint in commands, or as it is where it holds everywhere."""
+    return COMMAND_HINTS.get(hint, hint)

@@ -9,7 +9,7 @@ from knapper.cli import options
 from knapper.tools.arguments import NoteFilters
 
 
-class Said(TypedDict):
+class FilterOptions(TypedDict):
     """Hold what was said about them."""
 
     exclude_folder: tuple[str, ...]
@@ -22,7 +22,7 @@ class Said(TypedDict):
     created_until: str
 
 
-def notes(command: Callable[..., Any]) -> Callable[..., Any]:
+def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a filter, but for the folder, of which some take one and some several."""
     texts: dict[str, Any] = {"type": options.TEXT, "multiple": True}
     day: dict[str, Any] = {"type": options.DAY, "default": "", "metavar": "DAY"}
@@ -42,7 +42,7 @@ def notes(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def where(said: Said) -> NoteFilters:
+def filter_arguments(said: FilterOptions) -> NoteFilters:
     """Give the filter as tools take it."""
     return {
         "exclude_folders": said["exclude_folder"],

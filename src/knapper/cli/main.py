@@ -1,24 +1,127 @@
 """Run `knap`: find the command in the table, import it alone, and turn errors into messages and exit codes."""
 
+import json
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn, TextIO, cast
 
 import click
 
 from knapper import __version__
-from knapper.cli import failure, options
+from knapper.cli import codes, options
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.errors import BadInput, KnapError
+from knapper.cli.options import GlobalOptions
+from knapper.errors import BadInput, KnapError, StorageError
+
+_VAULT_COMMANDS: Final = frozenset({"index", "watch", "serve", "status", "doctor"})
+"""Commands to which many give the vault's folder, since they take nothing else."""
+
+QUOTING_HINT: Final = "quote a folder whose name holds spaces: knap --vault 'My Notes' index"
+
+
+def report_error(error: KnapError, *, as_json: bool) -> ExitCode:
+    """Print an error: as text on the error stream, as JSON on the output stream.
+
+    Returns:
+        The exit code that tells it, also where nobody reads that stream.
+    """
+    error.hint = codes.command_hint(error.hint)
+    try:
+        _print_error(error, as_json=as_json)
+    except BrokenPipeError:
+        discard_output()
+    except OSError:  # a full disk, to which the output goes
+        discard_output(sys.stdout)
+        _print_or_discard(error)
+    return codes.exit_code(error)
+
+
+def _print_or_discard(error: KnapError) -> None:
+    try:
+        _print_error(error, as_json=False)
+    except OSError:  # and so does the error stream
+        discard_output()
+
+
+def _print_error(error: KnapError, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(error.as_dict(), ensure_ascii=False, indent=2))
+        return
+    from knapper.cli import output  # noqa: PLC0415 - 50 ms that only an error should cost
+
+    click.echo(output.plain(f"error: {error.message}"), err=True)
+    if error.hint:
+        click.echo(output.plain(f"hint: {error.hint}"), err=True)
+
+
+def to_knap_error(error: KnapError | click.ClickException | OSError) -> KnapError:
+    """Give the error of ours that one of ours, the parser's or the system's stands for."""
+    if isinstance(error, KnapError):
+        return error
+    return from_usage_error(error) if isinstance(error, click.ClickException) else from_os_error(error)
+
+
+def from_usage_error(error: click.ClickException) -> KnapError:
+    """Turn the parser's error into one of ours."""
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        group = error.ctx
+        known = ", ".join(error.ctx.command.list_commands(group))
+        hint = f"one of {known}; `{group.command_path} --help` tells of each"
+        return BadInput(f"`{group.command_path}` alone does nothing", hint=hint, code="usage")
+    hint = f"`{ctx.command_path if ctx else 'knap COMMAND'} --help` shows how it is used"
+    text = error.format_message().strip()
+    if ctx and ctx.info_name in _VAULT_COMMANDS and "unexpected extra argument" in text:
+        has_vault = bool(ctx.ensure_object(GlobalOptions).vault)
+        hint = QUOTING_HINT if has_vault else f"the vault is named before it: `knap --vault FOLDER {ctx.info_name}`"
+    return BadInput(f"{text[:1].lower()}{text[1:]}".rstrip("."), hint=hint, code="usage")
+
+
+def from_os_error(error: OSError) -> KnapError:
+    """Turn an error of the system that nobody foresaw into one of ours."""
+    where = f"{error.filename}: " if error.filename else ""
+    return StorageError(f"{where}{error.strerror or error}", hint="`knap doctor` checks folders, permissions and space")
+
+
+def from_database_error(error: Exception) -> KnapError:
+    """Turn a damaged or unreadable database's error into one of ours; what is no file's fault is raised again."""
+    from knapper.index import database  # noqa: PLC0415 - 30 ms that only such an error should cost
+
+    translated = database.as_storage_error(error)
+    if translated is None:
+        raise error
+    return translated
+
+
+def report_interrupt(*, as_json: bool) -> ExitCode:
+    """Say in one line that the person ended the command."""
+    text = "interrupted; nothing is broken, and the same command goes on from here"
+    try:
+        if as_json:
+            click.echo(json.dumps({"success": False, "error": text, "code": "interrupted"}))
+        else:
+            click.echo(f"\n{text}", err=True)
+    except OSError:  # Ctrl-C ends whoever reads the output, too
+        discard_output()
+    return ExitCode.INTERRUPTED
+
+
+def discard_output(*streams: TextIO) -> None:
+    """Let what is still buffered go nowhere, so that nobody tries again at the end; both streams if none is named.
+
+    Source: Python's documentation of signal, "Note on SIGPIPE".
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams or (sys.stdout, sys.stderr):
+        _ = os.dup2(nowhere, stream.fileno())
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CommandEntry:
     """Name a command, the module that holds it, and what the overview says about it."""
 
     name: str
@@ -28,47 +131,57 @@ class Row:
 
 
 COMMANDS: Final = (
-    Row("index", "knapper.cli.commands.index", "Find", "Read the vault into its index."),
-    Row("search", "knapper.cli.commands.search", "Find", "Find passages by words and by meaning."),
-    Row("find", "knapper.cli.commands.find", "Find", "Find notes by folder, tag, property, day and words."),
-    Row("ask", "knapper.cli.commands.ask", "Find", "Answer a question from the notes."),
-    Row("run", "knapper.cli.commands.run", "Find", "Carry out a larger task over the notes, part by part."),
-    Row("chat", "knapper.cli.commands.chat", "Find", "Talk with a model about the notes."),
-    Row("sessions", "knapper.cli.commands.sessions", "Find", "List the conversations with a model."),
-    Row("presets", "knapper.cli.commands.presets", "Find", "List, show, save and delete choices for `knap ask`."),
-    Row("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date while notes are saved."),
-    Row("read", "knapper.cli.commands.read", "Notes", "Show a note, or a part of it."),
-    Row("info", "knapper.cli.commands.info", "Notes", "Tell about a note all but its text."),
-    Row("new", "knapper.cli.commands.new", "Notes", "Make a note."),
-    Row("write", "knapper.cli.commands.write", "Notes", "Replace a whole note, or make it."),
-    Row("edit", "knapper.cli.commands.edit", "Notes", "Change text in a note."),
-    Row("section", "knapper.cli.commands.section", "Notes", "Change what a heading owns."),
-    Row("props", "knapper.cli.commands.props", "Notes", "Show and change properties."),
-    Row("tags", "knapper.cli.commands.tags", "Notes", "List and rename tags."),
-    Row("links", "knapper.cli.commands.links", "Notes", "Show links: in, out, broken, and notes without any."),
-    Row("move", "knapper.cli.commands.move", "Notes", "Move notes, other files and folders; links follow."),
-    Row("rm", "knapper.cli.commands.rm", "Notes", "Put files into the trash."),
-    Row("edits", "knapper.cli.commands.edits", "Changes", "List, show, accept and reject what waits for your word."),
-    Row("log", "knapper.cli.commands.log", "Changes", "List what was changed, by whom, and why."),
-    Row("undo", "knapper.cli.commands.undo", "Changes", "Take changes back, byte for byte."),
-    Row("trust", "knapper.cli.commands.trust", "Changes", "Show who only proposes, and trust them again."),
-    Row("serve", "knapper.cli.commands.serve", "Serve", "Serve vaults over HTTP and to MCP clients."),
-    Row("token", "knapper.cli.commands.token", "Serve", "Tell where the server's token lies, and make new ones."),
-    Row("mcp", "knapper.cli.commands.mcp", "Serve", "Serve the vault to MCP clients."),
-    Row("tools", "knapper.cli.commands.tools", "Serve", "List the tools that agents and clients can call."),
-    Row("tool", "knapper.cli.commands.tool", "Serve", "Call one of these tools."),
-    Row("script", "knapper.cli.commands.script", "Serve", "Run a Python script over the vault, in a sandbox."),
-    Row("status", "knapper.cli.commands.status", "Check", "Tell how the vault's index stands."),
-    Row("doctor", "knapper.cli.commands.doctor", "Check", "Check that everything works here, and what to do if not."),
-    Row("models", "knapper.cli.commands.models", "Check", "Show which language models are set up, and answer."),
-    Row("config", "knapper.cli.commands.config", "Check", "Show every setting and where it comes from."),
-    Row("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
-    Row("bench", "knapper.cli.commands.bench", "Check", "Measure what a model does with tasks."),
+    CommandEntry("index", "knapper.cli.commands.index", "Find", "Read the vault into its index."),
+    CommandEntry("search", "knapper.cli.commands.search", "Find", "Find passages by words and by meaning."),
+    CommandEntry("find", "knapper.cli.commands.find", "Find", "Find notes by folder, tag, property, day and words."),
+    CommandEntry("ask", "knapper.cli.commands.ask", "Find", "Answer a question from the notes."),
+    CommandEntry("run", "knapper.cli.commands.run", "Find", "Carry out a larger task over the notes, part by part."),
+    CommandEntry("chat", "knapper.cli.commands.chat", "Find", "Talk with a model about the notes."),
+    CommandEntry("sessions", "knapper.cli.commands.sessions", "Find", "List the conversations with a model."),
+    CommandEntry(
+        "presets", "knapper.cli.commands.presets", "Find", "List, show, save and delete choices for `knap ask`."
+    ),
+    CommandEntry("watch", "knapper.cli.commands.watch", "Find", "Keep the index up to date while notes are saved."),
+    CommandEntry("read", "knapper.cli.commands.read", "Notes", "Show a note, or a part of it."),
+    CommandEntry("info", "knapper.cli.commands.info", "Notes", "Tell about a note all but its text."),
+    CommandEntry("new", "knapper.cli.commands.new", "Notes", "Make a note."),
+    CommandEntry("write", "knapper.cli.commands.write", "Notes", "Replace a whole note, or make it."),
+    CommandEntry("edit", "knapper.cli.commands.edit", "Notes", "Change text in a note."),
+    CommandEntry("section", "knapper.cli.commands.section", "Notes", "Change what a heading owns."),
+    CommandEntry("props", "knapper.cli.commands.props", "Notes", "Show and change properties."),
+    CommandEntry("tags", "knapper.cli.commands.tags", "Notes", "List and rename tags."),
+    CommandEntry("links", "knapper.cli.commands.links", "Notes", "Show links: in, out, broken, and notes without any."),
+    CommandEntry("move", "knapper.cli.commands.move", "Notes", "Move notes, other files and folders; links follow."),
+    CommandEntry("rm", "knapper.cli.commands.rm", "Notes", "Put files into the trash."),
+    CommandEntry(
+        "edits", "knapper.cli.commands.edits", "Changes", "List, show, accept and reject what waits for your word."
+    ),
+    CommandEntry("log", "knapper.cli.commands.log", "Changes", "List what was changed, by whom, and why."),
+    CommandEntry("undo", "knapper.cli.commands.undo", "Changes", "Take changes back, byte for byte."),
+    CommandEntry("trust", "knapper.cli.commands.trust", "Changes", "Show who only proposes, and trust them again."),
+    CommandEntry("serve", "knapper.cli.commands.serve", "Serve", "Serve vaults over HTTP and to MCP clients."),
+    CommandEntry(
+        "token", "knapper.cli.commands.token", "Serve", "Tell where the server's token lies, and make new ones."
+    ),
+    CommandEntry("mcp", "knapper.cli.commands.mcp", "Serve", "Serve the vault to MCP clients."),
+    CommandEntry("tools", "knapper.cli.commands.tools", "Serve", "List the tools that agents and clients can call."),
+    CommandEntry("tool", "knapper.cli.commands.tool", "Serve", "Call one of these tools."),
+    CommandEntry("script", "knapper.cli.commands.script", "Serve", "Run a Python script over the vault, in a sandbox."),
+    CommandEntry("status", "knapper.cli.commands.status", "Check", "Tell how the vault's index stands."),
+    CommandEntry(
+        "doctor", "knapper.cli.commands.doctor", "Check", "Check that everything works here, and what to do if not."
+    ),
+    CommandEntry(
+        "models", "knapper.cli.commands.models", "Check", "Show which language models are set up, and answer."
+    ),
+    CommandEntry("config", "knapper.cli.commands.config", "Check", "Show every setting and where it comes from."),
+    CommandEntry("eval", "knapper.cli.commands.eval", "Check", "Measure how well search finds judged notes."),
+    CommandEntry("bench", "knapper.cli.commands.bench", "Check", "Measure what a model does with tasks."),
 )
 """Every command; groups stand in the overview in the order in which they first come here."""
 
 
-class Program(click.Group):
+class LazyGroup(click.Group):
     """Import a command's module only when that command is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -86,14 +199,14 @@ class Program(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the arguments begin with, and tell the nearest one where there is none."""
-        name, said = args[0], ctx.ensure_object(Options)
+        name, global_options = args[0], ctx.ensure_object(GlobalOptions)
         if not name.startswith("-") and name not in self.list_commands(ctx):
-            is_cut = bool(said.vault) and Path(f"{said.vault} {name}").is_dir()
-            hint = failure.SPACES if is_cut else "`knap --help` lists the commands"
+            is_split_path = bool(global_options.vault) and Path(f"{global_options.vault} {name}").is_dir()
+            hint = QUOTING_HINT if is_split_path else "`knap --help` lists the commands"
             raise BadInput(
                 f"there is no command '{name}'",
                 code="no_command",
-                hint=hint if is_cut else options.did_you_mean(name, self.list_commands(ctx), hint),
+                hint=hint if is_split_path else options.did_you_mean(name, self.list_commands(ctx), hint),
             )
         return super().resolve_command(ctx, args)
 
@@ -106,17 +219,17 @@ class Program(click.Group):
 
 
 @click.command(
-    cls=Program,
+    cls=LazyGroup,
     name="knap",
     invoke_without_command=True,
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap --vault ~/Notes index", "read your notes; they aren't changed"),
         ('knap ask "What did we decide about the garden?"', "the passages that answer"),
         ("knap doctor", "when something doesn't work"),
     ),
 )
-@options.shared
+@options.shared_options
 @click.version_option(__version__, prog_name="knap", message="%(prog)s %(version)s")
 @click.pass_context
 def knap(ctx: click.Context) -> None:
@@ -128,18 +241,18 @@ def knap(ctx: click.Context) -> None:
 def run(args: Sequence[str]) -> int:
     """Run the program; gives its exit code. Output goes to the standard streams."""
     _set_streams()
-    said = Options()
+    global_options = GlobalOptions()
     try:
-        return _run(args, said)
+        return _invoke(args, global_options)
     except (KeyboardInterrupt, click.Abort):
-        return failure.interrupted(as_json=_wants_json(said, args))
+        return report_interrupt(as_json=_wants_json(global_options, args))
     except BrokenPipeError:  # who read the output has enough
-        failure.leave_streams()
+        discard_output()
         return ExitCode.OK
     except (KnapError, click.ClickException, OSError) as error:
-        return failure.report(failure.of(error), as_json=_wants_json(said, args))
-    except _database_error() as error:
-        return failure.report(failure.of_database(error), as_json=_wants_json(said, args))
+        return report_error(to_knap_error(error), as_json=_wants_json(global_options, args))
+    except _database_error_type() as error:
+        return report_error(from_database_error(error), as_json=_wants_json(global_options, args))
 
 
 def main() -> NoReturn:
@@ -147,7 +260,7 @@ def main() -> NoReturn:
     sys.exit(run(sys.argv[1:]))
 
 
-def _run(args: Sequence[str], said: Options) -> int:
+def _invoke(args: Sequence[str], said: GlobalOptions) -> int:
     try:
         with knap.make_context("knap", list(args), obj=said) as ctx:
             code = knap.invoke(ctx)
@@ -157,13 +270,13 @@ def _run(args: Sequence[str], said: Options) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _database_error() -> type[Exception]:
+def _database_error_type() -> type[Exception]:
     import sqlite3  # noqa: PLC0415 - 20 ms that only an error should cost: an except clause is read only then
 
     return sqlite3.DatabaseError
 
 
-def _wants_json(said: Options, args: Sequence[str]) -> bool:
+def _wants_json(said: GlobalOptions, args: Sequence[str]) -> bool:
     return said.as_json or "--json" in args
 
 

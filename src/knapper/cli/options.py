@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import click
 
-CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+CONTEXT_SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class _Text(click.ParamType[str]):
+class _TextType(click.ParamType[str]):
     """Take text that every file and database can hold."""
 
     name = "text"
@@ -24,7 +24,7 @@ class _Text(click.ParamType[str]):
         return value
 
 
-class _Day(click.ParamType[str]):
+class _DayType(click.ParamType[str]):
     """Take a day."""
 
     name = "day"
@@ -37,14 +37,14 @@ class _Day(click.ParamType[str]):
             self.fail(f"'{value}' is no day like 2026-01-31", param, ctx)
 
 
-DAY: Final = _Day()
+DAY: Final = _DayType()
 """The kind of an argument that is a day."""
-TEXT: Final = _Text()
+TEXT: Final = _TextType()
 """The kind of an argument that is looked for."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Options:
+class GlobalOptions:
     """Collect what the person said, wherever on the command line."""
 
     vault: str = ""
@@ -55,27 +55,27 @@ class Options:
     no_color: bool = False
 
 
-def shared(command: Callable[..., Any]) -> Callable[..., Any]:
+def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that all take; what they say goes into `Options`."""
     decorators = (
-        click.option("-v", "--vault", metavar="NAME|FOLDER", help="The vault to work on.", **_kept()),
-        click.option("--config", metavar="FILE", help="The configuration file to read.", **_kept()),
-        click.option("--env-file", metavar="FILE", help="A file of NAME=value lines to read.", **_kept()),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON.", **_kept()),
-        click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.", **_kept()),
-        click.option("--no-color", is_flag=True, help="Print no colours; so does NO_COLOR.", **_kept()),
+        click.option("-v", "--vault", metavar="NAME|FOLDER", help="The vault to work on.", **_stored_option()),
+        click.option("--config", metavar="FILE", help="The configuration file to read.", **_stored_option()),
+        click.option("--env-file", metavar="FILE", help="A file of NAME=value lines to read.", **_stored_option()),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON.", **_stored_option()),
+        click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.", **_stored_option()),
+        click.option("--no-color", is_flag=True, help="Print no colours; so does NO_COLOR.", **_stored_option()),
     )
     for decorator in reversed(decorators):
         command = decorator(command)
     return command
 
 
-def reading(command: Callable[..., Any]) -> Callable[..., Any]:
+def accept_dry_run(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command that only reads take ``--dry-run`` as those do that write: it is one in any case."""
     return click.option("--dry-run", is_flag=True, expose_value=False, help="Changes nothing; nor would it.")(command)
 
 
-def number(default: int, most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def limit_option(default: int, most: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the option that says how many results it gives at most."""
     return click.option(
         "-n", "number", type=click.IntRange(1, most), default=default, show_default=True, help="How many."
@@ -95,10 +95,10 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     return spelling.did_you_mean(word, known, otherwise)
 
 
-def _kept() -> dict[str, Any]:
-    return {"expose_value": False, "callback": _keep}
+def _stored_option() -> dict[str, Any]:
+    return {"expose_value": False, "callback": _store_option}
 
 
-def _keep(ctx: click.Context, param: click.Parameter, value: object) -> None:
+def _store_option(ctx: click.Context, param: click.Parameter, value: object) -> None:
     if value and param.name:
-        setattr(ctx.ensure_object(Options), param.name, value)
+        setattr(ctx.ensure_object(GlobalOptions), param.name, value)

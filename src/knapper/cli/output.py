@@ -1,4 +1,4 @@
-"""Print results."""
+"""Print results, notes and errors, and ask the person at the terminal."""
 
 import json
 import re
@@ -8,15 +8,15 @@ from typing import cast
 
 import click
 
-from knapper.cli import next_steps
+from knapper.cli import codes
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.config import environment
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def write(options: Options, text: str) -> None:
+def write(options: GlobalOptions, text: str) -> None:
     """Print a result as text; colours are left out where they aren't wanted or can't be shown."""
     click.echo(text, color=None if wants_colour(options) else False)
 
@@ -26,7 +26,7 @@ def write_json(data: Mapping[str, object]) -> None:
     click.echo(json.dumps(data, ensure_ascii=False, indent=2))
 
 
-def result(options: Options, found: Mapping[str, object], text: str) -> ExitCode:
+def print_result(options: GlobalOptions, found: Mapping[str, object], text: str) -> ExitCode:
     """Print what a command came to, as JSON for programs or as text for a person.
 
     Args:
@@ -41,7 +41,7 @@ def result(options: Options, found: Mapping[str, object], text: str) -> ExitCode
     return ExitCode.OK
 
 
-def answer(options: Options, found: Mapping[str, object], text: str) -> ExitCode:
+def print_answer(options: GlobalOptions, found: Mapping[str, object], text: str) -> ExitCode:
     """Print what was found, and what it may miss.
 
     Args:
@@ -63,7 +63,7 @@ def answer(options: Options, found: Mapping[str, object], text: str) -> ExitCode
     return ExitCode.OK if found.get("results") else ExitCode.NOTHING
 
 
-def listing(options: Options, found: Mapping[str, object], text: str, *, nothing: str) -> ExitCode:
+def print_listing(options: GlobalOptions, found: Mapping[str, object], text: str, *, nothing: str) -> ExitCode:
     """Print a list, and what it may miss; an empty one is no failure.
 
     Args:
@@ -83,34 +83,48 @@ def listing(options: Options, found: Mapping[str, object], text: str, *, nothing
     return ExitCode.OK
 
 
-def note(options: Options, text: str) -> None:
+def note(options: GlobalOptions, text: str) -> None:
     """Print what isn't part of the result, on the error stream."""
     if not (options.quiet or options.as_json):
         click.echo(text, err=True)
 
 
-def error(message: str, hint: str = "") -> None:
+def print_error(message: str, hint: str = "") -> None:
     """Print what went wrong while more goes on, with the next step; also for who wants no more than errors."""
     click.echo(plain(f"error: {message}"), err=True)
     if hint:
-        click.echo(plain(f"hint: {next_steps.of(hint)}"), err=True)
+        click.echo(plain(f"hint: {codes.command_hint(hint)}"), err=True)
 
 
-def wants_colour(options: Options) -> bool:
+def wants_colour(options: GlobalOptions) -> bool:
     """Tell whether the person left colours on."""
     return not options.no_color and environment.wants_colour()
 
 
-def is_terminal() -> bool:
+def stderr_is_terminal() -> bool:
     """Tell whether a person is watching the messages."""
     return sys.stderr.isatty()
 
 
 def plain(text: str) -> str:
     """Take out what a terminal would obey: a note's text is only to be shown."""
-    return _CONTROL.sub("\ufffd", text)
+    return _CONTROL_CHARACTERS.sub("\ufffd", text)
 
 
-def line(text: str) -> str:
+def one_line(text: str) -> str:
     """Show a name or a sentence as one line, so that nothing in it looks like a line of ours."""
     return re.sub(r"[\n\t]", " ", plain(text))
+
+
+def can_ask() -> bool:
+    """Tell whether somebody could answer: the input and the messages are a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(question: str) -> bool:
+    """Ask for a yes; anything else is a no. Ctrl-C ends the command.
+
+    Raises:
+        Abort: The person ended the command.
+    """
+    return click.confirm(question, default=False, err=True)

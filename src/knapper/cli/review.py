@@ -1,15 +1,23 @@
-"""Go through a proposal with a person, part by part, by single keys."""
+"""Review a proposal with a person, part by part, and apply what was decided."""
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
-from knapper.cli.render import outcomes, waiting
-from knapper.cli.render.outcomes import Row
+import click
 
-Answer = Literal["yes", "no", "skip"]
+from knapper.cli import output
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import changes
+from knapper.cli.render.changes import AnswerRow
+from knapper.tools import proposals
+from knapper.tools.context import Context
 
-HELP: Final = """\
+Decision = Literal["yes", "no", "skip"]
+
+REVIEW_HELP: Final = """\
 y  accept this
 n  reject this
 e  edit the new text, then accept it
@@ -18,12 +26,12 @@ a  accept this and all that follows
 d  reject this and all that follows
 q  stop here; what you said so far is done
 ?  show this"""
-_KEYS: Final[Mapping[str, Answer]] = {"y": "yes", "n": "no", "s": "skip"}
-_REST: Final[Mapping[str, Answer]] = {"a": "yes", "d": "no", "q": "skip"}
+_DECISION_KEYS: Final[Mapping[str, Decision]] = {"y": "yes", "n": "no", "s": "skip"}
+_REMAINDER_KEYS: Final[Mapping[str, Decision]] = {"a": "yes", "d": "no", "q": "skip"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terminal:
+class ReviewTerminal:
     """Hold how a person is shown something, and answers."""
 
     show: Callable[[str], None]
@@ -34,7 +42,7 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ReviewPart:
     """Hold what is asked about at once: a hunk, or files that go together."""
 
     text: str
@@ -49,13 +57,13 @@ class Part:
 class Decisions:
     """Hold what the person said."""
 
-    accepted: list[Part] = field(default_factory=list[Part])
-    rejected: list[Part] = field(default_factory=list[Part])
+    accepted: list[ReviewPart] = field(default_factory=list[ReviewPart])
+    rejected: list[ReviewPart] = field(default_factory=list[ReviewPart])
     edited: dict[str, str] = field(default_factory=dict[str, str])
     """New texts by the hunk's id."""
     skipped: int = 0
 
-    def put(self, part: Part, answer: Answer) -> None:
+    def put(self, part: ReviewPart, answer: Decision) -> None:
         """Note an answer."""
         match answer:
             case "yes":
@@ -66,23 +74,23 @@ class Decisions:
                 self.skipped += 1
 
 
-def parts(shown: Row) -> Iterator[Part]:
+def reviewable_parts(shown: AnswerRow) -> Iterator[ReviewPart]:
     """Take a proposal apart into what can be decided by itself; what is settled or stale is left out.
 
     Args:
         shown: From the tool ``show_proposal``.
     """
-    groups: dict[object, list[Row]] = {}
-    for row in outcomes.rows(shown, "files"):
+    groups: dict[object, list[AnswerRow]] = {}
+    for row in changes.get_rows(shown, "files"):
         groups.setdefault(row["group"], []).append(row)
     for rows in groups.values():
         if len(rows) == 1 and rows[0]["kind"] == "edit":
-            yield from _hunks(rows[0])
+            yield from _hunk_parts(rows[0])
         elif all(row["state"] == "open" and not _is_stale(row) for row in rows):
-            yield _whole(rows)
+            yield _file_part(rows)
 
 
-def go_through(shown: Row, terminal: Terminal) -> Decisions:
+def ask_decisions(shown: AnswerRow, terminal: ReviewTerminal) -> Decisions:
     """Ask about each part of a proposal.
 
     Args:
@@ -90,27 +98,29 @@ def go_through(shown: Row, terminal: Terminal) -> Decisions:
         terminal: Where the person is.
     """
     decisions = Decisions()
-    rest: Answer | None = None
-    every = list(parts(shown))
+    rest: Decision | None = None
+    every = list(reviewable_parts(shown))
     for number, part in enumerate(every, start=1):
         if rest is None:
             terminal.show(part.text)
-            answer, rest = _ask(part, f"({number}/{len(every)}) accept?", terminal, decisions)
+            answer, rest = _ask_decision(part, f"({number}/{len(every)}) accept?", terminal, decisions)
         else:
             answer = rest
         decisions.put(part, answer)
     return decisions
 
 
-def _ask(part: Part, question: str, terminal: Terminal, decisions: Decisions) -> tuple[Answer, Answer | None]:
+def _ask_decision(
+    part: ReviewPart, question: str, terminal: ReviewTerminal, decisions: Decisions
+) -> tuple[Decision, Decision | None]:
     """Ask until there is an answer; gives it, and the answer to all that follows where that was given, too."""
     keys = "y,n,e,s,a,d,q,?" if part.new is not None else "y,n,s,a,d,q,?"
     while True:
         key = terminal.key(f"{question} [{keys}] ").lower()
-        if key in _KEYS:
-            return _KEYS[key], None
-        if key in _REST:
-            return _REST[key], _REST[key]
+        if key in _DECISION_KEYS:
+            return _DECISION_KEYS[key], None
+        if key in _REMAINDER_KEYS:
+            return _REMAINDER_KEYS[key], _REMAINDER_KEYS[key]
         if key == "e" and part.new is not None:
             text = terminal.edit(part.new)
             if text is not None and text != part.new:
@@ -118,22 +128,98 @@ def _ask(part: Part, question: str, terminal: Terminal, decisions: Decisions) ->
                 return "yes", None
             terminal.show("the text is as it was")
             continue
-        terminal.show(HELP)
+        terminal.show(REVIEW_HELP)
 
 
-def _hunks(row: Row) -> Iterator[Part]:
-    for one in outcomes.rows(row, "hunks"):
+def _hunk_parts(row: AnswerRow) -> Iterator[ReviewPart]:
+    for one in changes.get_rows(row, "hunks"):
         if one["state"] == "open" and not _is_stale(one):
-            alone = {**row, "hunks": [one]}
-            text = "\n".join(["", waiting.file_head(row), *waiting.file_body(alone)])
-            yield Part(text=text, hunk=str(one["id"]), new=str(one["new"]))
+            file_with_hunk = {**row, "hunks": [one]}
+            text = "\n".join(["", changes.render_file_head(row), *changes.render_file_body(file_with_hunk)])
+            yield ReviewPart(text=text, hunk=str(one["id"]), new=str(one["new"]))
 
 
-def _whole(rows: list[Row]) -> Part:
-    lines = [line for row in rows for line in ("", waiting.file_head(row), *waiting.file_body(row))]
-    asked = tuple(str(row["path"]) for row in rows if not row.get("follows"))
-    return Part(text="\n".join(lines), files=asked)
+def _file_part(rows: list[AnswerRow]) -> ReviewPart:
+    lines = [line for row in rows for line in ("", changes.render_file_head(row), *changes.render_file_body(row))]
+    paths = tuple(str(row["path"]) for row in rows if not row.get("follows"))
+    return ReviewPart(text="\n".join(lines), files=paths)
 
 
-def _is_stale(row: Row) -> bool:
+def _is_stale(row: AnswerRow) -> bool:
     return cast("object", row.get("stale")) is not None
+
+
+_CTRL_D = "\x04"
+
+
+def review_proposal(said: GlobalOptions, context: Context, proposal: str) -> ExitCode:
+    """Go through a proposal at the terminal, and do what was decided."""
+    details = proposals.show_proposal(context, proposal)
+    if not any(reviewable_parts(details)):
+        output.write(said, changes.render_proposal(details))
+        output.note(said, "nothing of it can be decided on now")
+        return ExitCode.OK
+    output.write(said, changes.render_proposal({**details, "files": []}))
+    decisions = ask_decisions(details, _open_terminal(said))
+    for line in apply_decisions(context, details, decisions):
+        output.write(said, line)
+    return ExitCode.OK
+
+
+def apply_decisions(context: Context, shown: AnswerRow, made: Decisions) -> list[str]:
+    """Do what was decided: edits of hunks, then what was accepted, then what was rejected.
+
+    Args:
+        context: The vault; where it asks for a dry run, nothing is done, and the lines tell what would be.
+        shown: The proposal as the person saw it.
+        made: What they said.
+
+    Returns:
+        Lines that tell what became of it.
+
+    Raises:
+        ConflictError: The proposal isn't what was shown any more.
+    """
+    name, digest = str(shown["id"]), str(shown["digest"])
+    is_dry = context.asked is not None and context.asked.dry_run
+    lines: list[str] = []
+    for hunk, text in made.edited.items():
+        if is_dry:
+            lines.append(f"hunk {hunk} would get the text that you wrote:\n{text}")
+        else:
+            digest = str(proposals.edit_proposal(context, name, digest, hunk, text)["digest"])
+    if made.accepted:
+        answer = proposals.accept_proposal(context, name, digest, *_paths_and_hunks(made.accepted))
+        lines.append(changes.render_outcome(answer))
+    if made.rejected:
+        files, hunks = _paths_and_hunks(made.rejected)
+        answer = proposals.reject_proposal(context, name, "", files, hunks)
+        lines += [changes.render_rejection(answer)] if is_dry else []
+    counts = {"accepted": len(made.accepted), "rejected": len(made.rejected), "left waiting": made.skipped}
+    lines.append(", ".join(f"{number} {what}" for what, number in counts.items() if number))
+    return lines
+
+
+def _paths_and_hunks(parts: Sequence[ReviewPart]) -> tuple[list[str], list[str]]:
+    return [path for part in parts for path in part.files], [part.hunk for part in parts if part.hunk]
+
+
+def _open_terminal(said: GlobalOptions) -> ReviewTerminal:
+    return ReviewTerminal(show=lambda text: output.write(said, text), key=_read_key, edit=_edit_text)
+
+
+def _read_key(question: str) -> str:
+    """Ask for a single key; Ctrl-C and Ctrl-D end the command."""
+    click.echo(question, nl=False)
+    try:
+        key = click.getchar()
+    except EOFError:
+        raise click.Abort from None
+    if key == _CTRL_D:
+        raise click.Abort
+    click.echo(key if key.isprintable() else json.dumps(key))
+    return key
+
+
+def _edit_text(text: str) -> str | None:
+    return click.edit(text, extension=".md", require_save=True)

@@ -7,15 +7,15 @@ from typing import Any, TypedDict, cast
 import click
 
 from knapper.changes.writer import SubmitOptions
-from knapper.cli import output, session
+from knapper.cli import output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import outcomes, progress
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import changes, indexing
 from knapper.errors import BadInput
 from knapper.tools.context import Context
 
 
-class Said(TypedDict):
+class ChangeOptions(TypedDict):
     """Hold the options of every command that writes."""
 
     dry_run: bool
@@ -24,7 +24,7 @@ class Said(TypedDict):
     reason: str
 
 
-def options(command: Callable[..., Any]) -> Callable[..., Any]:
+def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that all take which write."""
     decorators = (
         click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
@@ -37,13 +37,13 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def expected_hash(command: Callable[..., Any]) -> Callable[..., Any]:
+def hash_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the option that binds it to a state of the note."""
     option = click.option("--hash", "expected", default="", metavar="HASH", help="Only if the note was this when read.")
     return option(command)
 
 
-def vault(said: Options, own: Mapping[str, Any]) -> Context:
+def open_vault(said: GlobalOptions, own: Mapping[str, Any]) -> Context:
     """Open the chosen vault, to be written as the options say; the command closes it.
 
     Args:
@@ -56,11 +56,11 @@ def vault(said: Options, own: Mapping[str, Any]) -> Context:
     """
     if own["yes"] and own["propose"]:
         raise BadInput("--yes and --propose contradict each other", hint="give one of them", code="usage")
-    asked = SubmitOptions(reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], person_word=own["yes"])
-    return replace(session.vault(said, writes=True), asked=asked)
+    intent = SubmitOptions(reason=own["reason"], dry_run=own["dry_run"], propose=own["propose"], person_word=own["yes"])
+    return replace(setup.open_vault(said, writes=True), asked=intent)
 
 
-def catch_up(said: Options, context: Context) -> None:
+def complete_index(said: GlobalOptions, context: Context) -> None:
     """Have the index whole before links are looked up by it, and show how far that is: a large vault takes a while.
 
     Raises:
@@ -69,30 +69,30 @@ def catch_up(said: Options, context: Context) -> None:
     """
     if context.index.graph.is_complete and not context.index.is_being_filled:
         return
-    session.tell_if_busy(said, context)
-    with progress.shown(said) as heard:
-        _ = context.index.refresh(progress=heard)
+    setup.note_if_busy(said, context)
+    with indexing.show_progress(said) as on_progress:
+        _ = context.index.refresh(progress=on_progress)
 
 
-def tell(said: Options, answer: Mapping[str, object]) -> ExitCode:
+def report_changes(said: GlobalOptions, answer: Mapping[str, object]) -> ExitCode:
     """Print what became of what was asked for.
 
     Returns:
         The exit code, which tells whether a part of it couldn't be done.
     """
-    failed = [*_rows(answer, "failures"), *_rows(answer, "refusals")]
+    failures = [*_rows(answer, "failures"), *_rows(answer, "refusals")]
     if said.as_json:
         output.write_json(answer)
     else:
-        output.write(said, outcomes.text(answer, takes_yes=_takes_yes()))
-        for row in failed:
-            click.echo(outcomes.failure(row), err=True)
+        output.write(said, changes.render_outcome(answer, takes_yes=_accepts_yes()))
+        for row in failures:
+            click.echo(changes.render_failure(row), err=True)
         for notice in cast("Sequence[str]", answer.get("notes", ())):
             output.note(said, f"note: {output.plain(notice)}")
-    return ExitCode.NOTHING if failed else ExitCode.OK
+    return ExitCode.NOTHING if failures else ExitCode.OK
 
 
-def _takes_yes() -> bool:
+def _accepts_yes() -> bool:
     """Tell whether the same command with ``--yes`` would be another one: it has that option, and isn't to propose."""
     own = click.get_current_context().params
     return own.get("yes") is False and not own.get("propose")

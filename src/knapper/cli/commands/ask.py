@@ -5,18 +5,18 @@ from typing import Unpack
 import click
 
 from knapper import app
-from knapper.cli import ask_switches, options, output, settings
-from knapper.cli.ask_switches import Switches
+from knapper.cli import options, output, setup, task_options
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import passages
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import notes
+from knapper.cli.task_options import PipelineOptions
 from knapper.config import Settings
 from knapper.tools import search
 
 _NO_MODEL = "These are the best passages. For an answer by a model, set KNAP_MODEL, or name below [model] in {file}."
 
 
-class Given(Switches):
+class AskOptions(PipelineOptions):
     """Hold the command's own options."""
 
     number: int
@@ -27,7 +27,7 @@ class Given(Switches):
 
 @click.command(
     "ask",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ('knap ask "What did we decide about the garden?"', "an answer, or the passages that answer"),
         ('knap ask "What did we decide?" --model ollama:qwen3', "by this model"),
@@ -38,14 +38,14 @@ class Given(Switches):
     ),
 )
 @click.argument("question", nargs=-1, required=True, type=options.TEXT)
-@options.number(5, search.MAX_RESULTS)
+@options.limit_option(5, search.MAX_RESULTS)
 @click.option("--model", default="", metavar="NAME", help="The model, such as ollama:qwen3.")
 @click.option("--note", default="", metavar="PATH", type=options.TEXT, help="The note that it is about.")
-@ask_switches.added
+@task_options.pipeline_options
 @click.option("--passages", "passages_only", is_flag=True, help="Show passages, even if a model is set.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, question: tuple[str, ...], **own: Unpack[Given]) -> ExitCode:
+def command(said: GlobalOptions, question: tuple[str, ...], **own: Unpack[AskOptions]) -> ExitCode:
     """Answer a question from the notes.
 
     A model answers, where one is set, and cites the places; what it changes waits for your word. Without one, these are
@@ -54,32 +54,37 @@ def command(said: Options, question: tuple[str, ...], **own: Unpack[Given]) -> E
     With --note, --add or any of the switches, several agents do it: one looks for notes, one searches the web, one does
     the task. Where there is no note to begin with, the notes are looked for. Which agents are on is remembered.
     """
-    found = settings.read(said)
+    config = setup.read_settings(said)
     text = " ".join(question)
-    has_model = bool(own["model"] or found.model.name)
-    if ask_switches.are_given(ask_switches.of(own), own["note"] if has_model else "") and not own["passages_only"]:
-        return _by_agents(said, found, text, own)
+    has_model = bool(own["model"] or config.model.name)
+    if (
+        task_options.wants_agents(task_options.select_pipeline_options(own), own["note"] if has_model else "")
+        and not own["passages_only"]
+    ):
+        return _answer_by_agents(said, config, text, own)
     if has_model and not own["passages_only"]:
-        from knapper.cli import asking_model  # noqa: PLC0415 - 2 s that passages needn't cost
+        from knapper.cli import chat  # noqa: PLC0415 - 2 s that passages needn't cost
 
-        return asking_model.answer(said, found, text, model=own["model"], note="")
+        return chat.answer_once(said, config, text, model=own["model"], note="")
     if own["note"]:
         output.note(said, "note: --note counts only where a model answers: these are passages of the whole vault")
-    return _passages(said, found, text, own["number"])
+    return _show_passages(said, config, text, own["number"])
 
 
-def _by_agents(said: Options, found: Settings, question: str, own: Given) -> ExitCode:
-    from knapper.cli import pipeline_asking  # noqa: PLC0415 - as above
-    from knapper.cli.pipeline_asking import Asked  # noqa: PLC0415 - as above
+def _answer_by_agents(said: GlobalOptions, found: Settings, question: str, own: AskOptions) -> ExitCode:
+    from knapper.cli import pipeline  # noqa: PLC0415 - as above
+    from knapper.cli.pipeline import PipelineQuestion  # noqa: PLC0415 - as above
 
-    asked = Asked(question=question, note=own["note"], model=own["model"], switches=ask_switches.of(own))
-    return pipeline_asking.answer(said, found, asked)
+    pipeline_question = PipelineQuestion(
+        question=question, note=own["note"], model=own["model"], switches=task_options.select_pipeline_options(own)
+    )
+    return pipeline.run_pipeline(said, found, pipeline_question)
 
 
-def _passages(said: Options, found: Settings, text: str, number: int) -> ExitCode:
+def _show_passages(said: GlobalOptions, found: Settings, text: str, number: int) -> ExitCode:
     with app.open_vault(found) as context:
         answer = search.search_vault(context, text, number)
-    code = output.answer(said, answer, passages.reading(text, passages.of(answer)))
+    code = output.print_answer(said, answer, notes.render_passages(text, notes.get_passages(answer)))
     if code is ExitCode.OK and not found.model.name:
         output.note(said, _NO_MODEL.format(file=found.config_file))
     return code

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 import click
 
 from knapper import app
-from knapper.cli import options, output, settings
+from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.config import Settings, Vault
 from knapper.errors import BadInput
 from knapper.tools.context import Context
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from knapper.jsontypes import JSONValue
 
 
-class Given(TypedDict):
+class BenchOptions(TypedDict):
     """Hold the command's own options."""
 
     model: str
@@ -36,17 +36,17 @@ class Given(TypedDict):
 
 @click.group(
     "bench",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap bench agent --model ollama:qwen3", "try a model on tasks, and look at what it did")),
 )
-@options.shared
+@options.shared_options
 def command() -> None:
     """Measure what a model does with tasks."""
 
 
 @command.command(
     "agent",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap bench agent", "the configured model, each task once"),
         ("knap bench agent --model ollama:qwen3 --repeat 3", "this model, three times"),
@@ -59,9 +59,9 @@ def command() -> None:
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, help="Tries of each task.")
 @click.option("--only", multiple=True, metavar="TASK", help="Only this task; repeatable.")
 @click.option("--list", "list_only", is_flag=True, help="List the tasks.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def agent(said: Options, **own: Unpack[Given]) -> ExitCode:
+def agent(said: GlobalOptions, **own: Unpack[BenchOptions]) -> ExitCode:
     """Try a model on tasks over a small made-up vault.
 
     The vault is looked at afterwards. Your own notes are neither read nor changed. A task passes where the right lines
@@ -72,64 +72,68 @@ def agent(said: Options, **own: Unpack[Given]) -> ExitCode:
     if own["list_only"]:
         tasks = [{"task": task.id, "text": task.text} for task in trials.ALL_TASKS]
         text = "\n".join(f"{task['task']}: {task['text']}" for task in tasks)
-        return output.result(said, {"results": tasks, "total": len(tasks)}, text)
+        return output.print_result(said, {"results": tasks, "total": len(tasks)}, text)
     try:
         tasks = trials.find_tasks(own["only"])
     except KeyError as error:
         raise BadInput(f"there is no task {error}", hint="`knap bench agent --list` lists them") from None
-    found = settings.read(said)
+    config = setup.read_settings(said)
     attempts: list[TrialResult] = []
-    with _bench(found, own) as bench:
+    with _open_bench(config, own) as bench:
         for task in tasks:
             for _ in range(own["repeat"]):
                 with tempfile.TemporaryDirectory() as folder:
                     attempts.append(asyncio.run(trials.run_trial(bench, task, Path(folder).resolve())))
-                _tell(said, attempts[-1])
+                _note_attempt(said, attempts[-1])
     result = trials.summarize_trials(attempts)
     if said.as_json:
         output.write_json(result)
     else:
-        output.write(said, _text(result))
+        output.write(said, _render_result(result))
     return ExitCode.OK
 
 
 @contextlib.contextmanager
-def _bench(found: Settings, own: Given) -> Generator["TrialSetup"]:
+def _open_bench(found: Settings, own: BenchOptions) -> Generator["TrialSetup"]:
     """Make what tasks are tried with; the suite's vault stands in the place of the person's."""
     from knapper.agents.evals import trials  # noqa: PLC0415 - as above
     from knapper.agents.evals.trials import TrialSetup  # noqa: PLC0415 - as above
     from knapper.app import pipelines  # noqa: PLC0415 - as above
 
-    with tempfile.TemporaryDirectory() as place:
-        root = Path(place).resolve() / "vault"
+    with tempfile.TemporaryDirectory() as temp_folder:
+        root = Path(temp_folder).resolve() / "vault"
         root.mkdir()
-        named = dataclasses.replace(
+        named_model = dataclasses.replace(
             found.model, name=own["model"] or found.model.name or "openai:none@http://localhost"
         )
-        model = found.model if not own["scripted"] else named
-        there = dataclasses.replace(
+        model = found.model if not own["scripted"] else named_model
+        bench_settings = dataclasses.replace(
             found, choice=Vault(name="bench", path=root), vaults=(), state_dir=root.parent / "state", model=model
         )
-        with app.open_hub(there, only=True) as hub, pipelines.open_pipelines(hub) as opened:
-            agents: Agents = opened.answering("" if own["scripted"] else own["model"]).agents
-            make: MakeModel = lambda _task, _root: agents.model  # noqa: E731 - one of three
+        with app.open_hub(bench_settings, only=True) as hub, pipelines.open_pipelines(hub) as client_pipelines:
+            agents: Agents = client_pipelines.answering("" if own["scripted"] else own["model"]).agents
+            make_model: MakeModel = lambda _task, _root: agents.model  # noqa: E731 - one of three
             if own["scripted"] == "perfect":
-                make = lambda task, _root: trials.make_perfect_model(task)  # noqa: E731 - the second
+                make_model = lambda task, _root: trials.make_perfect_model(task)  # noqa: E731 - the second
             elif own["scripted"] == "careless":
-                make = trials.make_careless_model
-            yield TrialSetup(agents=agents, make_model=make, open_vault=lambda r, s, c: _open(found, r, s, c))
+                make_model = trials.make_careless_model
+            yield TrialSetup(
+                agents=agents, make_model=make_model, open_vault=lambda r, s, c: _open_vault(found, r, s, c)
+            )
 
 
-def _open(found: Settings, root: Path, state: Path, client: str) -> Context:
-    own = dataclasses.replace(found, choice=Vault(name="bench", path=root), vaults=(), clients=(), state_dir=state)
-    return app.open_vault(own, client=client)
+def _open_vault(found: Settings, root: Path, state: Path, client: str) -> Context:
+    vault_settings = dataclasses.replace(
+        found, choice=Vault(name="bench", path=root), vaults=(), clients=(), state_dir=state
+    )
+    return app.open_vault(vault_settings, client=client)
 
 
-def _tell(said: Options, one: "TrialResult") -> None:
+def _note_attempt(said: GlobalOptions, one: "TrialResult") -> None:
     output.note(said, output.plain(f"{'✓' if one.passed else '✗'} {one.task}  {'; '.join(one.problems)}".rstrip()))
 
 
-def _text(result: Mapping[str, "JSONValue"]) -> str:
+def _render_result(result: Mapping[str, "JSONValue"]) -> str:
     rows = cast("list[Mapping[str, JSONValue]]", result["results"])
     lines = [f"{row['task']:<32} {row['passed']}/{row['tries']}  {row['tokens']:>8} tokens" for row in rows]
     rate = 100 * float(str(result["pass_rate"]))

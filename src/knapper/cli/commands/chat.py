@@ -6,10 +6,10 @@ import click
 
 from knapper.cli import options
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 
 
-class Given(TypedDict):
+class ChatOptions(TypedDict):
     """Hold the command's own options."""
 
     model: str
@@ -20,7 +20,7 @@ class Given(TypedDict):
 
 @click.command(
     "chat",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap chat", "go on where you were"),
         ("knap chat --note Projects/Garden.md", "about one note"),
@@ -31,13 +31,13 @@ class Given(TypedDict):
 @click.option("--note", default="", metavar="PATH", type=options.TEXT, help="The note that it is about.")
 @click.option("--session", default="", metavar="ID", help="Go on in this session.")
 @click.option("--new", is_flag=True, help="Begin a new session.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, **own: Unpack[Given]) -> ExitCode:
+def command(said: GlobalOptions, **own: Unpack[ChatOptions]) -> ExitCode:
     """Talk with a model about the notes.
 
     What it changes waits for your word. Each note has a session of its own, and so has the vault as a whole.
     """
-    from knapper.cli import talking  # noqa: PLC0415 - 2 s that `knap chat --help` needn't cost
+    from knapper.cli import chat  # noqa: PLC0415 - 2 s that `knap chat --help` needn't cost
 
-    return talking.talk(said, **own)
+    return chat.run_chat(said, **own)

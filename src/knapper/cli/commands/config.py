@@ -4,23 +4,47 @@ import contextlib
 
 import click
 
-from knapper.cli import options, output, settings
+from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import settings_table
+from knapper.cli.options import GlobalOptions
+from knapper.cli.output import plain
+from knapper.config import Settings
+
+_NO_VALUE = "-"
+
+
+def _render_settings(settings: Settings) -> str:
+    """Lay them out in columns: name, value, origin."""
+    rows = [(each.name, plain(each.value) or _NO_VALUE, plain(each.source)) for each in settings.origins]
+    name_width = max(len(name) for name, _, _ in rows)
+    value_width = min(max(len(value) for _, value, _ in rows), 40)
+    lines = [f"{name:<{name_width}}  {value:<{value_width}}  {source}".rstrip() for name, value, source in rows]
+    missing_note = "" if settings.config_file.exists() else " (not there: all is as by default)"
+    return "\n".join([*lines, "", f"configuration file: {settings.config_file}{missing_note}"])
+
+
+def _settings_as_dict(settings: Settings) -> dict[str, object]:
+    """Give them to a program."""
+    rows = {each.name: {"value": each.value, "source": each.source, "doc": each.doc} for each in settings.origins}
+    return {
+        "success": True,
+        "config_file": str(settings.config_file),
+        "env_file": str(settings.env_file) if settings.env_file else "",
+        "settings": rows,
+    }
 
 
 @click.group(
     "config",
     invoke_without_command=True,
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap config", "each setting, its value, and where that comes from"),
         ("knap config path", "where the configuration file is, or would be"),
         ("knap config --json", "for programs"),
     ),
 )
-@options.shared
+@options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """Show every setting and where it comes from.
@@ -29,28 +53,28 @@ def command(ctx: click.Context) -> ExitCode | None:
     """
     if ctx.invoked_subcommand:
         return None
-    said = ctx.ensure_object(Options)
-    found = settings.read(said)
-    if said.as_json:
-        output.write_json(settings_table.as_dict(found))
+    global_options = ctx.ensure_object(GlobalOptions)
+    config = setup.read_settings(global_options)
+    if global_options.as_json:
+        output.write_json(_settings_as_dict(config))
     else:
-        output.write(said, settings_table.text(found))
+        output.write(global_options, _render_settings(config))
     return ExitCode.OK
 
 
 @command.command(
     "path",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(('$EDITOR "$(knap config path)"', "change the settings")),
 )
-@options.shared
+@options.shared_options
 @click.pass_obj
-def path(said: Options) -> ExitCode:
+def path(said: GlobalOptions) -> ExitCode:
     """Tell where the configuration file is, or would be.
 
     A file that is broken is named too. Its folder is made, so that an editor can save it there.
     """
-    where = settings.file(said)
+    file = setup.config_path(said)
     with contextlib.suppress(OSError):  # then the editor says what is wrong there
-        where.parent.mkdir(parents=True, exist_ok=True)
-    return output.result(said, {"path": str(where), "exists": where.exists()}, str(where))
+        file.parent.mkdir(parents=True, exist_ok=True)
+    return output.print_result(said, {"path": str(file), "exists": file.exists()}, str(file))

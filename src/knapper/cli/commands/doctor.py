@@ -2,32 +2,30 @@
 
 import click
 
-from knapper.cli import options, output
-from knapper.cli.checks import table
+from knapper.cli import doctor, options, output
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import findings
+from knapper.cli.options import GlobalOptions
 
 
 @click.command(
     "doctor",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap doctor", "what works here, and what to do about the rest"),
         ("knap -v work doctor --json", "for programs"),
     ),
 )
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options) -> ExitCode:
+def command(said: GlobalOptions) -> ExitCode:
     """Check that everything works here, and what to do if not.
 
     Exit code 1 tells that a check failed; warnings are no failures.
     """
-    found = table.run(said)
-    failed = any(each.state == "fail" for each in found)
+    results = doctor.run_checks(said)
+    has_failure = any(each.state == "fail" for each in results)
     if said.as_json:
-        output.write_json(findings.as_dict(found))
+        output.write_json(doctor.checks_as_dict(results))
     else:
-        output.write(said, findings.text(found))
-    return ExitCode.NOTHING if failed else ExitCode.OK
+        output.write(said, doctor.render_checks(results))
+    return ExitCode.NOTHING if has_failure else ExitCode.OK

@@ -4,10 +4,10 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import options, texts, writing
-from knapper.cli.arguments import TextCommand
+from knapper.cli import inputs, options, writing
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.inputs import TextCommand
+from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools import files
@@ -16,7 +16,7 @@ from knapper.tools.context import Context
 _OLD_AND_NEW = 2
 
 
-class Said(writing.Said):
+class EditOptions(writing.ChangeOptions):
     """Hold the command's own options."""
 
     at: str
@@ -27,7 +27,7 @@ class Said(writing.Said):
 @click.command(
     "edit",
     cls=TextCommand,
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edit Garden.md 'every evening' 'twice a day'", "old text, new text"),
         ("knap edit Garden.md tomato potato --count 3", "where it stands exactly three times"),
@@ -40,11 +40,11 @@ class Said(writing.Said):
 @click.argument("text", nargs=-1, metavar="OLD NEW | TEXT")
 @click.option("--at", default="", metavar="POSITION", help="Put TEXT here, - for the standard input.")
 @click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="How many times OLD stands there.")
-@writing.expected_hash
-@writing.options
-@options.shared
+@writing.hash_option
+@writing.change_options
+@options.shared_options
 @click.pass_obj
-def command(said: Options, path: str, text: tuple[str, ...], **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, path: str, text: tuple[str, ...], **own: Unpack[EditOptions]) -> ExitCode:
     """Change text in a note.
 
     OLD has to stand there exactly once, or --count times. Positions are start, end, after:HEADING, insert:N,
@@ -53,17 +53,17 @@ def command(said: Options, path: str, text: tuple[str, ...], **own: Unpack[Said]
     if own["at"]:
         if len(text) > 1:
             raise BadInput("with --at there is one text", hint="quote it if it holds spaces", code="usage")
-        content = texts.given(said, text[0], needed=True) if text else ""
+        content = inputs.read_text(said, text[0], needed=True) if text else ""
     elif len(text) != _OLD_AND_NEW:
         hint = "quote each if it holds spaces; '' as the new text deletes the old one"
         raise BadInput("an old and a new text are needed", hint=hint, code="usage")
     else:
         content = ""
-    with writing.vault(said, own) as context:
+    with writing.open_vault(said, own) as context:
         answer = files.edit_at(context, path, own["at"], content, own["expected"]) if own["at"] else None
-        answer = answer or _replaced(context, path, text, own)
-    return writing.tell(said, answer)
+        answer = answer or _replace_text(context, path, text, own)
+    return writing.report_changes(said, answer)
 
 
-def _replaced(context: Context, path: str, text: tuple[str, ...], own: Said) -> dict[str, JSONValue]:
+def _replace_text(context: Context, path: str, text: tuple[str, ...], own: EditOptions) -> dict[str, JSONValue]:
     return files.edit_file(context, path, text[0], text[1], own["count"], own["expected"])

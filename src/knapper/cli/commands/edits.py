@@ -6,18 +6,18 @@ from typing import TypedDict, Unpack
 import click
 
 from knapper.changes.writer import SubmitOptions
-from knapper.cli import asking, decisions, options, output, session, writing
+from knapper.cli import options, output, setup, writing
 from knapper.cli import review as reviewing
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import outcomes, waiting
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import changes
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools import answers, proposals
 from knapper.tools.context import Context
 
 
-class Chosen(TypedDict):
+class ProposalPartOptions(TypedDict):
     """Hold the options that name parts of a proposal, and that say whether anything is to be done."""
 
     file: tuple[str, ...]
@@ -25,26 +25,26 @@ class Chosen(TypedDict):
     dry_run: bool
 
 
-class Accepting(Chosen):
+class AcceptOptions(ProposalPartOptions):
     """Hold the options of ``accept``."""
 
     digest: str
     yes: bool
 
 
-_FILE = click.option("--file", multiple=True, metavar="PATH", help="Only this file; may stand several times.")
-_HUNK = click.option(
+_FILE_OPTION = click.option("--file", multiple=True, metavar="PATH", help="Only this file; may stand several times.")
+_HUNK_OPTION = click.option(
     "--hunk", multiple=True, metavar="ID", help="Only this hunk, such as 2.1; may stand several times."
 )
-_LOOKED_AT = 100
+_MAX_CANDIDATES = 100
 """Proposals among which a review looks for one that can be decided."""
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+_DRY_RUN_OPTION = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 
 
 @click.group(
     "edits",
     invoke_without_command=True,
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits", "what waits"),
         ("knap edits review", "go through the newest by single keys"),
@@ -53,18 +53,18 @@ _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would be done
         ("knap edits reject 1m81003qv-wahm1gf6 -m 'not yet'", "it stays listed, with the reason"),
     ),
 )
-@options.shared
+@options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """List, show, accept and reject what waits for your word."""
     if ctx.invoked_subcommand:
         return None
-    return _list(ctx.ensure_object(Options), "", answers.MAX_RESULTS, every=False)
+    return _list_proposals(ctx.ensure_object(GlobalOptions), "", answers.MAX_RESULTS, every=False)
 
 
 @command.command(
     "list",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits list", "what waits"),
         ("knap edits list --all -n 50", "what was decided and what expired, too"),
@@ -73,32 +73,32 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @click.option("--all", "every", is_flag=True, help="Those that were decided or expired, too.")
 @click.option("--path", default="", metavar="PATH", help="Only about this note or folder.")
-@options.number(20, answers.MAX_RESULTS)
-@options.reading
-@options.shared
+@options.limit_option(20, answers.MAX_RESULTS)
+@options.accept_dry_run
+@options.shared_options
 @click.pass_obj
-def listed(said: Options, path: str, number: int, *, every: bool) -> ExitCode:
+def listed(said: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
     """List what waits, the newest first."""
-    return _list(said, path, number, every=every)
+    return _list_proposals(said, path, number, every=every)
 
 
 @command.command(
     "show",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap edits show 1m81003qv-wahm1gf6", "by file and hunk, with the digest to accept it")),
 )
 @click.argument("proposal", metavar="ID")
-@options.reading
-@options.shared
+@options.accept_dry_run
+@options.shared_options
 @click.pass_obj
-def show(said: Options, proposal: str) -> ExitCode:
+def show(said: GlobalOptions, proposal: str) -> ExitCode:
     """Show a proposal, fitted to the notes as they are now."""
-    with session.vault(said) as context:
+    with setup.open_vault(said) as context:
         shown = proposals.show_proposal(context, proposal)
     if said.as_json:
         output.write_json(shown)
         return ExitCode.OK
-    output.write(said, waiting.proposal(shown))
+    output.write(said, changes.render_proposal(shown))
     if shown["status"] == "open":
         output.note(said, f"\naccept just this: knap edits accept {proposal} --digest {shown['digest']}")
     return ExitCode.OK
@@ -106,7 +106,7 @@ def show(said: Options, proposal: str) -> ExitCode:
 
 @command.command(
     "accept",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits accept 1m81003qv-wahm1gf6", "shows it, and asks"),
         ("knap edits accept 1m81003qv-wahm1gf6 --digest 5d…", "if it is what was shown with this digest"),
@@ -115,52 +115,52 @@ def show(said: Options, proposal: str) -> ExitCode:
     ),
 )
 @click.argument("proposal", metavar="ID")
-@_FILE
-@_HUNK
-@_DRY_RUN
+@_FILE_OPTION
+@_HUNK_OPTION
+@_DRY_RUN_OPTION
 @click.option("--digest", default="", metavar="DIGEST", help="Only if it is what `knap edits show` showed with this.")
 @click.option("-y", "--yes", is_flag=True, help="Accept it as it is now, without asking.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def accept(said: Options, proposal: str, **own: Unpack[Accepting]) -> ExitCode:
+def accept(said: GlobalOptions, proposal: str, **own: Unpack[AcceptOptions]) -> ExitCode:
     """Apply a proposal, or a part of it.
 
     It has to be what you saw: it is shown now and you are asked, or you give the digest that it was shown with.
     """
-    with _vault(said, dry_run=own["dry_run"]) as context:
-        digest = own["digest"] or _agreed(said, context, proposal, is_said=own["yes"] or own["dry_run"])
+    with _open_vault(said, dry_run=own["dry_run"]) as context:
+        digest = own["digest"] or _confirmed_digest(said, context, proposal, is_said=own["yes"] or own["dry_run"])
         if not digest:
             output.note(said, "nothing is changed; it still waits")
             return ExitCode.NOTHING
         answer = proposals.accept_proposal(context, proposal, digest, own["file"], own["hunk"])
-    return writing.tell(said, answer)
+    return writing.report_changes(said, answer)
 
 
 @command.command(
     "reject",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits reject 1m81003qv-wahm1gf6 -m 'not yet'", "all of it"),
         ("knap edits reject 1m81003qv-wahm1gf6 --hunk 2.1", "a part"),
     ),
 )
 @click.argument("proposal", metavar="ID")
-@_FILE
-@_HUNK
-@_DRY_RUN
+@_FILE_OPTION
+@_HUNK_OPTION
+@_DRY_RUN_OPTION
 @click.option("-m", "--reason", default="", metavar="TEXT", help="Why; it is kept with the proposal.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def reject(said: Options, proposal: str, reason: str, **own: Unpack[Chosen]) -> ExitCode:
+def reject(said: GlobalOptions, proposal: str, reason: str, **own: Unpack[ProposalPartOptions]) -> ExitCode:
     """Say no to a proposal, or to a part of it."""
-    with _vault(said, dry_run=own["dry_run"]) as context:
+    with _open_vault(said, dry_run=own["dry_run"]) as context:
         answer = proposals.reject_proposal(context, proposal, reason, own["file"], own["hunk"])
-    return output.result(said, answer, waiting.rejection(answer))
+    return output.print_result(said, answer, changes.render_rejection(answer))
 
 
 @command.command(
     "review",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits review", "the newest that waits"),
         ("knap edits review 1m81003qv-wahm1gf6", "this one"),
@@ -168,47 +168,47 @@ def reject(said: Options, proposal: str, reason: str, **own: Unpack[Chosen]) -> 
     ),
 )
 @click.argument("proposal", default="", metavar="[ID]")
-@_DRY_RUN
-@options.shared
+@_DRY_RUN_OPTION
+@options.shared_options
 @click.pass_obj
-def review(said: Options, proposal: str, *, dry_run: bool) -> ExitCode:
+def review(said: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
     """Go through a proposal, part by part, by single keys.
 
     Nothing is done before the end; Ctrl-C leaves everything as it was.
     """
-    if said.as_json or not asking.is_possible():
+    if said.as_json or not output.can_ask():
         hint = "use `knap edits show`, then `accept` or `reject` with --file or --hunk"
         raise BadInput("a review needs a terminal", hint=hint, code="no_terminal")
-    with _vault(said, dry_run=dry_run) as context:
-        name = proposal or _newest(context)
+    with _open_vault(said, dry_run=dry_run) as context:
+        name = proposal or _newest_reviewable(context)
         if not name:
             output.note(said, "nothing waits")
             return ExitCode.OK
-        return decisions.review(said, context, name)
+        return reviewing.review_proposal(said, context, name)
 
 
 @command.command(
     "draw",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap edits draw 1m81003qv-wahm1gf6", "see it where it would go, in any editor")),
 )
 @click.argument("proposal", metavar="ID")
-@_DRY_RUN
-@options.shared
+@_DRY_RUN_OPTION
+@options.shared_options
 @click.pass_obj
-def draw(said: Options, proposal: str, *, dry_run: bool) -> ExitCode:
+def draw(said: GlobalOptions, proposal: str, *, dry_run: bool) -> ExitCode:
     """Show what waits of a proposal inside its notes.
 
     Each place becomes a block with the tag #ai_edit.
     """
-    with _vault(said, dry_run=dry_run) as context:
+    with _open_vault(said, dry_run=dry_run) as context:
         answer = proposals.show_proposal_in_notes(context, proposal)
-    return writing.tell(said, answer)
+    return writing.report_changes(said, answer)
 
 
 @command.command(
     "blocks",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap edits blocks Garden.md", "what waits in the note"),
         ("knap edits blocks Garden.md --accept 1f2e3d4c-5b6a79", "one of them"),
@@ -218,31 +218,35 @@ def draw(said: Options, proposal: str, *, dry_run: bool) -> ExitCode:
 @click.argument("path")
 @click.option("--accept", "accepted", multiple=True, metavar="ID|all", help="Put the new text in the block's place.")
 @click.option("--reject", "rejected", multiple=True, metavar="ID|all", help="Put the old text in the block's place.")
-@_DRY_RUN
-@options.shared
+@_DRY_RUN_OPTION
+@options.shared_options
 @click.pass_obj
 def blocks(
-    said: Options, path: str, accepted: tuple[str, ...], rejected: tuple[str, ...], *, dry_run: bool
+    said: GlobalOptions, path: str, accepted: tuple[str, ...], rejected: tuple[str, ...], *, dry_run: bool
 ) -> ExitCode:
     """List the edits that wait inside a note, or resolve them."""
-    with _vault(said, dry_run=dry_run) as context:
+    with _open_vault(said, dry_run=dry_run) as context:
         if accepted or rejected:
-            return writing.tell(said, proposals.resolve_blocks(context, path, accept=accepted, reject=rejected))
+            return writing.report_changes(
+                said, proposals.resolve_blocks(context, path, accept=accepted, reject=rejected)
+            )
         answer = proposals.list_blocks(context, path)
-    return output.listing(said, answer, waiting.blocks(answer), nothing="no edit waits in this note")
+    return output.print_listing(said, answer, changes.render_blocks(answer), nothing="no edit waits in this note")
 
 
-def _vault(said: Options, *, dry_run: bool) -> Context:
-    return replace(session.vault(said), asked=SubmitOptions(dry_run=dry_run))
+def _open_vault(said: GlobalOptions, *, dry_run: bool) -> Context:
+    return replace(setup.open_vault(said), asked=SubmitOptions(dry_run=dry_run))
 
 
-def _list(said: Options, path: str, number: int, *, every: bool) -> ExitCode:
-    with session.vault(said) as context:
-        answer = proposals.list_proposals(context, "", path, number) if every else _waiting(context, path, number)
-    return output.listing(said, answer, waiting.listing(answer), nothing="nothing waits")
+def _list_proposals(said: GlobalOptions, path: str, number: int, *, every: bool) -> ExitCode:
+    with setup.open_vault(said) as context:
+        answer = (
+            proposals.list_proposals(context, "", path, number) if every else _waiting_proposals(context, path, number)
+        )
+    return output.print_listing(said, answer, changes.render_proposals(answer), nothing="nothing waits")
 
 
-def _waiting(context: Context, path: str, number: int) -> dict[str, JSONValue]:
+def _waiting_proposals(context: Context, path: str, number: int) -> dict[str, JSONValue]:
     """List what is open, then what is stale; what fits again is among the open ones."""
     wide = [proposals.list_proposals(context, status, path, number) for status in ("open", "stale")]
     found: list[JSONValue] = [row for answer in wide for row in answers.results_of(answer)]
@@ -250,21 +254,21 @@ def _waiting(context: Context, path: str, number: int) -> dict[str, JSONValue]:
     return answers.page_of(found[:number], total, number, 0)
 
 
-def _newest(context: Context) -> str:
+def _newest_reviewable(context: Context) -> str:
     """Name the last one of which something can be decided; what became stale shows only when one looks."""
-    found = [str(row["id"]) for row in outcomes.rows(_waiting(context, "", _LOOKED_AT), "results")]
-    fitting = (name for name in found if any(reviewing.parts(proposals.show_proposal(context, name))))
+    found = [str(row["id"]) for row in changes.get_rows(_waiting_proposals(context, "", _MAX_CANDIDATES), "results")]
+    fitting = (name for name in found if any(reviewing.reviewable_parts(proposals.show_proposal(context, name))))
     return next(fitting, found[0] if found else "")
 
 
-def _agreed(said: Options, context: Context, proposal: str, *, is_said: bool) -> str:
+def _confirmed_digest(said: GlobalOptions, context: Context, proposal: str, *, is_said: bool) -> str:
     """Give the digest that the person says yes to; empty where they don't."""
     shown = proposals.show_proposal(context, proposal)
     digest = str(shown["digest"])
     if is_said:
         return digest
-    if said.as_json or not asking.is_possible():
+    if said.as_json or not output.can_ask():
         hint = f"give the --digest that `knap edits show {proposal}` tells, or --yes"
         raise BadInput("accepting needs your word for what is accepted", hint=hint, code="digest_needed")
-    output.write(said, waiting.proposal(shown))
-    return digest if asking.confirm("Apply it?") else ""
+    output.write(said, changes.render_proposal(shown))
+    return digest if output.confirm("Apply it?") else ""

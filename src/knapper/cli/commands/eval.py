@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from knapper import app
-from knapper.cli import collection, metrics, options, output, settings
+from knapper.cli import evaluation, options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.collection import Collection
-from knapper.cli.options import Options
-from knapper.cli.render import measures, passages, progress
+from knapper.cli.evaluation import Collection
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import indexing, notes
 from knapper.config import Vault
 from knapper.index.search import SearchMode
 from knapper.tools import search
@@ -23,7 +23,7 @@ _DEPTH = 10
 
 @click.command(
     "eval",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap eval mine", "mine/vault, mine/queries.jsonl and mine/notes.tsv"),
         ("knap eval mine --mode keyword", "by words only"),
@@ -34,39 +34,39 @@ _DEPTH = 10
 @click.option(
     "--mode", type=click.Choice(search.SEARCH_MODES), default="hybrid", show_default=True, help="What to rank by."
 )
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, folder: Path, mode: SearchMode) -> ExitCode:
+def command(said: GlobalOptions, folder: Path, mode: SearchMode) -> ExitCode:
     """Measure how well search finds judged notes.
 
     DIR holds `vault/`, `queries.jsonl` with an object {"_id", "text"} a line, and `notes.tsv` with query id, note path
     and grade between tabs. The index is kept, apart from those of your vaults, so that the next run is faster.
     """
-    judged = collection.read(folder)
-    found = settings.read(said)
-    vault = Vault(name=folder.resolve().name, path=judged.vault.resolve())
-    own = dataclasses.replace(found, choice=vault, state_dir=found.state_dir / "eval")
-    with app.open_vault(own) as context:
-        with progress.shown(said) as heard:
-            context.index.refresh(progress=heard)
-            context.index.embed(progress=heard)
-        rankings, times = _ask(context, judged, mode)
+    collected = evaluation.read_collection(folder)
+    config = setup.read_settings(said)
+    vault = Vault(name=folder.resolve().name, path=collected.vault.resolve())
+    eval_settings = dataclasses.replace(config, choice=vault, state_dir=config.state_dir / "eval")
+    with app.open_vault(eval_settings) as context:
+        with indexing.show_progress(said) as on_progress:
+            context.index.refresh(progress=on_progress)
+            context.index.embed(progress=on_progress)
+        rankings, times = _run_queries(context, collected, mode)
     result = {
         "success": True,
         "mode": mode,
-        "queries": len(judged.queries),
-        **{name: round(value, 4) for name, value in metrics.averages(rankings, judged.grades).items()},
-        "p50_ms": round(metrics.percentile(times, 0.5), 2),
-        "p95_ms": round(metrics.percentile(times, 0.95), 2),
+        "queries": len(collected.queries),
+        **{name: round(value, 4) for name, value in evaluation.average_metrics(rankings, collected.grades).items()},
+        "p50_ms": round(evaluation.percentile(times, 0.5), 2),
+        "p95_ms": round(evaluation.percentile(times, 0.95), 2),
     }
     if said.as_json:
         output.write_json(result)
     else:
-        output.write(said, measures.text(result))
+        output.write(said, evaluation.render_metrics(result))
     return ExitCode.OK
 
 
-def _ask(context: Context, judged: Collection, mode: SearchMode) -> tuple[dict[str, list[str]], list[float]]:
+def _run_queries(context: Context, judged: Collection, mode: SearchMode) -> tuple[dict[str, list[str]], list[float]]:
     """Ask every query; gives the notes found, and the times in milliseconds."""
     rankings: dict[str, list[str]] = {}
     times: list[float] = []
@@ -74,5 +74,5 @@ def _ask(context: Context, judged: Collection, mode: SearchMode) -> tuple[dict[s
         start = time.perf_counter()
         answer = search.search_vault(context, text, _DEPTH, mode, per_note=1)
         times.append((time.perf_counter() - start) * 1000)
-        rankings[name] = [str(passage["source"]) for passage in passages.of(answer)]
+        rankings[name] = [str(passage["source"]) for passage in notes.get_passages(answer)]
     return rankings, times

@@ -4,14 +4,15 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import filtering, options, output, session
+from knapper.cli import filtering, options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import found
-from knapper.tools import answers, notes
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import notes
+from knapper.tools import answers
+from knapper.tools import notes as tools_notes
 
 
-class Said(filtering.Said):
+class FindOptions(filtering.FilterOptions):
     """Hold the command's own options."""
 
     number: int
@@ -23,7 +24,7 @@ class Said(filtering.Said):
 
 @click.command(
     "find",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap find --tag work --property status=open", "all that is given must hold"),
         ("knap find --property due --sort due --field due", "by a property, and show it"),
@@ -33,10 +34,10 @@ class Said(filtering.Said):
     ),
 )
 @click.argument("query", nargs=-1, type=options.TEXT)
-@options.number(50, answers.MAX_RESULTS)
+@options.limit_option(50, answers.MAX_RESULTS)
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the first N.")
 @click.option("--folder", type=options.TEXT, default="", metavar="FOLDER", help="Only below this folder.")
-@filtering.notes
+@filtering.filter_options
 @click.option(
     "--sort",
     type=options.TEXT,
@@ -51,19 +52,19 @@ class Said(filtering.Said):
     metavar="NAME",
     help="Show this too: modified, created, size, tags, aliases, preview or a property; may stand several times.",
 )
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, query: tuple[str, ...], **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[FindOptions]) -> ExitCode:
     """Find notes by folder, tag, property, day and words."""
-    with session.vault(said) as context:
-        answer = notes.find_notes(
+    with setup.open_vault(said) as context:
+        answer = tools_notes.find_notes(
             context,
             " ".join(query),
             own["folder"],
             own["number"],
             own["offset"],
-            **filtering.where(own),
+            **filtering.filter_arguments(own),
             sort=own["sort"],
             fields=own["field"],
         )
-    return output.answer(said, answer, found.notes(answer))
+    return output.print_answer(said, answer, notes.render_found_notes(answer))

@@ -2,29 +2,29 @@
 
 import click
 
-from knapper.cli import options, output, session
+from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import found
-from knapper.tools import notes
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import notes
+from knapper.tools import notes as tools_notes
 
 
 @click.command(
     "info",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap info Garden.md", "outline, properties, tags, tasks, links"),
         ("knap info Garden.md --json", "for programs; with the hash that `knap write` asks for"),
     ),
 )
 @click.argument("path")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, path: str) -> ExitCode:
+def command(said: GlobalOptions, path: str) -> ExitCode:
     """Tell about a note all but its text.
 
     Outline, properties, tags, tasks, links and dates.
     """
-    with session.vault(said) as context:
-        answer = notes.note_info(context, path)
-    return output.listing(said, answer, found.about(answer), nothing="")
+    with setup.open_vault(said) as context:
+        answer = tools_notes.note_info(context, path)
+    return output.print_listing(said, answer, notes.render_note_info(answer), nothing="")

@@ -4,14 +4,14 @@ from typing import TypedDict, Unpack
 
 import click
 
-from knapper.cli import options, output, session, times
+from knapper.cli import inputs, options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import listings
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import changes
 from knapper.tools import answers, journal
 
 
-class Said(TypedDict):
+class LogOptions(TypedDict):
     """Hold the command's own options."""
 
     number: int
@@ -23,7 +23,7 @@ class Said(TypedDict):
 
 @click.command(
     "log",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap log", "the newest first, with the ids that `knap undo` takes"),
         ("knap log Projects -n 5", "of a note or a folder"),
@@ -31,21 +31,21 @@ class Said(TypedDict):
     ),
 )
 @click.argument("path", default="")
-@options.number(20, answers.MAX_RESULTS)
+@options.limit_option(20, answers.MAX_RESULTS)
 @click.option("--client", default="", metavar="NAME", help="Only what this client changed.")
 @click.option("--run", default="", metavar="ID", help="Only what this run changed.")
 @click.option("--proposal", default="", metavar="ID", help="Only what accepting this proposal changed.")
 @click.option("--since", default="", metavar="TIME", help="Only from then on: 2026-01-31, or 2h.")
-@options.reading
-@options.shared
+@options.accept_dry_run
+@options.shared_options
 @click.pass_obj
-def command(said: Options, path: str, **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, path: str, **own: Unpack[LogOptions]) -> ExitCode:
     """List what was changed, by whom, and why.
 
     Changes made with this program are listed, whoever asked for them; what an editor saves isn't.
     """
-    since = times.moment(own["since"]).isoformat() if own["since"] else ""
-    with session.vault(said) as context:
+    since = inputs.parse_time(own["since"]).isoformat() if own["since"] else ""
+    with setup.open_vault(said) as context:
         answer = journal.list_changes(
             context,
             own["number"],
@@ -58,5 +58,5 @@ def command(said: Options, path: str, **own: Unpack[Said]) -> ExitCode:
         is_there = not path or (context.view.root / path).exists()
     nothing = "nothing was changed"
     if not is_there:
-        nothing += f", and there is no file or folder '{output.line(path)}' in the vault"
-    return output.listing(said, answer, listings.changes(answer), nothing=nothing)
+        nothing += f", and there is no file or folder '{output.one_line(path)}' in the vault"
+    return output.print_listing(said, answer, changes.render_changes(answer), nothing=nothing)

@@ -7,9 +7,9 @@ from typing import Any, Final, TypedDict, Unpack
 
 import click
 
-from knapper.cli import options, output, settings
+from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.config import Settings, environment
 from knapper.config.table import CONFIG_ENV, STATE_ENV
 from knapper.errors import BadInput
@@ -19,7 +19,7 @@ _CONFIG_HOME: Final = "XDG_CONFIG_HOME"
 _DATA_HOME: Final = "XDG_DATA_HOME"
 
 
-class Said(TypedDict):
+class McpOptions(TypedDict):
     """Hold the command's own options."""
 
     profile: ToolSelection
@@ -27,7 +27,7 @@ class Said(TypedDict):
     watch: bool
 
 
-class Install(TypedDict):
+class McpInstallOptions(TypedDict):
     """Hold the options of ``install``."""
 
     profile: ToolSelection
@@ -36,7 +36,7 @@ class Install(TypedDict):
     dry_run: bool
 
 
-def _profile(command: Callable[..., Any]) -> Callable[..., Any]:
+def _profile_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command say which tools are listed."""
     option = click.option(
         "--profile",
@@ -51,7 +51,7 @@ def _profile(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group(
     "mcp",
     invoke_without_command=True,
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap mcp", "a client starts it so; it speaks on standard input and output"),
         ("knap mcp --vault Notes --profile read-only", "one vault, and no tool that changes it"),
@@ -59,12 +59,12 @@ def _profile(command: Callable[..., Any]) -> Callable[..., Any]:
         ("knap mcp install claude-desktop --dry-run", "what would be written"),
     ),
 )
-@_profile
+@_profile_option
 @click.option("--client", default="mcp", show_default=True, metavar="NAME", help="Whose policy holds.")
 @click.option("--watch/--no-watch", default=True, help="Keep the index up to date meanwhile.  [default: watch]")
-@options.shared
+@options.shared_options
 @click.pass_context
-def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
+def command(ctx: click.Context, **own: Unpack[McpOptions]) -> ExitCode | None:
     """Serve the vault to MCP clients.
 
     A client starts it, and speaks with it over standard input and output. Without --vault all configured vaults are
@@ -72,7 +72,7 @@ def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
     """
     if ctx.invoked_subcommand is not None:
         return None
-    said = ctx.ensure_object(Options)
+    global_options = ctx.ensure_object(GlobalOptions)
     import gc  # noqa: PLC0415 - see below
 
     environment.keep_numpy_to_one_thread()
@@ -82,16 +82,16 @@ def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
 
     gc.freeze()
     gc.enable()
-    chosen = settings.read(said)
-    _check_client(own["client"], chosen)
-    with open_hub(chosen, only=bool(said.vault)) as hub:
+    config = setup.read_settings(global_options)
+    _check_client(own["client"], config)
+    with open_hub(config, only=bool(global_options.vault)) as hub:
         stdio.serve_stdio(hub, own["client"], own["profile"], watch=own["watch"])
     return ExitCode.OK
 
 
 @command.command(
     "install",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap mcp install", "list the clients, and where their settings are"),
         ("knap mcp install cursor --vault ~/Notes", "with one vault"),
@@ -99,13 +99,13 @@ def command(ctx: click.Context, **own: Unpack[Said]) -> ExitCode | None:
     ),
 )
 @click.argument("client", required=False, default="")
-@_profile
+@_profile_option
 @click.option("--name", default="knapper", show_default=True, help="The entry's name.")
 @click.option("--file", default="", metavar="FILE", help="The client's settings, where they aren't in the usual place.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be written.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def install(said: Options, client: str, **own: Unpack[Install]) -> ExitCode:
+def install(said: GlobalOptions, client: str, **own: Unpack[McpInstallOptions]) -> ExitCode:
     """Enter this server into a client's settings.
 
     What was there is kept beside them.
@@ -116,15 +116,15 @@ def install(said: Options, client: str, **own: Unpack[Install]) -> ExitCode:
     if not client:
         rows = [{"name": one.name, "title": one.title, "path": str(one.file(machine))} for one in install.CLIENTS]
         text = "\n".join(f"{row['name']:<16}{row['path']}" for row in rows)
-        return output.answer(said, {"success": True, "results": rows}, text)
+        return output.print_answer(said, {"success": True, "results": rows}, text)
     editor = install.find_client(client)
-    where = Path(own["file"]).expanduser() if own["file"] else editor.file(machine)
-    chosen = settings.read(said)
-    wanted = install.InstallRequest(
-        command=_command(said, chosen, own["profile"]), environment=_environment(chosen), name=own["name"]
+    settings_file = Path(own["file"]).expanduser() if own["file"] else editor.file(machine)
+    config = setup.read_settings(said)
+    entry = install.InstallRequest(
+        command=_server_command(said, config, own["profile"]), environment=_server_environment(config), name=own["name"]
     )
-    done = install.install(editor, wanted, where, dry_run=own["dry_run"])
-    output.answer(said, {**done, "results": [done["path"]]}, _told(done, dry_run=own["dry_run"]))
+    report = install.install(editor, entry, settings_file, dry_run=own["dry_run"])
+    output.print_answer(said, {**report, "results": [report["path"]]}, _render_install(report, dry_run=own["dry_run"]))
     return ExitCode.OK
 
 
@@ -138,40 +138,40 @@ def _check_client(name: str, chosen: Settings) -> None:
         )
 
 
-def _command(said: Options, chosen: Settings, profile: ToolSelection) -> list[str]:
+def _server_command(said: GlobalOptions, chosen: Settings, profile: ToolSelection) -> list[str]:
     """Give the command line that starts the server for these options, from any folder."""
-    line = [sys.executable, "-P", "-m", "knapper.cli", "mcp"]  # -P: never import what lies where the client works
+    words = [sys.executable, "-P", "-m", "knapper.cli", "mcp"]  # -P: never import what lies where the client works
     if said.vault:
-        line += ["--vault", _vault(said.vault, chosen.vault.path)]
+        words += ["--vault", _vault_argument(said.vault, chosen.vault.path)]
     elif not chosen.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
-        line += ["--vault", str(chosen.vault.path)]
+        words += ["--vault", str(chosen.vault.path)]
     if said.config or (environment.read([CONFIG_ENV, _CONFIG_HOME]) and chosen.config_file.is_file()):
-        line += ["--config", str(chosen.config_file)]
+        words += ["--config", str(chosen.config_file)]
     if said.env_file:
-        line += ["--env-file", str(Path(said.env_file).absolute())]
-    return line if profile == "full" else [*line, "--profile", profile]
+        words += ["--env-file", str(Path(said.env_file).absolute())]
+    return words if profile == "full" else [*words, "--profile", profile]
 
 
-def _environment(chosen: Settings) -> dict[str, str]:
+def _server_environment(chosen: Settings) -> dict[str, str]:
     """Give the variables without which the server would find another state than this command."""
-    needed: dict[str, str] = {}
+    variables: dict[str, str] = {}
     if environment.read([CONFIG_ENV]) and not chosen.config_file.is_file():  # to be made, so that no option can name it
-        needed[CONFIG_ENV] = str(chosen.config_file)
+        variables[CONFIG_ENV] = str(chosen.config_file)
     if environment.read([STATE_ENV, _DATA_HOME]):
-        needed[STATE_ENV] = str(chosen.state_dir)
-    return needed
+        variables[STATE_ENV] = str(chosen.state_dir)
+    return variables
 
 
-def _vault(said: str, folder: Path) -> str:
+def _vault_argument(said: str, folder: Path) -> str:
     return str(folder) if Path(said).expanduser().exists() else said
 
 
-def _told(done: Mapping[str, object], *, dry_run: bool) -> str:
+def _render_install(done: Mapping[str, object], *, dry_run: bool) -> str:
     if "problem" in done:
         return f"{done['problem']}; enter this by hand:\n{done['content']}"
     if not done["changed"]:
         return f"{done['path']} says so already"
     if dry_run:
         return f"into {done['path']} would be entered:\n{done['content']}"
-    kept = f"; what was there is in {done['backup']}" if "backup" in done else ""
-    return f"wrote {done['path']}{kept}\nrestart the client to see it"
+    backup_note = f"; what was there is in {done['backup']}" if "backup" in done else ""
+    return f"wrote {done['path']}{backup_note}\nrestart the client to see it"

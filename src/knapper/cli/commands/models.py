@@ -10,29 +10,29 @@ import click
 from knapper.agents.model import names, servers
 from knapper.agents.model.names import ModelName
 from knapper.app import models
-from knapper.cli import asking, options, output, settings, texts
+from knapper.cli import inputs, options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.config import Settings
 from knapper.errors import BadInput
 
-_KEYED = ("openai", "anthropic", "fireworks", "openrouter")
-_NOBODY = "nobody"
+_KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
+_PROBE_NAME = "nobody"
 """A name that no key is stored under."""
 _MAX_SHOWN = 20
-_FIRST = "no model is set: give --model, or set KNAP_MODEL, or name below [model] in {file}"
+_NO_MODEL = "no model is set: give --model, or set KNAP_MODEL, or name below [model] in {file}"
 
 
 @click.group(
     "models",
     invoke_without_command=True,
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap models", "what is set, and what answers"),
         ("knap models key openai", "store a key in the system's keyring"),
     ),
 )
-@options.shared
+@options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """Show which language models are set up, and answer.
@@ -41,23 +41,23 @@ def command(ctx: click.Context) -> ExitCode | None:
     """
     if ctx.invoked_subcommand:
         return None
-    said = ctx.ensure_object(Options)
-    found = settings.read(said)
-    rows = [_configured(found, one) for one in _wanted(found)]
-    local = _local(found)
+    global_options = ctx.ensure_object(GlobalOptions)
+    config = setup.read_settings(global_options)
+    rows = [_model_row(config, one) for one in _configured_models(config)]
+    local = _ollama_row(config)
     answer: dict[str, object] = {"success": True, "results": rows, "ollama": local}
-    if said.as_json:
+    if global_options.as_json:
         output.write_json(answer)
     else:
-        output.write(said, "\n".join(_lines(rows, local)))
+        output.write(global_options, "\n".join(_render_rows(rows, local)))
         if not rows:
-            output.note(said, _FIRST.format(file=found.config_file))
+            output.note(global_options, _NO_MODEL.format(file=config.config_file))
     return ExitCode.OK if any(row["state"] == "ok" for row in rows) else ExitCode.NOTHING
 
 
 @command.command(
     "key",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap models key openai", "asks for the key, and shows nothing of it"),
         ("knap models key openai --remove", "takes it out of the keyring"),
@@ -65,59 +65,59 @@ def command(ctx: click.Context) -> ExitCode | None:
 )
 @click.argument("provider", metavar="PROVIDER|ADDRESS", type=options.TEXT)
 @click.option("--remove", is_flag=True, help="Take the key out of the keyring.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def key(said: Options, provider: str, *, remove: bool) -> ExitCode:
+def key(said: GlobalOptions, provider: str, *, remove: bool) -> ExitCode:
     """Store a key in the system's keyring.
 
     It is that of a provider, or of a server at an address.
     """
-    if provider not in _KEYED and not provider.startswith(("http://", "https://")):
+    if provider not in _KEY_PROVIDERS and not provider.startswith(("http://", "https://")):
         raise BadInput(
-            f"'{provider}' is no provider", hint=f"give {', '.join(_KEYED)}, or an address like http://host/v1"
+            f"'{provider}' is no provider", hint=f"give {', '.join(_KEY_PROVIDERS)}, or an address like http://host/v1"
         )
-    given = "" if remove else _ask(provider)
-    if not remove and not given:
+    secret = "" if remove else _ask_key(provider)
+    if not remove and not secret:
         raise BadInput("no key was given", hint="paste it at the prompt, or pipe it in")
-    names.store_key(provider.rstrip("/"), given)
+    names.store_key(provider.rstrip("/"), secret)
     output.note(said, "removed" if remove else "stored in the system's keyring")
     return ExitCode.OK
 
 
-def _ask(provider: str) -> str:
+def _ask_key(provider: str) -> str:
     """Ask for a key, once it is known that it can be stored."""
-    names.store_key(_NOBODY, "")
-    if asking.is_possible():
+    names.store_key(_PROBE_NAME, "")
+    if output.can_ask():
         return getpass.getpass(f"Key for {provider}: ").strip()
-    return texts.unmarked(sys.stdin.readline()).strip()
+    return inputs.strip_bom(sys.stdin.readline()).strip()
 
 
-def _wanted(found: Settings) -> list[ModelName]:
+def _configured_models(found: Settings) -> list[ModelName]:
     return models.resolve_models(found) if found.model.name else []
 
 
-def _configured(found: Settings, one: ModelName) -> dict[str, object]:
-    given = models.configured_keys(found).find(one)
-    told = servers.check_server(one, given)
-    return {"model": str(one), "key": "set" if given else "none", **told.as_dict()}
+def _model_row(found: Settings, one: ModelName) -> dict[str, object]:
+    secret = models.configured_keys(found).find(one)
+    reply = servers.check_server(one, secret)
+    return {"model": str(one), "key": "set" if secret else "none", **reply.as_dict()}
 
 
-def _local(found: Settings) -> Mapping[str, object]:
+def _ollama_row(found: Settings) -> Mapping[str, object]:
     """Look for an Ollama server, whether one is set or not."""
-    wanted = ModelName(provider="ollama", name="*", base_url=found.model.ollama_url)
-    return {"address": found.model.ollama_url, **servers.check_server(wanted, "", timeout_s=2.0).as_dict()}
+    ollama = ModelName(provider="ollama", name="*", base_url=found.model.ollama_url)
+    return {"address": found.model.ollama_url, **servers.check_server(ollama, "", timeout_s=2.0).as_dict()}
 
 
-def _lines(rows: list[dict[str, object]], local: Mapping[str, object]) -> list[str]:
-    lines = [f"{_mark(str(row['state']))} {output.plain(str(row['model']))}  {row['text']}" for row in rows]
-    listed = cast("list[str]", local["models"])
+def _render_rows(rows: list[dict[str, object]], local: Mapping[str, object]) -> list[str]:
+    lines = [f"{_state_mark(str(row['state']))} {output.plain(str(row['model']))}  {row['text']}" for row in rows]
+    model_names = cast("list[str]", local["models"])
     if local["state"] == "ok":
-        lines.append(f"{_mark('ok')} Ollama at {local['address']}: {len(listed)} models")
-        lines += [f"    ollama:{output.plain(name)}" for name in listed[:_MAX_SHOWN]]
+        lines.append(f"{_state_mark('ok')} Ollama at {local['address']}: {len(model_names)} models")
+        lines += [f"    ollama:{output.plain(name)}" for name in model_names[:_MAX_SHOWN]]
     else:
         lines.append(f"- Ollama isn't running at {local['address']}")
     return lines
 
 
-def _mark(state: str) -> str:
+def _state_mark(state: str) -> str:
     return click.style("ok", fg="green") if state == "ok" else click.style("no", fg="red")

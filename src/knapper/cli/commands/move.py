@@ -6,14 +6,14 @@ import click
 
 from knapper.cli import options, writing
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput
 from knapper.tools import files
 
 
 @click.command(
     "move",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap move Shed.md Projects/", "into a folder; missing ones are made"),
         ("knap move Shed.md 'Garden house.md'", "another name"),
@@ -23,10 +23,12 @@ from knapper.tools import files
 )
 @click.argument("sources", nargs=-1, metavar="SOURCE...")
 @click.argument("destination")
-@writing.options
-@options.shared
+@writing.change_options
+@options.shared_options
 @click.pass_obj
-def command(said: Options, sources: tuple[str, ...], destination: str, **own: Unpack[writing.Said]) -> ExitCode:
+def command(
+    said: GlobalOptions, sources: tuple[str, ...], destination: str, **own: Unpack[writing.ChangeOptions]
+) -> ExitCode:
     """Move notes, other files and folders; links follow.
 
     Every link that would lead elsewhere is rewritten, in notes, properties, canvases and bases, and is listed. Nothing
@@ -35,16 +37,16 @@ def command(said: Options, sources: tuple[str, ...], destination: str, **own: Un
     if not sources:
         hint = "name what moves, then where to: `knap move Note.md Folder/`"
         raise BadInput(f"where '{destination}' should go isn't said", hint=hint, code="usage")
-    with writing.vault(said, own) as context:
+    with writing.open_vault(said, own) as context:
         is_respelled = len(sources) == 1 and files.is_same_path(context, sources[0], destination)
         into = not is_respelled and files.is_folder_target(context, destination)
         if len(sources) > 1 and not into:
             hint = f"end it with a slash to have it made: '{destination}/'"
             raise BadInput(f"'{destination}' is no folder, and several files go there", hint=hint, code="usage")
-        writing.catch_up(said, context)
+        writing.complete_index(said, context)
         target = f"{destination.rstrip('/')}/" if into else destination
         if len(sources) == 1:
             answer = files.move_file(context, sources[0], target)
         else:
             answer = files.batch_move_files(context, [{"source": one, "destination": target} for one in sources])
-    return writing.tell(said, answer)
+    return writing.report_changes(said, answer)

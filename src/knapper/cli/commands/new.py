@@ -4,15 +4,15 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import options, texts, writing
+from knapper.cli import inputs, options, writing
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools import files, properties
 
 
-class Said(writing.Said):
+class NewOptions(writing.ChangeOptions):
     """Hold the command's own options."""
 
     text: str
@@ -21,7 +21,7 @@ class Said(writing.Said):
 
 @click.command(
     "new",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap new Inbox/Idea.md --text 'Paint the shed'", "with a line of text"),
         ("pbpaste | knap new Inbox/Clip.md --text -", "from the standard input"),
@@ -31,26 +31,26 @@ class Said(writing.Said):
 @click.argument("path")
 @click.option("-t", "--text", default="", metavar="TEXT|-", help="The text; - for the standard input.")
 @click.option("-p", "--prop", multiple=True, metavar="NAME=VALUE", help="A property; may stand several times.")
-@writing.options
-@options.shared
+@writing.change_options
+@options.shared_options
 @click.pass_obj
-def command(said: Options, path: str, **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, path: str, **own: Unpack[NewOptions]) -> ExitCode:
     """Make a note.
 
     Nothing is ever overwritten, and missing folders are made. A name without ending gets `.md`.
     """
-    text = texts.given(said, own["text"])
-    content = text if not text or text.endswith("\n") or own["text"] == texts.STDIN else f"{text}\n"
-    with writing.vault(said, own) as context:
-        answer = files.create_file(context, path, content, _properties(own["prop"]))
-    return writing.tell(said, answer)
+    text = inputs.read_text(said, own["text"])
+    content = text if not text or text.endswith("\n") or own["text"] == inputs.STDIN else f"{text}\n"
+    with writing.open_vault(said, own) as context:
+        answer = files.create_file(context, path, content, _parse_properties(own["prop"]))
+    return writing.report_changes(said, answer)
 
 
-def _properties(given: tuple[str, ...]) -> dict[str, JSONValue]:
-    found: dict[str, JSONValue] = {}
-    for one in given:
-        name, sign, value = one.partition("=")
+def _parse_properties(given: tuple[str, ...]) -> dict[str, JSONValue]:
+    values: dict[str, JSONValue] = {}
+    for assignment in given:
+        name, sign, value = assignment.partition("=")
         if not sign or not name.strip():
-            raise BadInput(f"'{one}' is no property", hint="write it like status=open", code="usage")
-        found[name.strip()] = properties.parse_value(name.strip(), value)
-    return found
+            raise BadInput(f"'{assignment}' is no property", hint="write it like status=open", code="usage")
+        values[name.strip()] = properties.parse_value(name.strip(), value)
+    return values

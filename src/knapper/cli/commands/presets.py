@@ -1,6 +1,6 @@
-"""Look after presets."""
+"""List, show, save and delete presets."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Unpack
@@ -8,19 +8,58 @@ from typing import Unpack
 import click
 
 from knapper import app
+from knapper.agents.pipeline import scopes
 from knapper.agents.pipeline.store import Preset
 from knapper.app import presets
 from knapper.app.presets import PresetOverrides, VaultPresets
-from knapper.cli import ask_switches, options, output, settings
-from knapper.cli.ask_switches import Chosen
+from knapper.cli import options, output, setup, task_options
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import choices
+from knapper.cli.options import GlobalOptions
+from knapper.cli.output import plain
+from knapper.cli.task_options import AgentOptions
 from knapper.errors import NotFound
 from knapper.jsontypes import JSONValue
 
 
-class Saved(Chosen):
+def _render_presets(presets: Sequence[Preset]) -> str:
+    """Give each preset a line: its name, the agents, the notes, the edits."""
+    rows = [(plain(one.name), _agent_names(one), ", ".join(_note_scope(one)), _edit_rules(one)) for one in presets]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines: list[str] = []
+    for name, *cells in rows:
+        padded = [cell.ljust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+        lines.append("  ".join([click.style(name.ljust(widths[0]), fg="yellow"), *padded]).rstrip())
+    return "\n".join(lines)
+
+
+def _render_preset(preset: Preset) -> str:
+    """Give a preset, or what holds without one, line by line."""
+    rows = {"agents": _agent_names(preset), "notes": ", ".join(_note_scope(preset)), "edits": _edit_rules(preset)}
+    lines = [f"{name:<8}{text}" for name, text in rows.items()]
+    return "\n".join([click.style(plain(preset.name), fg="yellow"), *lines] if preset.name else lines)
+
+
+def _agent_names(preset: Preset) -> str:
+    toggles = preset.toggles
+    on = {"scout": toggles.scout, "web": toggles.web, "task": toggles.task}
+    return " and ".join(name for name, is_on in on.items() if is_on)
+
+
+def _note_scope(preset: Preset) -> list[str]:
+    scope = preset.scope
+    parts = [f"depth {scope.link_depth}"]
+    if scope.include_same_folder:
+        parts.append("same folder")
+    parts += [f"without {plain(folder)}" for folder in scope.excluded_folders]
+    return parts + [f"with {plain(note)}" for note in preset.added]
+
+
+def _edit_rules(preset: Preset) -> str:
+    can = ", ".join(one for one in scopes.ABILITIES if one in preset.rules.can)
+    return f"may {can or 'change nothing'} in {preset.rules.editable}"
+
+
+class PresetOptions(AgentOptions):
     """Hold the options of ``save``."""
 
     exclude: tuple[str, ...]
@@ -29,7 +68,7 @@ class Saved(Chosen):
 @click.group(
     "presets",
     invoke_without_command=True,
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap presets", "what is saved"),
         ("knap presets show", "what a task is done with where nothing is said"),
@@ -38,46 +77,48 @@ class Saved(Chosen):
         ("knap presets delete careful", "forget it"),
     ),
 )
-@options.shared
+@options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """List, show, save and delete choices for `knap ask`."""
     if ctx.invoked_subcommand:
         return None
-    return _list(ctx.ensure_object(Options))
+    return _list_presets(ctx.ensure_object(GlobalOptions))
 
 
 @command.command(
-    "list", context_settings=options.CONTEXT, epilog=options.examples(("knap presets list --json", "for programs"))
+    "list",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap presets list --json", "for programs")),
 )
-@options.shared
+@options.shared_options
 @click.pass_obj
-def listed(said: Options) -> ExitCode:
+def listed(said: GlobalOptions) -> ExitCode:
     """List what is saved, by name."""
-    return _list(said)
+    return _list_presets(said)
 
 
 @command.command(
     "show",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap presets show careful", "which agents, which notes, which edits"),
         ("knap presets show", "what holds without a preset: the configuration, and the switches as they were last"),
     ),
 )
 @click.argument("name", default="", metavar="[NAME]", type=options.TEXT)
-@options.shared
+@options.shared_options
 @click.pass_obj
-def show(said: Options, name: str) -> ExitCode:
+def show(said: GlobalOptions, name: str) -> ExitCode:
     """Show a preset, or what a task is done with without one."""
-    with _open(said) as opened:
-        found = opened.usual(name)
-    return _tell(said, found, choices.whole(found))
+    with _open_presets(said) as client_presets:
+        preset = client_presets.usual(name)
+    return _print_preset(said, preset, _render_preset(preset))
 
 
 @command.command(
     "save",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap presets save mine", "what holds now: the configuration, and the switches as they were last"),
         ("knap presets save careful --depth 1 --editable current --can add", "with these choices"),
@@ -86,7 +127,7 @@ def show(said: Options, name: str) -> ExitCode:
     ),
 )
 @click.argument("name", type=options.TEXT)
-@ask_switches.choosing
+@task_options.agent_options
 @click.option(
     "--exclude",
     multiple=True,
@@ -94,55 +135,57 @@ def show(said: Options, name: str) -> ExitCode:
     type=options.TEXT,
     help="Without the notes below this folder, and what only they link to; repeatable.",
 )
-@options.shared
+@options.shared_options
 @click.pass_obj
-def save(said: Options, name: str, **own: Unpack[Saved]) -> ExitCode:
+def save(said: GlobalOptions, name: str, **own: Unpack[PresetOptions]) -> ExitCode:
     """Keep the present choice under a name.
 
     A preset of that name is replaced.
     """
-    with _open(said) as opened:
-        is_known = _is_known(opened, name)
-        chosen = _choice(own).applied(opened.usual(own["preset"]))
-        opened.kept.save(replace(chosen, name=name))
-        kept = opened.kept.find(name)
-    return _tell(said, kept, choices.listing([kept]), replaced=is_known)
+    with _open_presets(said) as client_presets:
+        is_known = _is_known(client_presets, name)
+        preset = _build_choice(own).applied(client_presets.usual(own["preset"]))
+        client_presets.kept.save(replace(preset, name=name))
+        saved = client_presets.kept.find(name)
+    return _print_preset(said, saved, _render_presets([saved]), replaced=is_known)
 
 
 @command.command(
-    "delete", context_settings=options.CONTEXT, epilog=options.examples(("knap presets delete careful", "forget it"))
+    "delete",
+    context_settings=options.CONTEXT_SETTINGS,
+    epilog=options.examples(("knap presets delete careful", "forget it")),
 )
 @click.argument("name", type=options.TEXT)
-@options.shared
+@options.shared_options
 @click.pass_obj
-def delete(said: Options, name: str) -> ExitCode:
+def delete(said: GlobalOptions, name: str) -> ExitCode:
     """Delete a preset."""
-    with _open(said) as opened:
-        found = opened.kept.find(name)
-        opened.kept.delete(name)
+    with _open_presets(said) as client_presets:
+        preset = client_presets.kept.find(name)
+        client_presets.kept.delete(name)
     if said.as_json:
-        output.write_json({"success": True, "name": found.name, "deleted": True})
+        output.write_json({"success": True, "name": preset.name, "deleted": True})
     else:
-        output.write(said, f"{output.plain(found.name)} deleted")
+        output.write(said, f"{output.plain(preset.name)} deleted")
     return ExitCode.OK
 
 
 @contextmanager
-def _open(said: Options) -> Generator[VaultPresets]:
-    with app.open_hub(settings.read(said), only=True) as hub, presets.open_vault_presets(hub) as opened:
-        yield opened
+def _open_presets(said: GlobalOptions) -> Generator[VaultPresets]:
+    with app.open_hub(setup.read_settings(said), only=True) as hub, presets.open_vault_presets(hub) as client_presets:
+        yield client_presets
 
 
-def _list(said: Options) -> ExitCode:
-    with _open(said) as opened:
-        found = opened.kept.list()
-    rows: list[JSONValue] = [one.as_dict() for one in found]
+def _list_presets(said: GlobalOptions) -> ExitCode:
+    with _open_presets(said) as client_presets:
+        saved = client_presets.kept.list()
+    rows: list[JSONValue] = [one.as_dict() for one in saved]
     answer: dict[str, object] = {"success": True, "results": rows, "total": len(rows)}
-    return output.listing(said, answer, choices.listing(found), nothing="no preset is saved")
+    return output.print_listing(said, answer, _render_presets(saved), nothing="no preset is saved")
 
 
-def _choice(own: Saved) -> PresetOverrides:
-    words = ask_switches.words(own["can"])
+def _build_choice(own: PresetOptions) -> PresetOverrides:
+    words = task_options.split_words(own["can"])
     return PresetOverrides(
         scout=own["scout"],
         web=own["web"],
@@ -164,10 +207,10 @@ def _is_known(opened: VaultPresets, name: str) -> bool:
     return True
 
 
-def _tell(said: Options, found: Preset, text: str, **more: bool) -> ExitCode:
+def _print_preset(said: GlobalOptions, found: Preset, text: str, **more: bool) -> ExitCode:
     if said.as_json:
-        shown: Mapping[str, object] = {"success": True, **found.as_dict(), **more}
-        output.write_json(shown)
+        fields: Mapping[str, object] = {"success": True, **found.as_dict(), **more}
+        output.write_json(fields)
     else:
         output.write(said, text)
     return ExitCode.OK

@@ -7,17 +7,17 @@ import click
 
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import options, output, writing
-from knapper.cli.arguments import TextCommand
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import property_lists
+from knapper.cli.inputs import TextCommand
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import notes
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools import properties
 from knapper.tools.context import Context
 from knapper.tools.properties import PropertyOperation
 
-_ARGUMENTS: Final[dict[PropertyOperation, tuple[str, ...]]] = {
+_OPERATION_ARGUMENTS: Final[dict[PropertyOperation, tuple[str, ...]]] = {
     "set": ("NAME", "VALUE"),
     "remove": ("NAME",),
     "append": ("NAME", "VALUE"),
@@ -26,7 +26,7 @@ _ARGUMENTS: Final[dict[PropertyOperation, tuple[str, ...]]] = {
 _SHOW: Final = "show"
 
 
-class Said(writing.Said):
+class PropsOptions(writing.ChangeOptions):
     """Hold the command's own options."""
 
     folder: tuple[str, ...]
@@ -35,7 +35,7 @@ class Said(writing.Said):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _PropsArguments:
     """Hold what the arguments say."""
 
     paths: tuple[str, ...]
@@ -48,7 +48,7 @@ class _Wanted:
 @click.command(
     "props",
     cls=TextCommand,
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap props Garden.md", "show them"),
         ("knap props Garden.md set status done", "the type that the property has is kept"),
@@ -61,31 +61,31 @@ class _Wanted:
 @click.argument("words", nargs=-1, metavar="[PATH]... [show | set NAME VALUE | remove NAME | append ... | rename ...]")
 @click.option("--folder", multiple=True, metavar="FOLDER", help="All notes below this folder.")
 @click.option("--tag", multiple=True, metavar="TAG", help="All notes with this tag, or one nested below it.")
-@writing.expected_hash
-@writing.options
-@options.shared
+@writing.hash_option
+@writing.change_options
+@options.shared_options
 @click.pass_obj
-def command(said: Options, words: tuple[str, ...], **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, words: tuple[str, ...], **own: Unpack[PropsOptions]) -> ExitCode:
     """Show and change properties.
 
     Only the lines of the property change. A value is JSON where it begins with [, { or ", else it keeps the property's
     type, else it is text. Notes chosen by folder or tag, and more than 5, wait as a proposal.
     """
-    wanted = _parse(words)
-    chosen = _chosen(own)
-    if not (wanted.paths or chosen):
+    arguments = _parse_arguments(words)
+    selection = _describe_selection(own)
+    if not (arguments.paths or selection):
         raise BadInput("no note is named", hint="name paths, or give --folder or --tag", code="usage")
-    with writing.vault(said, own) as context:
-        if wanted.word is None:
-            _refuse_mistyped(context, wanted.paths if chosen else wanted.paths[1:])
-        if chosen:
-            found = properties.select_notes(context, folders=own["folder"], tags=own["tag"])
-            wanted = replace(wanted, paths=(*wanted.paths, *found))
-        if not wanted.paths:
-            return output.answer(said, {"success": True, "results": []}, "")
-        if wanted.word is None:
-            return _show(said, context, wanted.paths)
-        return writing.tell(said, _change(context, wanted, own, chosen=chosen))
+    with writing.open_vault(said, own) as context:
+        if arguments.word is None:
+            _refuse_mistyped(context, arguments.paths if selection else arguments.paths[1:])
+        if selection:
+            matches = properties.select_notes(context, folders=own["folder"], tags=own["tag"])
+            arguments = replace(arguments, paths=(*arguments.paths, *matches))
+        if not arguments.paths:
+            return output.print_answer(said, {"success": True, "results": []}, "")
+        if arguments.word is None:
+            return _show_properties(said, context, arguments.paths)
+        return writing.report_changes(said, _change_properties(context, arguments, own, chosen=selection))
 
 
 def _refuse_mistyped(context: Context, words: tuple[str, ...]) -> None:
@@ -95,54 +95,58 @@ def _refuse_mistyped(context: Context, words: tuple[str, ...]) -> None:
         BadInput: There is one.
     """
     for word in words:
-        hint = options.did_you_mean(word, (_SHOW, *_ARGUMENTS), "")
+        hint = options.did_you_mean(word, (_SHOW, *_OPERATION_ARGUMENTS), "")
         if hint and not (context.view.root / word).exists():
             raise BadInput(
                 f"'{word}' is no note, and nothing that can be done with properties", hint=hint, code="usage"
             )
 
 
-def _parse(words: tuple[str, ...]) -> _Wanted:
+def _parse_arguments(words: tuple[str, ...]) -> _PropsArguments:
     """Tell paths from the word that says what to do, and its arguments."""
-    at = next((n for n, word in enumerate(words) if word in {_SHOW, *_ARGUMENTS}), len(words))
+    at = next((n for n, word in enumerate(words) if word in {_SHOW, *_OPERATION_ARGUMENTS}), len(words))
     paths, rest = words[:at], words[at + 1 :]
-    word: PropertyOperation | None = next((known for known in _ARGUMENTS if words[at : at + 1] == (known,)), None)
-    needed = _ARGUMENTS[word] if word else ()
+    word: PropertyOperation | None = next(
+        (known for known in _OPERATION_ARGUMENTS if words[at : at + 1] == (known,)), None
+    )
+    needed = _OPERATION_ARGUMENTS[word] if word else ()
     if len(rest) != len(needed):
         hint = "quote what holds spaces; `knap props --help` shows how it is used"
-        called = " ".join((word or _SHOW, *needed))
-        raise BadInput(f"it is '{called}', and there are {len(rest)} arguments after it", hint=hint, code="usage")
+        usage = " ".join((word or _SHOW, *needed))
+        raise BadInput(f"it is '{usage}', and there are {len(rest)} arguments after it", hint=hint, code="usage")
     if word is None:
-        return _Wanted(paths=paths, word=None)
-    return _Wanted(paths=paths, word=word, name=rest[0], value=rest[1] if len(rest) > 1 else None)
+        return _PropsArguments(paths=paths, word=None)
+    return _PropsArguments(paths=paths, word=word, name=rest[0], value=rest[1] if len(rest) > 1 else None)
 
 
-def _show(said: Options, context: Context, paths: tuple[str, ...]) -> ExitCode:
-    found = [properties.read_properties(context, path) for path in paths]
+def _show_properties(said: GlobalOptions, context: Context, paths: tuple[str, ...]) -> ExitCode:
+    answers = [properties.read_properties(context, path) for path in paths]
     if said.as_json:
-        results: list[JSONValue] = [*found]
-        output.write_json(found[0] if len(found) == 1 else {"success": True, "results": results})
+        results: list[JSONValue] = [*answers]
+        output.write_json(answers[0] if len(answers) == 1 else {"success": True, "results": results})
     else:
-        output.write(said, property_lists.text(found))
+        output.write(said, notes.render_properties(answers))
     return ExitCode.OK
 
 
-def _change(context: Context, wanted: _Wanted, own: Said, *, chosen: str) -> dict[str, JSONValue]:
-    said: properties.PropertyChange = {"operation": wanted.word or "set"}
+def _change_properties(
+    context: Context, wanted: _PropsArguments, own: PropsOptions, *, chosen: str
+) -> dict[str, JSONValue]:
+    change: properties.PropertyChange = {"operation": wanted.word or "set"}
     if wanted.value is not None:
-        said["value"] = wanted.value
+        change["value"] = wanted.value
     if len(wanted.paths) == 1 and not chosen:
         return properties.update_frontmatter(
-            context, wanted.paths[0], wanted.name, **said, expected_hash=own["expected"]
+            context, wanted.paths[0], wanted.name, **change, expected_hash=own["expected"]
         )
     if own["expected"]:
         raise BadInput("--hash is of one note", hint="leave it out, or name one path", code="usage")
     if chosen:
         context = replace(context, asked=replace(context.asked or SubmitOptions(), chosen=chosen))
-    return properties.batch_update_frontmatter(context, wanted.paths, wanted.name, **said)
+    return properties.batch_update_frontmatter(context, wanted.paths, wanted.name, **change)
 
 
-def _chosen(own: Said) -> str:
+def _describe_selection(own: PropsOptions) -> str:
     """Say how notes were chosen; empty where they are named."""
     parts = (("folder", " or ".join(own["folder"])), ("tag", " and ".join(own["tag"])))
     return ", and by ".join(f"{kind} {names}" for kind, names in parts if names)

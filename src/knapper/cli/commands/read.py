@@ -6,19 +6,19 @@ from typing import TypedDict, Unpack, cast
 
 import click
 
-from knapper.cli import options, output, session
+from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput
 from knapper.jsontypes import JSONValue
 from knapper.tools import reading
 from knapper.tools.context import Context
 
-_LINES = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})?)?")
-_END = 1_000_000_000
+_LINE_RANGE = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})?)?")
+_LAST_LINE = 1_000_000_000
 
 
-class Said(TypedDict):
+class ReadOptions(TypedDict):
     """Hold the command's own options."""
 
     section: str
@@ -28,7 +28,7 @@ class Said(TypedDict):
 
 @click.command(
     "read",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap read Garden.md", "the note as it is"),
         ('knap read Garden.md --section "## Watering"', "one section"),
@@ -40,25 +40,25 @@ class Said(TypedDict):
 @click.option("-s", "--section", default="", metavar="HEADING", help="Only what this heading owns.")
 @click.option("-l", "--lines", default="", metavar="A-B", help="Only these lines; A- for all from A on.")
 @click.option("-n", "--numbers", is_flag=True, help="Begin each line with its number.")
-@options.reading
-@options.shared
+@options.accept_dry_run
+@options.shared_options
 @click.pass_obj
-def command(said: Options, path: str, **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, path: str, **own: Unpack[ReadOptions]) -> ExitCode:
     """Show a note, or a part of it.
 
     A whole note goes to a pipe or a file byte for byte.
     """
-    with session.vault(said) as context:
+    with setup.open_vault(said) as context:
         if not (said.as_json or own["section"] or own["lines"] or own["numbers"]) and _write_bytes(context, path):
             return ExitCode.OK
-        answer = _read(context, path, own)
+        answer = _read_part(context, path, own)
     if said.as_json:
         output.write_json(answer)
         return ExitCode.OK
     text = str(answer["content"])
     click.echo(output.plain(text.replace("\r\n", "\n")), nl=not text.endswith("\n"))
-    waiting = cast("list[JSONValue]", answer.get("pending", []))
-    if waiting:
+    pending = cast("list[JSONValue]", answer.get("pending", []))
+    if pending:
         output.note(said, f"note: edits wait in this note: `knap edits blocks {path}`")
     return ExitCode.OK
 
@@ -72,20 +72,20 @@ def _write_bytes(context: Context, path: str) -> bool:
     return True
 
 
-def _read(context: Context, path: str, own: Said) -> dict[str, JSONValue]:
+def _read_part(context: Context, path: str, own: ReadOptions) -> dict[str, JSONValue]:
     if own["section"] and own["lines"]:
         raise BadInput("--section and --lines can't be given together", hint="give one of them", code="usage")
     if own["lines"]:
-        first, last = _span(own["lines"])
+        first, last = _parse_lines(own["lines"])
         return reading.read_lines(context, path, first, last, line_numbers=own["numbers"])
     return reading.read_file(context, path, 0, reading.MAX_LENGTH, heading=own["section"], line_numbers=own["numbers"])
 
 
-def _span(text: str) -> tuple[int, int]:
-    found = _LINES.fullmatch(text.strip())
-    if found is None:
+def _parse_lines(text: str) -> tuple[int, int]:
+    match = _LINE_RANGE.fullmatch(text.strip())
+    if match is None:
         raise BadInput(f"'{text}' names no lines", hint="write them like 3-9, 3- or 3", code="usage")
-    first = int(found["first"])
-    if found["last"]:
-        return first, int(found["last"])
-    return first, _END if "-" in text else first
+    first = int(match["first"])
+    if match["last"]:
+        return first, int(match["last"])
+    return first, _LAST_LINE if "-" in text else first

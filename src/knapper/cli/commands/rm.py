@@ -6,12 +6,12 @@ import click
 
 from knapper.cli import options, writing
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput
 from knapper.tools import files
 
 
-class Said(writing.Said):
+class RmOptions(writing.ChangeOptions):
     """Hold the command's own options."""
 
     expected: str
@@ -20,7 +20,7 @@ class Said(writing.Said):
 
 @click.command(
     "rm",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap rm Inbox/Old.md", "into the trash that the vault's settings name"),
         ("knap rm A.md B.md -m 'merged into C'", "several, and why"),
@@ -30,11 +30,11 @@ class Said(writing.Said):
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--restore", is_flag=True, help="Take them out of the vault's own trash again.")
-@writing.expected_hash
-@writing.options
-@options.shared
+@writing.hash_option
+@writing.change_options
+@options.shared_options
 @click.pass_obj
-def command(said: Options, paths: tuple[str, ...], **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, paths: tuple[str, ...], **own: Unpack[RmOptions]) -> ExitCode:
     """Put files into the trash.
 
     Nothing is deleted for good: they go where the vault's settings say, and undo brings them back.
@@ -43,11 +43,11 @@ def command(said: Options, paths: tuple[str, ...], **own: Unpack[Said]) -> ExitC
         raise BadInput("--hash is of one note", hint="leave it out, or name one path", code="usage")
     if own["expected"] and own["restore"]:
         raise BadInput("--hash isn't of what lies in the trash", hint="leave it out", code="usage")
-    with writing.vault(said, own) as context:
+    with writing.open_vault(said, own) as context:
         if own["restore"]:
             answer = files.restore_files(context, paths)
         elif len(paths) == 1:
             answer = files.delete_file(context, paths[0], own["expected"])
         else:
             answer = files.delete_files(context, paths)
-    return writing.tell(said, answer)
+    return writing.report_changes(said, answer)

@@ -4,17 +4,17 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import options, run_switches
+from knapper.cli import options, task_options
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.run_switches import Given, Going
+from knapper.cli.options import GlobalOptions
+from knapper.cli.task_options import RunResumeOptions, RunStartOptions
 from knapper.errors import BadInput
 
 START = "start"
-_VALUED = frozenset({"-v", "--vault", "--config", "--env-file"})
+_OPTIONS_WITH_VALUE = frozenset({"-v", "--vault", "--config", "--env-file"})
 
 
-class Tasks(click.Group):
+class DefaultCommandGroup(click.Group):
     """Take what isn't the name of a subcommand for a task."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -23,15 +23,15 @@ class Tasks(click.Group):
             known = ", ".join(self.list_commands(ctx))
             hint = f'quote it: `knap run "Plan the move"`; or one of {known}'
             raise BadInput("no task is given", hint=hint, code="usage")
-        if not {"-h", "--help"} & set(args[:1]) and _first(args) not in self.commands:
+        if not {"-h", "--help"} & set(args[:1]) and _first_argument(args) not in self.commands:
             args = [START, *args]
         return super().parse_args(ctx, args)
 
 
 @click.group(
     "run",
-    cls=Tasks,
-    context_settings=options.CONTEXT,
+    cls=DefaultCommandGroup,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ('knap run "Compare our three suppliers"', "an answer, made of parts, with citations"),
         ('knap run "Plan the move" --strategy planning', "split and done in this way"),
@@ -41,7 +41,7 @@ class Tasks(click.Group):
         ("knap run resume ID --replay stale", "again where notes have changed"),
     ),
 )
-@options.shared
+@options.shared_options
 def command() -> None:
     """Carry out a larger task over the notes, part by part.
 
@@ -51,7 +51,7 @@ def command() -> None:
     """
 
 
-@command.command(START, context_settings=options.CONTEXT)
+@command.command(START, context_settings=options.CONTEXT_SETTINGS)
 @click.argument("task", nargs=-1, required=True, type=options.TEXT)
 @click.option("--strategy", default="", metavar="NAME", help="How it is split and done; `knap run strategies` lists.")
 @click.option("--model", default="", metavar="NAME", help="The model, such as ollama:qwen3.")
@@ -65,15 +65,15 @@ def command() -> None:
 )
 @click.option("--fresh", is_flag=True, help="Take nothing from the cache.")
 @click.option("--also", multiple=True, metavar="VAULT", help="Another vault to look through as well, by its name.")
-@run_switches.limited
-@options.shared
+@task_options.run_limit_options
+@options.shared_options
 @click.pass_obj
-def start(said: Options, task: tuple[str, ...], **own: Unpack[Given]) -> ExitCode:
+def start(said: GlobalOptions, task: tuple[str, ...], **own: Unpack[RunStartOptions]) -> ExitCode:
     """Carry out a task; `knap run TASK` is the same."""
-    return _work().start(said, " ".join(task), own)
+    return _import_runs().start_run(said, " ".join(task), own)
 
 
-@command.command("resume", context_settings=options.CONTEXT)
+@command.command("resume", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
 @click.option(
     "--replay",
@@ -82,114 +82,114 @@ def start(said: Options, task: tuple[str, ...], **own: Unpack[Given]) -> ExitCod
     help="Do again what read notes that have changed, or one node and all below it.",
 )
 @click.option("--model", default="", metavar="NAME", help="Another model; what is done stays.")
-@run_switches.limited
-@options.shared
+@task_options.run_limit_options
+@options.shared_options
 @click.pass_obj
-def resume(said: Options, run_id: str, **own: Unpack[Going]) -> ExitCode:
+def resume(said: GlobalOptions, run_id: str, **own: Unpack[RunResumeOptions]) -> ExitCode:
     """Go on with a run; what is done already isn't paid again."""
-    return _work().resume(said, run_id, own)
+    return _import_runs().resume_run(said, run_id, own)
 
 
-@command.command("status", context_settings=options.CONTEXT)
+@command.command("status", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def status(said: Options, run_id: str) -> ExitCode:
+def status(said: GlobalOptions, run_id: str) -> ExitCode:
     """Tell how a run stands, and its answer if there is one."""
-    return _work().status(said, run_id)
+    return _import_runs().show_status(said, run_id)
 
 
-@command.command("list", context_settings=options.CONTEXT)
-@options.number(20, 1_000)
-@options.shared
+@command.command("list", context_settings=options.CONTEXT_SETTINGS)
+@options.limit_option(20, 1_000)
+@options.shared_options
 @click.pass_obj
-def listed(said: Options, number: int) -> ExitCode:
+def listed(said: GlobalOptions, number: int) -> ExitCode:
     """List runs, the last begun first."""
-    return _work().listed(said, number)
+    return _import_runs().list_runs(said, number)
 
 
-@command.command("strategies", context_settings=options.CONTEXT)
-@options.shared
+@command.command("strategies", context_settings=options.CONTEXT_SETTINGS)
+@options.shared_options
 @click.pass_obj
-def strategies(said: Options) -> ExitCode:
+def strategies(said: GlobalOptions) -> ExitCode:
     """List the strategies.
 
     Your own are files in the folder `strategies` beside the configuration file.
     """
-    return _work().strategies(said)
+    return _import_runs().list_strategies(said)
 
 
-@command.group("trace", context_settings=options.CONTEXT)
-@options.shared
+@command.group("trace", context_settings=options.CONTEXT_SETTINGS)
+@options.shared_options
 def trace() -> None:
     """Show how a run's answer came to be."""
 
 
-@trace.command("tree", context_settings=options.CONTEXT)
+@trace.command("tree", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def trace_tree(said: Options, run_id: str) -> ExitCode:
+def trace_tree(said: GlobalOptions, run_id: str) -> ExitCode:
     """Show a run's nodes: states, scores, citations and tokens."""
-    return _work().tree(said, run_id)
+    return _import_runs().show_tree(said, run_id)
 
 
-@trace.command("node", context_settings=options.CONTEXT)
+@trace.command("node", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
 @click.argument("node_id", metavar="NODE")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def trace_node(said: Options, run_id: str, node_id: str) -> ExitCode:
+def trace_node(said: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
     """Show one node: its scripts, scores, sources, answer and tokens."""
-    return _work().node(said, run_id, node_id)
+    return _import_runs().show_node(said, run_id, node_id)
 
 
-@command.command("export", context_settings=options.CONTEXT)
+@command.command("export", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
 @click.argument("path", type=options.TEXT)
 @click.option("-y", "--yes", is_flag=True, help="Your word: write it at once.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def save(said: Options, run_id: str, path: str, *, yes: bool) -> ExitCode:
+def save(said: GlobalOptions, run_id: str, path: str, *, yes: bool) -> ExitCode:
     """Propose a run's answer as a note or a folder.
 
     It is a note where PATH ends in .md, else a folder that holds its parts' answers, too.
     """
-    return _work().save(said, run_id, path, yes=yes)
+    return _import_runs().save_answer(said, run_id, path, yes=yes)
 
 
-@command.command("cancel", context_settings=options.CONTEXT)
+@command.command("cancel", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def cancel(said: Options, run_id: str) -> ExitCode:
+def cancel(said: GlobalOptions, run_id: str) -> ExitCode:
     """End a run that goes on, in whichever process.
 
     What is done is kept.
     """
-    return _work().cancel(said, run_id)
+    return _import_runs().cancel_run(said, run_id)
 
 
-@command.command("delete", context_settings=options.CONTEXT)
+@command.command("delete", context_settings=options.CONTEXT_SETTINGS)
 @click.argument("run_id", metavar="ID")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def delete(said: Options, run_id: str) -> ExitCode:
+def delete(said: GlobalOptions, run_id: str) -> ExitCode:
     """Forget a run; what was exported stays, and can be undone."""
-    return _work().delete(said, run_id)
+    return _import_runs().delete_run(said, run_id)
 
 
-def _work():
-    from knapper.cli import task_runs  # noqa: PLC0415 - 2 s that `knap run --help` needn't cost
+def _import_runs():
+    from knapper.cli import runs  # noqa: PLC0415 - 2 s that `knap run --help` needn't cost
 
-    return task_runs
+    return runs
 
 
-def _first(args: list[str]) -> str:
+def _first_argument(args: list[str]) -> str:
     """Give the first argument that is no option of all commands, nor a value of one."""
     rest = iter(args)
     for arg in rest:
-        if arg in _VALUED:
+        if arg in _OPTIONS_WITH_VALUE:
             _ = next(rest, "")
         elif arg not in {"--json", "-q", "--quiet", "--no-color"}:
             return arg

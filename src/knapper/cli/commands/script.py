@@ -1,17 +1,51 @@
 """Run a script over the vault."""
 
-from typing import TypedDict, Unpack
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Final, TypedDict, Unpack
 
 import click
 
-from knapper.cli import options, output, settings, texts
+from knapper.cli import inputs, options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import scripted
-from knapper.tools.context import ScriptProfile, ScriptResult
+from knapper.cli.options import GlobalOptions
+from knapper.tools.context import ScriptExit, ScriptProfile, ScriptResult
+
+_EXIT_CODES: Final[Mapping[ScriptExit, ExitCode]] = {
+    "ok": ExitCode.OK,
+    "syntax": ExitCode.USAGE,
+    "refused": ExitCode.REFUSED,
+}
 
 
-class Said(TypedDict):
+def _print_outcome(options: GlobalOptions, outcome: ScriptResult, vault: str) -> None:
+    """Print the result, and on the error stream what was printed, what went wrong, and what waits.
+
+    Args:
+        options: Say how.
+        outcome: What became of the script.
+        vault: The chosen one; what waits in another is named with it.
+    """
+    if outcome.stdout:
+        output.note(options, output.plain(outcome.stdout.rstrip("\n")))
+    if outcome.ok:
+        output.write(options, output.plain(json.dumps(outcome.result, ensure_ascii=False, indent=2)))
+    else:
+        click.echo(output.plain(f"error: the script ended with {outcome.kind}: {outcome.error}"), err=True)
+    for one in outcome.proposals:
+        where = "" if one.vault == vault else f" -v {shlex.quote(one.vault)}"
+        output.note(options, f"waits for your word: `knap edits show {one.id}{where}`")
+    usage = f"{outcome.wall_s:.2f} s, {outcome.calls} calls"
+    output.note(options, f"{usage}, {outcome.peak_mb:.0f} MB" if outcome.peak_mb else usage)
+
+
+def _exit_code(outcome: ScriptResult) -> ExitCode:
+    """Give the exit code that tells it."""
+    return _EXIT_CODES.get(outcome.kind, ExitCode.NOTHING)
+
+
+class ScriptOptions(TypedDict):
     """Hold the command's own options."""
 
     profile: ScriptProfile
@@ -23,7 +57,7 @@ class Said(TypedDict):
 
 @click.command(
     "script",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap script find.py", "what `__result__` holds in the end"),
         ("echo '__result__ = obsidian.list_notes()' | knap script -", "from the standard input"),
@@ -45,9 +79,9 @@ class Said(TypedDict):
 )
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="How long it may take.")
 @click.option("--client", default="script", show_default=True, metavar="NAME", help="Whose policy holds.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, file: str, **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, file: str, **own: Unpack[ScriptOptions]) -> ExitCode:
     """Run a Python script over the vault, in a sandbox.
 
     It has the object `obsidian`, reads what the client may read, and writes only proposals. What it sets `__result__`
@@ -57,30 +91,30 @@ def command(said: Options, file: str, **own: Unpack[Said]) -> ExitCode:
     from knapper.app.hub import ScriptRuntime  # noqa: PLC0415 - the same
     from knapper.codemode import tool  # noqa: PLC0415 - the same
 
-    code = texts.unmarked(texts.of_file(said, file))
-    found = settings.read(said)
-    with open_hub(found, only=False) as hub:
-        allowed = ScriptRuntime(found, lambda: hub.table)
+    code = inputs.strip_bom(inputs.read_file(said, file))
+    config = setup.read_settings(said)
+    with open_hub(config, only=False) as hub:
+        script_service = ScriptRuntime(config, lambda: hub.table)
         try:
-            context = allowed.allowed(
+            context = script_service.allowed(
                 hub.context(client=own["client"]),
                 lambda name: hub.context(client=own["client"], vault=name),
                 roots=own["fs_read"],
                 hosts=own["net_allow"],
             )
-            if not allowed.sandbox().code.is_ready():
+            if not script_service.sandbox().code.is_ready():
                 output.note(said, "preparing the sandbox; this is done once and takes some seconds")
             outcome = tool.execute_script(context, code, own["profile"], own["timeout"])
         finally:
-            allowed.close()
-    return _told(said, outcome, context.vault)
+            script_service.close()
+    return _report_outcome(said, outcome, context.vault)
 
 
-def _told(said: Options, outcome: ScriptResult, vault: str) -> ExitCode:
+def _report_outcome(said: GlobalOptions, outcome: ScriptResult, vault: str) -> ExitCode:
     if said.as_json:
         from knapper.codemode import tool  # noqa: PLC0415 - imported already
 
         output.write_json(tool.result_answer(outcome))
     else:
-        scripted.show(said, outcome, vault)
-    return scripted.code(outcome)
+        _print_outcome(said, outcome, vault)
+    return _exit_code(outcome)

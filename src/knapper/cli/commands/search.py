@@ -4,15 +4,15 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import filtering, options, output, session
+from knapper.cli import filtering, options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import passages
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import notes
 from knapper.index.search import SearchMode
 from knapper.tools import search
 
 
-class Said(filtering.Said):
+class SearchOptions(filtering.FilterOptions):
     """Hold the command's own options."""
 
     number: int
@@ -25,7 +25,7 @@ class Said(filtering.Said):
 
 @click.command(
     "search",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ('knap search "undo a change"', "by words and by meaning"),
         ("knap search '\"exact phrase\" begins* -without'", "quoted, begun and excluded words"),
@@ -35,7 +35,7 @@ class Said(filtering.Said):
     ),
 )
 @click.argument("query", nargs=-1, required=True, type=options.TEXT)
-@options.number(5, search.MAX_RESULTS)
+@options.limit_option(5, search.MAX_RESULTS)
 @click.option(
     "--mode", type=click.Choice(search.SEARCH_MODES), default="hybrid", show_default=True, help="What to rank by."
 )
@@ -46,25 +46,25 @@ class Said(filtering.Said):
     metavar="FOLDER",
     help="Only below this folder; may stand several times.",
 )
-@filtering.notes
+@filtering.filter_options
 @click.option("--per-note", type=click.IntRange(1), default=2, show_default=True, help="How many of one note.")
 @click.option("--log", is_flag=True, help="Find what knap logged in daily notes, too.")
 @click.option("--explain", is_flag=True, help="Show where each score comes from.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, query: tuple[str, ...], **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, query: tuple[str, ...], **own: Unpack[SearchOptions]) -> ExitCode:
     """Find passages by words and by meaning."""
     text = " ".join(query)
-    with session.vault(said) as context:
+    with setup.open_vault(said) as context:
         answer = search.search_vault(
             context,
             text,
             own["number"],
             own["mode"],
             folders=own["folder"],
-            **filtering.where(own),
+            **filtering.filter_arguments(own),
             per_note=own["per_note"],
             include_log=own["log"],
             explain=own["explain"],
         )
-    return output.answer(said, answer, passages.listing(text, passages.of(answer)))
+    return output.print_answer(said, answer, notes.render_search_results(text, notes.get_passages(answer)))

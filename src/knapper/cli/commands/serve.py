@@ -5,13 +5,13 @@ from typing import TypedDict, Unpack
 
 import click
 
-from knapper.cli import options, output, settings
+from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.config import environment
 
 
-class Said(TypedDict):
+class ServeOptions(TypedDict):
     """Hold the command's own options."""
 
     host: str
@@ -21,7 +21,7 @@ class Said(TypedDict):
 
 @click.command(
     "serve",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap serve", "all configured vaults, for programs on this machine"),
         ("knap --vault ~/Notes serve --port 9000", "one vault, at another port"),
@@ -31,9 +31,9 @@ class Said(TypedDict):
 @click.option("--host", default="", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 for any free one.  [default: 8000]")
 @click.option("--watch/--no-watch", default=True, help="Keep the indexes up to date meanwhile.  [default: watch]")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, **own: Unpack[ServeOptions]) -> ExitCode:
     """Serve vaults over HTTP and to MCP clients.
 
     It is also a page for your browser, whose address signs one browser in, once, within an hour; MCP clients find
@@ -44,17 +44,17 @@ def command(said: Options, **own: Unpack[Said]) -> ExitCode:
     from knapper.app import open_hub  # noqa: PLC0415 - `--help` needn't pay for what serves
     from knapper.server import credentials, lifecycle  # noqa: PLC0415 - the same
 
-    found = lifecycle.override_address(settings.read(said), own["host"], own["port"])
+    config = lifecycle.override_address(setup.read_settings(said), own["host"], own["port"])
 
     def tell(address: str, page: str) -> None:
         key = "server.token in the configuration"
-        key = key if found.server.token else str(credentials.token_path(found.state_dir, "api"))
+        key = key if config.server.token else str(credentials.token_path(config.state_dir, "api"))
         output.note(said, f"serving {', '.join(hub.vaults)} at {address}; Ctrl-C ends it")
         output.note(said, f"programs show the token of {key}")
         # What isn't a terminal is kept, as a log is: an address that signs in doesn't belong there.
         output.note(said, f"the page: {page if sys.stderr.isatty() else '`knap token page` prints its address'}")
 
-    with open_hub(found, only=bool(said.vault)) as hub:
-        lifecycle.serve_vaults(hub, found, watch=own["watch"], on_start=tell)
+    with open_hub(config, only=bool(said.vault)) as hub:
+        lifecycle.serve_vaults(hub, config, watch=own["watch"], on_start=tell)
     output.note(said, "stopped")
     return ExitCode.OK

@@ -2,27 +2,27 @@
 
 import click
 
-from knapper.cli import options, output, session
+from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import standing
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import indexing
 from knapper.tools import notes
 
 
 @click.command(
     "status",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap status", "what is indexed, what isn't, and why"),
         ("knap -v work status --json", "for programs"),
     ),
 )
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options) -> ExitCode:
+def command(said: GlobalOptions) -> ExitCode:
     """Tell how the vault's index stands."""
-    with session.vault(said) as context:
+    with setup.open_vault(said) as context:
         answer = notes.vault_status(context)
         busy = context.index.is_being_filled
         places = {"vault": f"{context.vault} ({context.view.root})", "index": str(context.index.folder)}
-    return output.result(said, answer, standing.of_vault(answer, places, busy=busy))
+    return output.print_result(said, answer, indexing.render_status(answer, places, busy=busy))

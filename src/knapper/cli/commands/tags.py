@@ -4,55 +4,55 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import options, output, session, writing
+from knapper.cli import options, output, setup, writing
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import listings
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import changes
 from knapper.tools import answers, notes
 
 
 @click.group(
     "tags",
     invoke_without_command=True,
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tags", "the most used first"),
         ("knap tags list project/", "those nested below it"),
         ("knap tags rename todo task", "in text and properties; waits as a proposal"),
     ),
 )
-@options.shared
+@options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """List and rename tags."""
     if ctx.invoked_subcommand:
         return None
-    return _list(ctx.ensure_object(Options), "", answers.MAX_RESULTS)
+    return _list_tags(ctx.ensure_object(GlobalOptions), "", answers.MAX_RESULTS)
 
 
 @command.command(
     "list",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tags list", "the most used first"), ("knap tags list project/ -n 10", "the ten most used of some")
     ),
 )
 @click.argument("prefix", default="")
-@options.number(answers.MAX_RESULTS, answers.MAX_RESULTS)
-@options.reading
-@options.shared
+@options.limit_option(answers.MAX_RESULTS, answers.MAX_RESULTS)
+@options.accept_dry_run
+@options.shared_options
 @click.pass_obj
-def listed(said: Options, prefix: str, number: int) -> ExitCode:
+def listed(said: GlobalOptions, prefix: str, number: int) -> ExitCode:
     """List tags with how many notes have each.
 
     PREFIX leaves only those that begin so.
     """
-    return _list(said, prefix, number)
+    return _list_tags(said, prefix, number)
 
 
 @command.command(
     "rename",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tags rename todo task", "#todo/home becomes #task/home, too"),
         ("knap tags rename todo task --dry-run", "only show it"),
@@ -62,21 +62,23 @@ def listed(said: Options, prefix: str, number: int) -> ExitCode:
 @click.argument("old")
 @click.argument("new")
 @click.option("--path", "paths", multiple=True, metavar="PATH", help="Only in this note; may stand several times.")
-@writing.options
-@options.shared
+@writing.change_options
+@options.shared_options
 @click.pass_obj
-def rename(said: Options, old: str, new: str, paths: tuple[str, ...], **own: Unpack[writing.Said]) -> ExitCode:
+def rename(
+    said: GlobalOptions, old: str, new: str, paths: tuple[str, ...], **own: Unpack[writing.ChangeOptions]
+) -> ExitCode:
     """Rename a tag, and those nested below it.
 
     In all notes that have it this waits as a proposal, unless you give --yes.
     """
-    with writing.vault(said, own) as context:
-        writing.catch_up(said, context)
+    with writing.open_vault(said, own) as context:
+        writing.complete_index(said, context)
         answer = notes.rename_tag(context, old, new, paths)
-    return writing.tell(said, answer)
+    return writing.report_changes(said, answer)
 
 
-def _list(said: Options, prefix: str, number: int) -> ExitCode:
-    with session.vault(said) as context:
+def _list_tags(said: GlobalOptions, prefix: str, number: int) -> ExitCode:
+    with setup.open_vault(said) as context:
         answer = notes.list_tags(context, prefix, number)
-    return output.listing(said, answer, listings.tags(answer), nothing="no tags")
+    return output.print_listing(said, answer, changes.render_tags(answer), nothing="no tags")

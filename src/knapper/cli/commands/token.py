@@ -2,16 +2,16 @@
 
 import click
 
-from knapper.cli import options, output, settings
+from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.server import credentials
 
 
 @click.group(
     "token",
     invoke_without_command=True,
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap token", "where the token lies; it is made if there is none"),
         ("knap token rotate", "put a new one in its place"),
@@ -19,72 +19,74 @@ from knapper.server import credentials
         ("knap token new", "one for a client with rights of its own, and the line for the configuration"),
     ),
 )
-@options.shared
+@options.shared_options
 @click.pass_context
 def command(ctx: click.Context) -> ExitCode | None:
     """Tell where the server's token lies, and make new ones."""
     if ctx.invoked_subcommand:
         return None
-    said = ctx.ensure_object(Options)
-    found = settings.read(said)
-    _ = credentials.read_or_make_token(found.state_dir, "api")
-    if found.server.token:
-        output.note(said, "server.token in the configuration is the server's token: it doesn't look at this file")
-    return _tell(said, {"file": str(credentials.token_path(found.state_dir, "api"))}, "file")
+    global_options = ctx.ensure_object(GlobalOptions)
+    config = setup.read_settings(global_options)
+    _ = credentials.read_or_make_token(config.state_dir, "api")
+    if config.server.token:
+        output.note(
+            global_options, "server.token in the configuration is the server's token: it doesn't look at this file"
+        )
+    return _print_field(global_options, {"file": str(credentials.token_path(config.state_dir, "api"))}, "file")
 
 
 @command.command(
     "rotate",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap token rotate", "then start the server anew, and give programs the new token")),
 )
-@options.shared
+@options.shared_options
 @click.pass_obj
-def rotate(said: Options) -> ExitCode:
+def rotate(said: GlobalOptions) -> ExitCode:
     """Make new tokens in the place of the old ones.
 
     There is one for programs and one for the page. A server that runs takes them when it is started again.
     """
-    found = settings.read(said)
+    config = setup.read_settings(said)
     for name in ("api", "page"):
-        _ = credentials.replace_token(found.state_dir, name)
+        _ = credentials.replace_token(config.state_dir, name)
     output.note(said, "the old tokens are good until the server is started again")
-    return _tell(said, {"file": str(credentials.token_path(found.state_dir, "api"))}, "file")
+    return _print_field(said, {"file": str(credentials.token_path(config.state_dir, "api"))}, "file")
 
 
 @command.command(
     "page",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap token page", "open what it prints in a browser; the server has to run"),
         ("knap token page --port 9000", "where it listens at another port"),
     ),
 )
 @click.option("--port", type=click.IntRange(1, 65_535), help="Where the server listens.  [default: as configured]")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def page(said: Options, port: int | None) -> ExitCode:
+def page(said: GlobalOptions, port: int | None) -> ExitCode:
     """Make an address that signs a browser in to the page.
 
     It does so once, within an hour.
     """
     from knapper.server import credentials  # noqa: PLC0415 - what serves is heavy, and the other commands need it not
 
-    found = settings.read(said)
-    code = credentials.open_browser_sessions(found.state_dir).new_code()
-    host = f"[{found.server.host}]" if ":" in found.server.host else found.server.host
-    address = credentials.sign_in_url(f"http://{host}:{port or found.server.port}", code)
-    return _tell(said, {"address": address}, "address")
+    config = setup.read_settings(said)
+    code = credentials.open_browser_sessions(config.state_dir).new_code()
+    host = f"[{config.server.host}]" if ":" in config.server.host else config.server.host
+    address = credentials.sign_in_url(f"http://{host}:{port or config.server.port}", code)
+    return _print_field(said, {"address": address}, "address")
 
 
 @command.command(
     "new",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(("knap token new", "then put the line into [clients.NAME] of the configuration")),
 )
-@options.shared
+@options.shared_options
 @click.pass_obj
-def new(said: Options) -> ExitCode:
+def new(said: GlobalOptions) -> ExitCode:
     """Make a token that is kept nowhere.
 
     With it comes the line that lets a client of the configuration use it.
@@ -92,8 +94,8 @@ def new(said: Options) -> ExitCode:
     token = credentials.make_token()
     line = f'token_hash = "{credentials.hash_token(token)}"'
     output.note(said, f"for the client: the token below. For [clients.NAME] in the configuration:\n  {line}")
-    return _tell(said, {"token": token, "token_hash": credentials.hash_token(token)}, "token")
+    return _print_field(said, {"token": token, "token_hash": credentials.hash_token(token)}, "token")
 
 
-def _tell(said: Options, answer: dict[str, object], shown: str) -> ExitCode:
-    return output.result(said, answer, str(answer[shown]))
+def _print_field(said: GlobalOptions, answer: dict[str, object], shown: str) -> ExitCode:
+    return output.print_result(said, answer, str(answer[shown]))

@@ -5,13 +5,13 @@ from typing import TypedDict, Unpack, cast
 
 import click
 
-from knapper.cli import options, output, settings, texts
+from knapper.cli import inputs, options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.errors import BadInput
 
 
-class Said(TypedDict):
+class ToolOptions(TypedDict):
     """Hold the command's own options."""
 
     client: str
@@ -19,7 +19,7 @@ class Said(TypedDict):
 
 @click.command(
     "tool",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ('knap tool read_file \'{"path": "Garden.md"}\'', "what an agent would get"),
         ("knap tool create_file - < arguments.json", "arguments from the standard input"),
@@ -30,9 +30,9 @@ class Said(TypedDict):
 @click.argument("name")
 @click.argument("arguments", default="{}", metavar="[JSON|-]")
 @click.option("--client", default="cli", show_default=True, metavar="NAME", help="Whose policy holds.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, name: str, arguments: str, **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, name: str, arguments: str, **own: Unpack[ToolOptions]) -> ExitCode:
     """Call one of these tools.
 
     Its arguments are a JSON object, and so is its answer.
@@ -40,19 +40,19 @@ def command(said: Options, name: str, arguments: str, **own: Unpack[Said]) -> Ex
     from knapper.app import open_hub  # noqa: PLC0415 - `knap tool --help` needn't pay for it
 
     said.as_json = True
-    given = _arguments(texts.given(said, arguments))
-    with open_hub(settings.read(said), only=bool(said.vault)) as hub:
-        answer = hub.table.call(name, given, lambda vault: hub.context(client=own["client"], vault=vault))
+    tool_arguments = _parse_arguments(inputs.read_text(said, arguments))
+    with open_hub(setup.read_settings(said), only=bool(said.vault)) as hub:
+        answer = hub.table.call(name, tool_arguments, lambda vault: hub.context(client=own["client"], vault=vault))
     output.write_json(answer)
     return ExitCode.NOTHING if answer.get("success") is False else ExitCode.OK
 
 
-def _arguments(text: str) -> dict[str, object]:
+def _parse_arguments(text: str) -> dict[str, object]:
     try:
-        given: object = json.loads(text)
+        parsed: object = json.loads(text)
     except (ValueError, RecursionError) as error:
         hint = "quote the whole object for the shell, or give - and the object on the standard input"
         raise BadInput(f"the arguments aren't JSON: {error}", hint=hint, code="invalid_json") from None
-    if not isinstance(given, dict):
+    if not isinstance(parsed, dict):
         raise BadInput("the arguments aren't a JSON object", hint='such as {"path": "Garden.md"}', code="invalid_json")
-    return cast("dict[str, object]", given)
+    return cast("dict[str, object]", parsed)

@@ -8,11 +8,11 @@ import click
 
 from knapper.cli import options, output
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
+from knapper.cli.options import GlobalOptions
 from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
 
 
-class Said(TypedDict):
+class ToolsOptions(TypedDict):
     """Hold the command's own options."""
 
     profile: ToolSelection
@@ -20,7 +20,7 @@ class Said(TypedDict):
 
 @click.command(
     "tools",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap tools", "all of them, with what they do"),
         ("knap tools move_file", "what one takes and gives"),
@@ -29,9 +29,9 @@ class Said(TypedDict):
 )
 @click.argument("name", required=False, default="")
 @click.option("--profile", type=click.Choice(TOOL_SELECTIONS), default="full", show_default=True, help="Which tools.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, name: str, **own: Unpack[ToolsOptions]) -> ExitCode:
     """List the tools that agents and clients can call.
 
     With a name, tell what that one takes and gives.
@@ -41,7 +41,7 @@ def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
 
     table = tables.build_table()
     rows = [table.find(name)] if name else list(table.chosen(own["profile"]))
-    found = [
+    descriptions = [
         {
             "name": row.name,
             "title": row.title,
@@ -54,19 +54,21 @@ def command(said: Options, name: str, **own: Unpack[Said]) -> ExitCode:
         for row in rows
     ]
     if said.as_json:
-        output.write_json({"success": True, **(found[0] if name else {"results": found, "total": len(found)})})
+        output.write_json(
+            {"success": True, **(descriptions[0] if name else {"results": descriptions, "total": len(descriptions)})}
+        )
     elif name:
-        output.write(said, _described(found[0]))
+        output.write(said, _describe_tool(descriptions[0]))
     else:
         width = max(len(row.name) for row in rows)
         output.write(said, "\n".join(f"{row.name:<{width}}  {registry.summarize(row)}" for row in rows))
     return ExitCode.OK
 
 
-def _described(tool: Mapping[str, object]) -> str:
-    parts = (tool["description"], f"Effect: {tool['effect']}", "Takes:", _json(tool["parameters"]))
-    return "\n\n".join(map(str, (*parts, "Gives:", _json(tool["returns"]))))
+def _describe_tool(tool: Mapping[str, object]) -> str:
+    parts = (tool["description"], f"Effect: {tool['effect']}", "Takes:", _format_json(tool["parameters"]))
+    return "\n\n".join(map(str, (*parts, "Gives:", _format_json(tool["returns"]))))
 
 
-def _json(schema: object) -> str:
+def _format_json(schema: object) -> str:
     return json.dumps(schema, ensure_ascii=False, indent=2)

@@ -4,14 +4,14 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import options, output, times, writing
+from knapper.cli import inputs, options, output, writing
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import outcomes
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import changes
 from knapper.tools import journal
 
 
-class Said(writing.Said):
+class UndoOptions(writing.ChangeOptions):
     """Hold the command's own options."""
 
     run: str
@@ -22,7 +22,7 @@ class Said(writing.Said):
 
 @click.command(
     "undo",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap undo", "the last change; again for the one before"),
         ("knap undo 1m80zgrw8-n0t5gkay", "one change, as `knap log` names it; an undo, too"),
@@ -37,18 +37,18 @@ class Said(writing.Said):
 @click.option("--partial", is_flag=True, help="Leave files that were changed since, and take back the rest.")
 @click.option("--dry-run", is_flag=True, help="Show what would come back, and change nothing.")
 @click.option("-m", "--reason", default="", metavar="TEXT", help="Why; the journal keeps it.")
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options, change: str, **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, change: str, **own: Unpack[UndoOptions]) -> ExitCode:
     """Take changes back, byte for byte.
 
     Nothing is done if a file was changed since, unless --partial is given. The undo is a change itself, and can be
     undone.
     """
-    since = times.moment(own["since"]).isoformat() if own["since"] else ""
-    meant = {"yes": False, "propose": False, "dry_run": own["dry_run"], "reason": own["reason"]}
-    with writing.vault(said, meant) as context:
+    since = inputs.parse_time(own["since"]).isoformat() if own["since"] else ""
+    change_flags = {"yes": False, "propose": False, "dry_run": own["dry_run"], "reason": own["reason"]}
+    with writing.open_vault(said, change_flags) as context:
         answer = journal.undo_change(context, change, own["run"], own["proposal"], since, partial=own["partial"])
     fails = own["dry_run"] and bool(answer.get("left")) and not (own["partial"] and answer["files"])
-    code = output.result(said, answer, outcomes.undone(answer, fails=fails))
+    code = output.print_result(said, answer, changes.render_undo(answer, fails=fails))
     return ExitCode.CONFLICT if fails else code

@@ -11,52 +11,52 @@ from typing import Final
 
 import click
 
-from knapper.cli import options, output, session
+from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import progress
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import indexing
 from knapper.errors import ConflictError
 from knapper.index import watch
 from knapper.index.embedders.base import EmbedderUnavailable
 from knapper.index.refresh import RefreshOutcome
 
-_PAUSE_S: Final = 30.0
+_RETRY_PAUSE_S: Final = 30.0
 
 
 @click.command(
     "watch",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap watch", "until Ctrl-C"),
         ("knap watch --json", "a JSON object a line, for each change taken in"),
     ),
 )
-@options.shared
+@options.shared_options
 @click.pass_obj
-def command(said: Options) -> ExitCode:
+def command(said: GlobalOptions) -> ExitCode:
     """Keep the index up to date while notes are saved.
 
     What changed before is taken in first. It ends with Ctrl-C.
     """
-    with session.vault(said) as context:
-        session.tell_if_busy(said, context)
-        with progress.shown(said) as heard:
-            before = context.index.refresh(progress=heard)
-            context.index.embed(progress=heard)
-        _tell(said, before)
+    with setup.open_vault(said) as context:
+        setup.note_if_busy(said, context)
+        with indexing.show_progress(said) as on_progress:
+            first_outcome = context.index.refresh(progress=on_progress)
+            context.index.embed(progress=on_progress)
+        _report_outcome(said, first_outcome)
         output.note(said, f"watching {context.view.root}; Ctrl-C ends it")
-        with _signals_that_end() as stop:
-            again(
-                lambda: watch.follow_vault(context.index, stop, lambda outcome: _tell_news(said, outcome)),
+        with _stop_on_signals() as stop:
+            retry_while_blocked(
+                lambda: watch.follow_vault(context.index, stop, lambda outcome: _report_if_changed(said, outcome)),
                 stop,
-                lambda why: output.note(said, f"note: {output.plain(why)}; trying again in {_PAUSE_S:g} s"),
+                lambda why: output.note(said, f"note: {output.plain(why)}; trying again in {_RETRY_PAUSE_S:g} s"),
             )
     output.note(said, "stopped")
     return ExitCode.OK
 
 
-def again(
-    work: Callable[[], None], stop: threading.Event, tell: Callable[[str], None], *, pause_s: float = _PAUSE_S
+def retry_while_blocked(
+    work: Callable[[], None], stop: threading.Event, tell: Callable[[str], None], *, pause_s: float = _RETRY_PAUSE_S
 ) -> None:
     """Work until *stop* is set, again where an embedding server or another process is in the way for now.
 
@@ -75,7 +75,7 @@ def again(
 
 
 @contextmanager
-def _signals_that_end() -> Generator[threading.Event]:
+def _stop_on_signals() -> Generator[threading.Event]:
     """Give an event that Ctrl-C sets; a second Ctrl-C interrupts what is going on."""
     stop = threading.Event()
 
@@ -84,26 +84,26 @@ def _signals_that_end() -> Generator[threading.Event]:
             raise KeyboardInterrupt
         stop.set()
 
-    before = {name: signal.signal(name, end) for name in (signal.SIGINT, signal.SIGTERM)}
+    previous = {name: signal.signal(name, end) for name in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        for name, handler in before.items():
+        for name, handler in previous.items():
             signal.signal(name, handler)
 
 
-def _tell_news(said: Options, outcome: RefreshOutcome) -> None:
+def _report_if_changed(said: GlobalOptions, outcome: RefreshOutcome) -> None:
     if outcome.indexed or outcome.removed:
-        _tell(said, outcome)
+        _report_outcome(said, outcome)
 
 
-def _tell(said: Options, outcome: RefreshOutcome) -> None:
+def _report_outcome(said: GlobalOptions, outcome: RefreshOutcome) -> None:
     now = dt.datetime.now().astimezone()
     if said.as_json:
         counts = {"indexed": outcome.indexed, "removed": outcome.removed, "unchanged": outcome.unchanged}
         output.write(said, json.dumps({"time": now.isoformat(timespec="seconds"), **counts}))
         return
-    took = f"took in {outcome.indexed}, removed {outcome.removed}"
-    output.write(said, f"{now:%H:%M:%S}  {took}")
+    summary = f"took in {outcome.indexed}, removed {outcome.removed}"
+    output.write(said, f"{now:%H:%M:%S}  {summary}")
     for problem in outcome.problems:
         output.note(said, f"          {output.plain(problem)}")

@@ -4,17 +4,17 @@ from typing import Unpack
 
 import click
 
-from knapper.cli import asking, options, output, texts, writing
+from knapper.cli import inputs, options, output, writing
 from knapper.cli.codes import ExitCode
-from knapper.cli.options import Options
-from knapper.cli.render import diffs
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import formatting
 from knapper.errors import BadInput, NotFound
 from knapper.tools import files
 from knapper.tools.context import Context
 from knapper.vault.parser import Note
 
 
-class Said(writing.Said):
+class WriteOptions(writing.ChangeOptions):
     """Hold the command's own options."""
 
     expected: str
@@ -22,7 +22,7 @@ class Said(writing.Said):
 
 @click.command(
     "write",
-    context_settings=options.CONTEXT,
+    context_settings=options.CONTEXT_SETTINGS,
     epilog=options.examples(
         ("knap write Garden.md draft.md", "shows the difference, and asks"),
         ("knap write Garden.md draft.md --hash sha256:…", "if that is what the note holds"),
@@ -30,45 +30,45 @@ class Said(writing.Said):
     ),
 )
 @click.argument("path")
-@click.argument("file", default=texts.STDIN, metavar="[FILE|-]")
-@writing.expected_hash
-@writing.options
-@options.shared
+@click.argument("file", default=inputs.STDIN, metavar="[FILE|-]")
+@writing.hash_option
+@writing.change_options
+@options.shared_options
 @click.pass_obj
-def command(said: Options, path: str, file: str, **own: Unpack[Said]) -> ExitCode:
+def command(said: GlobalOptions, path: str, file: str, **own: Unpack[WriteOptions]) -> ExitCode:
     """Replace a whole note, or make it.
 
     A note that is there is replaced only if its hash is given, as `knap read --json` tells it, or once you have seen
     the difference and said yes at a terminal. Its line endings stay.
     """
-    content = texts.of_file(said, file)
-    with writing.vault(said, own) as context:
-        note = _there(context, path)
+    content = inputs.read_file(said, file)
+    with writing.open_vault(said, own) as context:
+        note = _read_if_exists(context, path)
         if note is None:
             if own["expected"]:
                 raise NotFound(f"there is no note '{path}' that could have this hash", hint="leave --hash out")
-            return writing.tell(said, files.create_file(context, path, content))
+            return writing.report_changes(said, files.create_file(context, path, content))
         base = own["expected"] or note.hash
-        if not (own["expected"] or own["dry_run"] or own["propose"]) and not _agreed(said, note, content):
+        if not (own["expected"] or own["dry_run"] or own["propose"]) and not _confirm_replacement(said, note, content):
             output.note(said, "nothing is changed")
             return ExitCode.NOTHING
-        return writing.tell(said, files.write_file(context, note.path, content, base))
+        return writing.report_changes(said, files.write_file(context, note.path, content, base))
 
 
-def _there(context: Context, path: str) -> Note | None:
+def _read_if_exists(context: Context, path: str) -> Note | None:
     try:
         return context.view.read(path)
     except NotFound:
         return None
 
 
-def _agreed(said: Options, note: Note, content: str) -> bool:
+def _confirm_replacement(said: GlobalOptions, note: Note, content: str) -> bool:
     """Show what would change, and ask; the note's hash binds the answer to what was shown."""
-    if said.as_json or not asking.is_possible():
+    if said.as_json or not output.can_ask():
         raise BadInput(
             f"replacing '{note.path}' needs the hash of what is replaced",
             hint="give --hash, as `knap read --json` tells it, or run this at a terminal",
             code="hash_needed",
         )
-    click.echo(diffs.unified(files.diff_rewrite(note, content)), err=True)
-    return asking.confirm(f"Replace {output.plain(note.path)}?")
+    click.echo(formatting.colour_diff(files.diff_rewrite(note, content)), err=True)
+    return output.confirm(f"Replace {output.plain(note.path)}?")

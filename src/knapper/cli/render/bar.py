@@ -16,11 +16,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from knapper.cli.render.phases import NAMES, UNITS
+from knapper.cli.render.formatting import PHASE_NAMES, PHASE_UNITS
 from knapper.index.refresh import RefreshPhase
 
 
-class _Rate(ProgressColumn):
+class _RateColumn(ProgressColumn):
     """Show how much is done in a second."""
 
     def render(self, task: Task) -> Text:
@@ -29,7 +29,7 @@ class _Rate(ProgressColumn):
         return Text(f"{speed:,.0f} {task.fields['unit']}/s" if speed else "")
 
 
-class Bar:
+class ProgressBar:
     """Draw a bar for each phase of the work; they go away at its end."""
 
     def __init__(self, *, colour: bool) -> None:
@@ -38,7 +38,7 @@ class Bar:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            _Rate(),
+            _RateColumn(),
             TimeRemainingColumn(),
             console=Console(stderr=True, no_color=not colour),
             transient=True,
@@ -48,7 +48,7 @@ class Bar:
     def __call__(self, phase: RefreshPhase, done: int, total: int) -> None:
         """Move a phase's bar."""
         if phase not in self._tasks:
-            self._tasks[phase] = self._bars.add_task(NAMES[phase], unit=UNITS[phase])
+            self._tasks[phase] = self._bars.add_task(PHASE_NAMES[phase], unit=PHASE_UNITS[phase])
         self._bars.update(self._tasks[phase], completed=done, total=total or None)
 
     def __enter__(self) -> Self:

@@ -1,15 +1,15 @@
-"""Name the switches that make `knap ask` the work of several agents."""
+"""Define the options of `knap ask` and `knap run` that set agents to work, and their limits."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, TypedDict, cast
 
 import click
-from typing_extensions import TypedDict
 
 from knapper.cli import options
+from knapper.tools.context import ScriptProfile
 
 
-class Chosen(TypedDict):
+class AgentOptions(TypedDict):
     """Hold the choice of agents, notes and edits; None and empty where the person said nothing."""
 
     scout: bool | None
@@ -23,7 +23,7 @@ class Chosen(TypedDict):
     preset: str
 
 
-class Switches(Chosen):
+class PipelineOptions(AgentOptions):
     """Hold all that the person said."""
 
     save_preset: str
@@ -34,19 +34,19 @@ class Switches(Chosen):
     debug: bool
 
 
-_QUIET: Final = frozenset({"history", "debug"})
+_NEUTRAL_OPTIONS: Final = frozenset({"history", "debug"})
 """Those that alone don't make it the agents' work."""
-_NAMES: Final = frozenset(Switches.__annotations__)
+_PIPELINE_OPTION_NAMES: Final = frozenset(PipelineOptions.__annotations__)
 
 
-def of(own: Mapping[str, object]) -> Switches:
+def select_pipeline_options(own: Mapping[str, object]) -> PipelineOptions:
     """Give the switches among all that a command was told."""
-    return cast("Switches", {name: own[name] for name in _NAMES})
+    return cast("PipelineOptions", {name: own[name] for name in _PIPELINE_OPTION_NAMES})
 
 
-def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
+def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the choice of agents, notes and edits."""
-    return _decorated(
+    return _decorate(
         command,
         click.option("--scout/--no-scout", default=None, help="Look for the notes first, in the whole vault."),
         click.option("--web/--no-web", default=None, help="Search the web where the notes don't answer."),
@@ -64,9 +64,9 @@ def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def added(command: Callable[..., Any]) -> Callable[..., Any]:
+def pipeline_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command all switches."""
-    more = _decorated(
+    more = _decorate(
         command,
         click.option("--save-preset", default="", metavar="NAME", help="Save these switches under a name."),
         click.option("--token-limit", type=click.IntRange(3_000), default=None, help="Tokens of notes at most."),
@@ -75,21 +75,73 @@ def added(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--resume", default="", metavar="RUN", help="Answer what this run asked."),
         click.option("--debug", is_flag=True, help="Show what models were given and said."),
     )
-    return choosing(more)
+    return agent_options(more)
 
 
-def _decorated(command: Callable[..., Any], *decorators: Callable[..., Any]) -> Callable[..., Any]:
+def _decorate(command: Callable[..., Any], *decorators: Callable[..., Any]) -> Callable[..., Any]:
     for decorator in reversed(decorators):
         command = decorator(command)
     return command
 
 
-def words(said: str) -> list[str]:
+def split_words(said: str) -> list[str]:
     """Part words that stand behind one another with commas."""
     return [word.strip() for word in said.split(",") if word.strip()]
 
 
-def are_given(own: Switches, note: str) -> bool:
+def wants_agents(own: PipelineOptions, note: str) -> bool:
     """Tell whether the person asked for the agents."""
     said = cast("dict[str, object]", own)
-    return bool(note) or any(said[name] not in {None, "", ()} for name in said if name not in _QUIET)
+    return bool(note) or any(said[name] not in {None, "", ()} for name in said if name not in _NEUTRAL_OPTIONS)
+
+
+class RunLimitOptions(TypedDict):
+    """Hold the options that say how much a run may take."""
+
+    depth: int | None
+    nodes: int | None
+    minutes: float | None
+    tokens: int | None
+    cents: int | None
+    parallel: int | None
+
+
+class RunResumeOptions(RunLimitOptions):
+    """Hold the options of a run that goes on."""
+
+    replay: str
+    model: str
+    fs_read: tuple[str, ...]
+    net_allow: tuple[str, ...]
+
+
+class RunStartOptions(RunLimitOptions):
+    """Hold the options of a new run."""
+
+    strategy: str
+    model: str
+    no_code_mode: bool
+    profile: ScriptProfile
+    fs_read: tuple[str, ...]
+    net_allow: tuple[str, ...]
+    fresh: bool
+    also: tuple[str, ...]
+
+
+_RUN_LIMIT_OPTIONS = (
+    click.option("--depth", type=int, metavar="N", help="Levels of subtasks at most."),
+    click.option("--nodes", type=int, metavar="N", help="Nodes at most."),
+    click.option("--minutes", type=float, metavar="N", help="How long it may take."),
+    click.option("--tokens", type=int, metavar="N", help="Tokens at most; 0 for no limit."),
+    click.option("--cents", type=int, metavar="N", help="What it may cost, where prices are known; 0 for no limit."),
+    click.option("--parallel", type=int, metavar="N", help="Nodes that are worked on at the same time."),
+    click.option("--fs-read", multiple=True, metavar="ROOT", help="A folder that scripts may read."),
+    click.option("--net-allow", multiple=True, metavar="HOST", help="A host that scripts may get pages from."),
+)
+
+
+def run_limit_options(function: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the options that say how much a run may take."""
+    for option in reversed(_RUN_LIMIT_OPTIONS):
+        function = option(function)
+    return function

@@ -1,0 +1,475 @@
+"""Chat with a model at the terminal, and have it answer a single question."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import sys
+import uuid
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import click
+
+from knapper import app
+from knapper.agents.chat.conversations import SessionMessage
+from knapper.agents.chat.turn import ChatConfig, ChatTurn, EventSink, Message
+from knapper.agents.events import Done, Error, Event, ProposalEvent, QuestionEvent, Text, ToolCall, ToolResult
+from knapper.agents.sessions import store as sessions_store
+from knapper.agents.sessions.store import Session
+from knapper.app import chats
+from knapper.app.chats import VaultChats
+from knapper.cli import codes, output, review, setup
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import GlobalOptions
+from knapper.cli.render import changes, formatting
+from knapper.cli.render.formatting import pluralize
+from knapper.config import Settings
+from knapper.errors import BadInput, KnapError, RefusedError, SetupError
+from knapper.jsontypes import JSONValue
+from knapper.tools import files, journal, proposals
+
+if TYPE_CHECKING:
+    from knapper.tools.context import Context
+
+
+try:
+    import readline
+except ImportError:  # Windows has its own line editing
+    readline = None
+
+_MAX_HISTORY: Final = 1_000
+
+
+def stdin_is_terminal() -> bool:
+    """Tell whether a person types."""
+    return sys.stdin.isatty()
+
+
+def read_line(prompt: str) -> str | None:
+    """Read a line; Ctrl-C leaves it, and an end of the input gives None."""
+    while True:
+        try:
+            if stdin_is_terminal():
+                return input(prompt)
+            line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            click.echo("\nCtrl-D ends the chat", err=True)
+            continue
+        except EOFError:
+            click.echo(err=True)
+            return None
+        return line.rstrip("\r\n") if line else None
+
+
+@contextlib.contextmanager
+def line_history(file: Path) -> Generator[None]:
+    """Let the person call up lines of earlier times; only they can read the file."""
+    if readline is None or not stdin_is_terminal():
+        yield
+        return
+    with contextlib.suppress(OSError):
+        readline.read_history_file(file)
+    try:
+        yield
+    finally:
+        readline.set_history_length(_MAX_HISTORY)
+        with contextlib.suppress(OSError):
+            file.touch(mode=0o600)
+            readline.write_history_file(file)
+
+
+_MAX_ARGUMENT = 60
+_MAX_STEP = 160
+
+
+@dataclass(slots=True)
+class AnswerDisplay:
+    """Show events to a person: the answer on the output stream, the steps on the error stream."""
+
+    said: GlobalOptions
+    show: Callable[[str], None]
+    """Shows text of the answer."""
+    flush: Callable[[], None]
+    step: int = 0
+    text: str = ""
+    """What was shown of the last reply."""
+    done: Done | None = None
+    error: Error | None = None
+    proposals: list[str] = field(default_factory=list[str])
+
+    def tell(self, event: Event) -> None:
+        """Show an event."""
+        match event:
+            case Text():
+                self._say(event)
+            case ToolCall():
+                self.flush()
+                self._note(f"→ {event.name}({_format_arguments(event.arguments)})")
+            case ToolResult():
+                self._note(f"  {'✓' if event.success else '✗'} {event.summary}")
+            case ProposalEvent():
+                self.proposals.append(str(event.proposal["id"]))
+            case QuestionEvent():
+                choices = "".join(f"\n  - {one}" for one in event.options)
+                output.note(self.said, output.plain(f"? {event.question}{choices}"))
+            case Error():
+                self.error = event
+            case Done():
+                self.done = event
+            case _:
+                pass
+
+    def asking(self, model: str) -> None:
+        """Say who is asked, as the first word may take a while."""
+        self._note(f"asking {model} …")
+
+    def end(self) -> None:
+        """Show what the turn came to, after its text."""
+        self.flush()
+        if self.done is None:
+            return
+        if self.done.state != "cancelled" and self.done.answer.strip() != self.text.strip():
+            if self.text.strip() and not self.done.answer.startswith(self.text):
+                self._note("the answer was corrected after its citations were checked:")
+                self.show(self.done.answer)
+            else:
+                self.show(self.done.answer[len(self.text) :])
+            self.flush()
+        for one in self.done.removed:
+            row = cast("Mapping[str, JSONValue]", one)
+            self._note(f"a citation was dropped: {row['citation']}: {row['reason']}")
+        for note in self.done.notes:
+            self._note(str(note))
+        for proposal in self.proposals:
+            self._note(f"waits for your word: `knap edits show {proposal}`")
+        self._note(usage_footer(self.done))
+
+    def _say(self, event: Text) -> None:
+        if event.step != self.step:
+            self.flush()
+            self.step, self.text = event.step, ""
+        self.text += event.text
+        self.show(event.text)
+
+    def _note(self, text: str) -> None:
+        if text:
+            line = output.plain(text).replace("\n", " ")
+            clipped = line if len(line) <= _MAX_STEP else f"{line[:_MAX_STEP]}…"
+            output.note(self.said, click.style(clipped, dim=True) if output.wants_colour(self.said) else clipped)
+
+
+def open_display(said: GlobalOptions) -> AnswerDisplay:
+    """Make a screen for this terminal, or for a file."""
+    if sys.stdout.isatty():
+        width = min(shutil.get_terminal_size().columns, 100)
+        blocks = formatting.MarkdownBlocks(formatting.markdown_printer(width, colour=output.wants_colour(said)))
+        return AnswerDisplay(said=said, show=blocks.feed, flush=blocks.flush)
+    plain = PlainWriter()
+    return AnswerDisplay(said=said, show=plain.feed, flush=plain.flush)
+
+
+class PlainWriter:
+    """Write an answer as it is, with a line's end after it."""
+
+    def __init__(self) -> None:
+        """Begin with nothing written."""
+        self._ends = True
+
+    def feed(self, text: str) -> None:
+        """Write a piece."""
+        if text:
+            click.echo(output.plain(text), nl=False)
+            self._ends = text.endswith("\n")
+
+    def flush(self) -> None:
+        """End the line."""
+        if not self._ends:
+            click.echo()
+        self._ends = True
+
+
+def run_turn(
+    runner: asyncio.Runner, work: Callable[[EventSink], Coroutine[Any, Any, object]], shown: AnswerDisplay
+) -> bool:
+    """Carry a turn out; Ctrl-C stops it, and not the program.
+
+    Returns:
+        Whether it wasn't stopped.
+    """
+    try:
+        runner.run(work(shown.tell))
+    except KeyboardInterrupt:
+        shown.end()
+        output.note(shown.said, "stopped")
+        return False
+    shown.end()
+    return True
+
+
+def turn_error(shown: AnswerDisplay) -> KnapError | None:
+    """Give the error that a turn ended with; None where there is an answer all the same."""
+    if shown.error is None or (shown.done is not None and shown.done.state not in {"failed", "limit"}):
+        return None
+    kind = RefusedError if shown.error.code == "budget_spent" else SetupError
+    return kind(shown.error.error, hint=shown.error.hint, code=shown.error.code)
+
+
+def turn_exit_code(shown: AnswerDisplay) -> ExitCode:
+    """Give the exit code that tells how a turn ended."""
+    error = turn_error(shown)
+    return codes.exit_code(error) if error else ExitCode.OK
+
+
+def usage_footer(done: Done) -> str:
+    """Tell in a line what the turn used."""
+    usage = done.usage
+    parts = [done.model]
+    if usage.get("total_tokens"):
+        parts.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens")
+    if usage.get("cost_usd") is not None:
+        parts.append(f"${float(str(usage['cost_usd'])):.4f}")
+    if done.tools:
+        parts.append(pluralize(len(done.tools), "tool call"))
+    return ", ".join(parts)
+
+
+def _format_arguments(given: Mapping[str, JSONValue]) -> str:
+    pairs = [f"{name}={str(value)[:_MAX_ARGUMENT]!r}" for name, value in given.items()]
+    return ", ".join(pairs)
+
+
+_SESSION_FIELDS: Final = frozenset({"type", "session_id"})
+
+
+def answer_once(said: GlobalOptions, found: Settings, question: str, *, model: str, note: str) -> ExitCode:
+    """Answer a question in one turn, without a session.
+
+    Args:
+        said: The shared options.
+        found: What the configuration says.
+        question: The person's.
+        model: The model's name; empty for the configured one.
+        note: The note that it is about; empty for none.
+
+    Raises:
+        SetupError: The model can't answer.
+        RefusedError: A limit is reached.
+    """
+    with app.open_hub(found, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
+        chat = client_chats.chat(model)
+        run = str(uuid.uuid4())
+        context = client_chats.conversations.context_of(run)
+        turn = ChatTurn(chat, context, Message(text=question, run=run, active_file=note))
+        display = _silent_display(said) if said.as_json else open_display(said)
+        if not said.as_json:
+            display.asking(chat.name)
+
+        async def work(tell: EventSink) -> None:
+            await turn.run(tell)
+
+        try:
+            finished = run_turn(runner, work, display)
+        finally:
+            client_chats.meter.record(run, chat.name, turn.spent)
+    error = turn_error(display)
+    if error is not None:
+        raise error
+    if said.as_json and display.done is not None:
+        answer_fields = display.done.as_dict()
+        output.write_json(
+            {"success": True, **{name: answer_fields[name] for name in answer_fields if name not in _SESSION_FIELDS}}
+        )
+    return ExitCode.OK if finished else ExitCode.INTERRUPTED
+
+
+def _silent_display(said: GlobalOptions) -> AnswerDisplay:
+    return AnswerDisplay(said=said, show=lambda _: None, flush=lambda: None)
+
+
+@dataclass(slots=True, kw_only=True)
+class ChatState:
+    """Hold what a chat at the terminal goes on with."""
+
+    said: GlobalOptions
+    chats: VaultChats
+    chat: ChatConfig
+    session: Session
+    note: str
+    runner: asyncio.Runner
+
+    def reply(self, text: str) -> ExitCode:
+        """Have a message answered; gives the exit code that tells how that ended."""
+
+        async def work(tell: EventSink) -> Done:
+            message = SessionMessage(text=text, active_file=self.note)
+            return await self.chats.conversations.reply(self.chat, self.session.id, message, tell)
+
+        display = open_display(self.said)
+        finished = run_turn(self.runner, work, display)
+        if display.error is not None:
+            output.print_error(display.error.error, display.error.hint)
+        return turn_exit_code(display) if finished else ExitCode.INTERRUPTED
+
+
+SLASH_HELP: Final = """\
+/help            this list
+/model [NAME]    the model that answers, or another one
+/edits           what waits for your word in this session, to be accepted or rejected
+/undo            take back what was last changed in this session
+/clear           begin anew; what was said isn't sent to the model again
+/save [PATH]     keep the conversation as a note
+/exit            end the chat"""
+
+
+def run_slash_command(talk: ChatState, text: str) -> bool:
+    """Carry out an order; tells whether the chat goes on."""
+    name, _, rest = text[1:].partition(" ")
+    if name in {"exit", "quit", "q"}:
+        return False
+    handler = _SLASH_COMMANDS.get(name)
+    if handler is None:
+        output.note(talk.said, f"there is no /{output.plain(name)}; /help lists what there is")
+        return True
+    try:
+        handler(talk, rest.strip())
+    except KnapError as error:
+        output.print_error(error.message, error.hint)
+    return True
+
+
+def _show_help(talk: ChatState, rest: str) -> None:
+    del rest
+    output.write(talk.said, SLASH_HELP)
+
+
+def _switch_model(talk: ChatState, name: str) -> None:
+    if name:
+        talk.chat = talk.chats.chat(name)
+    output.write(talk.said, talk.chat.name)
+
+
+def _review_edits(talk: ChatState, rest: str) -> None:
+    del rest
+    with _open_vault(talk) as context:
+        open_proposals = proposals.list_proposals(context, "open")
+        rows = [row for row in changes.get_rows(open_proposals, "results") if row.get("run") == talk.session.id]
+        if not rows:
+            output.note(talk.said, "nothing waits in this session; `knap edits` lists all that waits")
+        for row in rows:
+            if stdin_is_terminal():
+                review.review_proposal(talk.said, context, str(row["id"]))
+            else:
+                output.write(talk.said, changes.render_proposal(proposals.show_proposal(context, str(row["id"]))))
+
+
+def _undo_last_change(talk: ChatState, rest: str) -> None:
+    del rest
+    with _open_vault(talk) as context:
+        change_id = _find_last_change(talk, context)
+        if not change_id:
+            output.note(talk.said, "nothing was changed in this session that isn't undone")
+            return
+        output.write(talk.said, changes.render_outcome(journal.undo_change(context, change_id)))
+
+
+def _find_last_change(talk: ChatState, context: Context) -> str:
+    """Find the last change of the session that holds: one of the model's, or one that the person let it make."""
+    entries = changes.get_rows(journal.list_changes(context, run=talk.session.id), "results")
+    return next((str(row["id"]) for row in entries if not row.get("undone") and not row.get("undoes")), "")
+
+
+def _clear_session(talk: ChatState, rest: str) -> None:
+    del rest
+    talk.session = talk.chats.store.clear(talk.session.id)
+    output.note(talk.said, "begun anew")
+
+
+def _save_note(talk: ChatState, path: str) -> None:
+    store = talk.chats.store
+    session = store.get(talk.session.id)
+    turns = store.turns(session.id)
+    if not turns:
+        output.note(talk.said, "nothing was said yet")
+        return
+    path = path or sessions_store.export_path(session, turns)
+    with _open_vault(talk) as context:
+        answer: Mapping[str, JSONValue] = files.create_file(
+            context, path, sessions_store.write_session_markdown(session, turns)
+        )
+    output.write(talk.said, changes.render_outcome(answer))
+
+
+def _open_vault(talk: ChatState) -> Context:
+    """Open the vault as the person at the terminal, who may accept and undo."""
+    return talk.chats.hub.context(client="cli", vault=talk.chats.vault)
+
+
+_SLASH_COMMANDS: Final[Mapping[str, Callable[[ChatState, str], None]]] = {
+    "help": _show_help,
+    "model": _switch_model,
+    "edits": _review_edits,
+    "undo": _undo_last_change,
+    "clear": _clear_session,
+    "save": _save_note,
+}
+
+_WELCOME = "{model} on the vault '{vault}'. /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends the chat."
+
+
+def run_chat(said: GlobalOptions, *, model: str, note: str, session: str, new: bool) -> ExitCode:
+    """Talk until the person ends it.
+
+    Args:
+        said: The shared options.
+        model: The model's name; empty for the configured one.
+        note: The note that it is about; empty for none.
+        session: The session to go on in; empty for the note's last one.
+        new: Begin a new session.
+
+    Raises:
+        BadInput: JSON is wanted.
+        SetupError: The model can't answer.
+        NotFound: There is no such session, or no such note.
+    """
+    if said.as_json:
+        raise BadInput("a chat isn't told as JSON", hint="`knap ask --json` answers one question", code="usage")
+    config = setup.read_settings(said)
+    with app.open_hub(config, only=True) as hub, chats.open_chats(hub) as client_chats, asyncio.Runner() as runner:
+        chat = client_chats.chat(model)
+        state = ChatState(
+            said=said,
+            chats=client_chats,
+            chat=chat,
+            session=_choose_session(client_chats, session, note, new=new),
+            note=note,
+            runner=runner,
+        )
+        output.note(said, _WELCOME.format(model=chat.name, vault=client_chats.vault))
+        return _read_messages(state)
+
+
+def _choose_session(opened: VaultChats, session: str, note: str, *, new: bool) -> Session:
+    if note:
+        _ = opened.conversations.context_of("").view.path(note)  # so that a mistyped one begins no session of its own
+    if session:
+        return opened.store.get(session)
+    return opened.store.begin(file=note) if new else opened.conversations.route(note)
+
+
+def _read_messages(talk: ChatState) -> ExitCode:
+    """Read lines until there are no more; a program is told how the last one ended."""
+    code = ExitCode.OK
+    with line_history(talk.chats.conversations.folder / "chat_history"):
+        while (text := read_line("> ")) is not None:
+            if not text.strip():
+                continue
+            if text.startswith("/"):
+                if not run_slash_command(talk, text):
+                    break
+                continue
+            code = talk.reply(text)
+    return ExitCode.OK if stdin_is_terminal() else code

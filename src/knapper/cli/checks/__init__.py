@@ -1,1 +1,0 @@
-"""Check what the program needs: one subject a module."""

@@ -1,0 +1,395 @@
+"""Check the installation and the vault, and report what to do."""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Final, Literal
+
+import click
+import watchfiles
+
+from knapper import app, config
+from knapper.agents.model import servers
+from knapper.agents.model.names import ModelName
+from knapper.app import models
+from knapper.app.hub import SANDBOX_FOLDER
+from knapper.changes.disk import apply
+from knapper.cli import setup
+from knapper.cli.options import GlobalOptions
+from knapper.cli.output import plain
+from knapper.cli.render.formatting import format_size, pluralize
+from knapper.codemode.sandbox.pool import WorkerPool
+from knapper.config import Settings, Vault
+from knapper.errors import KnapError
+from knapper.index import fulltext
+from knapper.index.filters import Filter
+from knapper.tools.context import Context
+
+CheckState = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """Say how one thing stands, and what to do about it."""
+
+    name: str
+    state: CheckState
+    text: str
+    hint: str = ""
+    """The next step; empty where nothing is to be done."""
+
+
+Check = Callable[[Settings], CheckResult]
+
+_LOW_SPACE_BYTES = 200_000_000
+
+
+def failed_check(name: str, error: KnapError) -> CheckResult:
+    """Turn an error into a finding."""
+    return CheckResult(name=name, state="fail", text=error.message, hint=error.hint)
+
+
+def check_configuration(settings: Settings) -> CheckResult:
+    """Tell which configuration was read, and warn where a vault's tools could write it."""
+    where = settings.config_file
+    for vault in settings.vaults:
+        if config.holds(vault.path, where):
+            hint = "move it out of the vault and name it with KNAP_CONFIG: what can write notes could change it"
+            return CheckResult(name="config", state="warn", text=f"{where} lies in the vault '{vault.name}'", hint=hint)
+    text = f"{where} is fine" if where.exists() else f"{where} isn't there, and not needed"
+    return CheckResult(name="config", state="ok", text=text)
+
+
+def check_vault(settings: Settings) -> CheckResult:
+    """Check that the vault is chosen, there and readable."""
+    try:
+        chosen = settings.vault
+    except KnapError as error:
+        return failed_check("vault", error)
+    try:
+        with os.scandir(chosen.path) as entries:
+            next(entries, None)
+    except OSError as error:
+        text = f"{chosen.path} can't be read: {error.strerror}"
+        return CheckResult(name="vault", state="fail", text=text, hint="check its permissions")
+    return CheckResult(name="vault", state="ok", text=f"{chosen.name}: {chosen.path}")
+
+
+def check_state(settings: Settings) -> CheckResult:
+    """Check that the state folder lies outside the vault and can be written."""
+    try:
+        folder = config.state_folder(settings) if isinstance(settings.choice, Vault) else settings.state_dir
+    except KnapError as error:
+        return failed_check("state", error)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"can be written")
+    except OSError as error:
+        text = f"{folder} can't be written: {error.strerror}"
+        return CheckResult(name="state", state="fail", text=text, hint="check its permissions, or set KNAP_STATE_DIR")
+    return CheckResult(name="state", state="ok", text=str(folder))
+
+
+def check_disk(settings: Settings) -> CheckResult:
+    """Check the space that is left for state."""
+    folder = _nearest_existing(settings.state_dir)
+    free = shutil.disk_usage(folder).free
+    if free < _LOW_SPACE_BYTES:
+        hint = "make room, or set KNAP_STATE_DIR to another disk"
+        return CheckResult(name="disk", state="warn", text=f"only {format_size(free)} free at {folder}", hint=hint)
+    return CheckResult(name="disk", state="ok", text=f"{format_size(free)} free")
+
+
+def _nearest_existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+_OLDEST_PYTHON = (3, 11)
+_OLDEST_SQLITE = (3, 38)
+_MODEL_FILES = ("weights.safetensors", "tokenizer.json")
+_REINSTALL = "install the package again: `pip install --force-reinstall knapper`"
+
+
+def check_python(settings: Settings) -> CheckResult:
+    """Check Python's version."""
+    del settings
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < _OLDEST_PYTHON:
+        return CheckResult(name="python", state="fail", text=version, hint="install Python 3.11 or newer")
+    return CheckResult(name="python", state="ok", text=version)
+
+
+def check_sqlite(settings: Settings) -> CheckResult:
+    """Check SQLite's version, and its search by words and by parts of words."""
+    del settings
+    version = sqlite3.sqlite_version
+    try:
+        with sqlite3.connect(":memory:") as connection:
+            connection.execute(
+                "CREATE VIRTUAL TABLE a USING fts5 (t, tokenize = 'porter unicode61 remove_diacritics 2')"
+            )
+            connection.execute("CREATE VIRTUAL TABLE b USING fts5 (t, tokenize = 'trigram')")
+        connection.close()
+    except sqlite3.Error as error:
+        hint = "use a Python whose SQLite is 3.38 or newer and has FTS5, such as python.org's or your system's"
+        return CheckResult(name="sqlite", state="fail", text=f"{version}: {error}", hint=hint)
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        return CheckResult(name="sqlite", state="warn", text=f"{version} is old", hint="use a newer Python")
+    return CheckResult(name="sqlite", state="ok", text=f"{version}, with FTS5 and trigrams")
+
+
+def check_model_files(settings: Settings) -> CheckResult:
+    """Check that the built-in embedder's files are there."""
+    folder = resources.files("knapper") / "data" / "wordllama"
+    missing = [name for name in _MODEL_FILES if not (folder / name).is_file()]
+    if not missing:
+        return CheckResult(name="embedder", state="ok", text="the built-in weights are there")
+    needed = settings.embeddings.kind == "static"
+    text = f"{', '.join(missing)} of the built-in embedder isn't there"
+    return CheckResult(name="embedder", state="fail" if needed else "warn", text=text, hint=_REINSTALL)
+
+
+def check_onnx(settings: Settings) -> CheckResult:
+    """Check the extra for ONNX models, where it is wanted."""
+    is_installed = importlib.util.find_spec("fastembed") is not None
+    if is_installed:
+        return CheckResult(name="onnx", state="ok", text="the extra is installed")
+    if settings.embeddings.kind == "onnx":
+        hint = "install it: `pip install 'knapper[onnx]'`, or set embeddings.kind to static"
+        return CheckResult(
+            name="onnx", state="fail", text="embeddings.kind is onnx, but the extra isn't installed", hint=hint
+        )
+    return CheckResult(name="onnx", state="ok", text="the extra isn't installed, and not needed")
+
+
+_MODEL_HINTS = {
+    "no_key": "store one: `knap models key PROVIDER`",
+    "refused": "check the key, then store it anew: `knap models key PROVIDER`",
+    "unknown_model": "`knap models --json` lists those that are there",
+}
+
+
+def check_language_model(settings: Settings) -> CheckResult:
+    """Ask the server of the configured model; nothing is sent that costs."""
+    if not settings.model.name:
+        return CheckResult(name="model", state="ok", text="none is set: `knap ask` shows passages")
+    try:
+        model_name = models.resolve_models(settings)[0]
+        reply = servers.check_server(model_name, models.configured_keys(settings).find(model_name))
+    except KnapError as error:
+        return failed_check("model", error)
+    if reply.state == "ok":
+        return CheckResult(name="model", state="ok", text=f"{model_name}: {reply.text}")
+    hint = _MODEL_HINTS.get(reply.state, "start its server, or check its address; `knap models` shows all")
+    return CheckResult(name="model", state="warn", text=f"{model_name}: {reply.text}", hint=hint)
+
+
+def check_embedder(settings: Settings) -> CheckResult:
+    """Check what embeds: the built-in files, or the server of an endpoint, which needn't say which models it has."""
+    embeddings = settings.embeddings
+    if embeddings.kind != "endpoint":
+        return check_model_files(settings)
+    if not embeddings.base_url or not embeddings.model:
+        hint = "set both below [embeddings], or embeddings.kind to static"
+        return CheckResult(name="embedder", state="fail", text="base_url or model of the endpoint isn't set", hint=hint)
+    name = ModelName(provider="compatible", name="*", base_url=embeddings.base_url)
+    reply = servers.check_server(name, embeddings.api_key)
+    if reply.state in {"unreachable", "refused"}:
+        hint = "start its server, or check address and key below [embeddings]; until then search goes by words"
+        return CheckResult(name="embedder", state="warn", text=reply.text, hint=hint)
+    return CheckResult(
+        name="embedder", state="ok", text=f"{embeddings.model}@{embeddings.base_url}: its server answers"
+    )
+
+
+_WATCH_TIMEOUT_MS = 3_000
+
+
+def check_index(settings: Settings) -> CheckResult:
+    """Open the index, and let SQLite look through it."""
+    try:
+        with app.open_vault(settings) as context:
+            with context.index.store.database.snapshot() as connection:
+                rows = connection.execute("PRAGMA quick_check(1)").fetchall()
+                verdict = " ".join(str(rows[0][0]).split())
+                if verdict != "ok":
+                    return _damaged_index(verdict)
+                fulltext.check_lengths(connection)
+            status = context.index.status(context.restrict(Filter()))
+            is_being_filled = context.index.is_being_filled
+    except KnapError as error:
+        return failed_check("index", error)
+    except sqlite3.DatabaseError as error:
+        return _damaged_index(str(error))
+    hint = "it is being filled right now; look again later" if is_being_filled else "run `knap index`"
+    if not status.complete:
+        return CheckResult(name="index", state="warn", text="it isn't complete yet", hint=hint)
+    text = f"{pluralize(status.notes, 'note')}, {pluralize(status.chunks, 'chunk')}"
+    if status.pending:
+        return CheckResult(
+            name="index", state="warn", text=f"{text}, {status.pending} waiting for embedding", hint=hint
+        )
+    return CheckResult(name="index", state="ok", text=text)
+
+
+def _damaged_index(why: str) -> CheckResult:
+    return CheckResult(
+        name="index", state="fail", text=f"it is damaged: {why}", hint="build it anew: `knap index --full`"
+    )
+
+
+def check_ignore_rules(settings: Settings) -> CheckResult | None:
+    """Tell which of the rules that hide files have no effect; None where all have."""
+    try:
+        with app.open_vault(settings) as context:
+            problems = (*context.view.settings.problems, *context.view.ignore.problems)
+    except KnapError:
+        return None  # and another check tells
+    if not problems:
+        return None
+    hint = "mend them: what they should hide is shown"
+    return CheckResult(name="rules", state="warn", text="; ".join(problems), hint=hint)
+
+
+def check_watching(settings: Settings) -> CheckResult:
+    """Save a file in a folder of our own beside the state, and see whether the system tells."""
+    try:
+        with tempfile.TemporaryDirectory(dir=settings.state_dir, prefix="watch-") as folder:
+            is_noticed = _notices_save(Path(folder))
+    except OSError as error:
+        return CheckResult(
+            name="watch", state="warn", text=f"it can't be tried: {error.strerror}", hint="see the line 'state'"
+        )
+    if is_noticed:
+        return CheckResult(name="watch", state="ok", text="changes are seen at once")
+    hint = "search looks for changed files by itself; on network disks set WATCHFILES_FORCE_POLLING=true"
+    return CheckResult(name="watch", state="warn", text="a saved file wasn't noticed", hint=hint)
+
+
+def _notices_save(folder: Path) -> bool:
+    stop = threading.Event()
+    writer = threading.Thread(target=_save_repeatedly, args=(folder, stop))
+    writer.start()
+    try:
+        changes = watchfiles.watch(
+            folder, debounce=50, step=10, rust_timeout=_WATCH_TIMEOUT_MS, yield_on_timeout=True, watch_filter=None
+        )
+        return bool(next(changes, None))
+    finally:
+        stop.set()
+        writer.join()
+
+
+def _save_repeatedly(folder: Path, stop: threading.Event) -> None:
+    """Save again and again: the watcher may start late."""
+    number = 0
+    while not stop.wait(0.05):
+        number += 1
+        with contextlib.suppress(OSError):  # a full disk is told by the check of the disk
+            (folder / "note.md").write_text(str(number), encoding="utf-8")
+
+
+_MAX_NAMED_FILES = 3
+
+
+def check_leftovers(settings: Settings) -> CheckResult | None:
+    """Tell of temp files in the vault that the journal can't explain; None where there are none."""
+    try:
+        context = app.open_vault(settings)
+    except KnapError:
+        return None  # and another check tells
+    with context:
+        try:
+            strays = _stray_files(context)
+        except KnapError as error:
+            return failed_check("changes", error)
+    if not strays:
+        return None
+    names = ", ".join(f"'{path.as_posix()}'" for path in strays[:_MAX_NAMED_FILES]) + (
+        ", …" if len(strays) > _MAX_NAMED_FILES else ""
+    )
+    hint = "another machine, or a power cut, left them: see whether a note's text is missing, then delete them"
+    return CheckResult(name="changes", state="warn", text=f"temp files lie in the vault: {names}", hint=hint)
+
+
+def _stray_files(context: Context) -> list[Path]:
+    state = context.writer.state
+    return [path.relative_to(state.root) for path in apply.find_stray_temp_files(state)]
+
+
+def check_sandbox(settings: Settings) -> CheckResult:
+    """Tell whether the sandbox is prepared, starts, and which parts of its second wall stand."""
+    with WorkerPool(settings.state_dir / SANDBOX_FOLDER, workers=1) as pool:
+        try:
+            if not pool.code.is_ready():
+                hint = "the first script does that, in about ten seconds"
+                return CheckResult(name="scripts", state="ok", text="the sandbox isn't prepared yet", hint=hint)
+            walls = pool.warm()
+        except KnapError as error:
+            return failed_check("scripts", error)
+    missing_walls = [f"{name}: {why}" for name, why in walls.items() if why != "on"]
+    if missing_walls:
+        hint = "scripts run all the same: WebAssembly is the first wall"
+        text = f"the sandbox starts, but its second wall isn't whole: {'; '.join(missing_walls)}"
+        return CheckResult(name="scripts", state="warn", text=text, hint=hint)
+    return CheckResult(
+        name="scripts", state="ok", text=f"the sandbox starts; second wall: {', '.join(walls) or 'none'}"
+    )
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    check_python,
+    check_sqlite,
+    check_embedder,
+    check_onnx,
+    check_configuration,
+    check_vault,
+    check_state,
+    check_disk,
+    check_watching,
+    check_sandbox,
+    check_language_model,
+)
+"""Those that need no vault, and those that say it themselves."""
+
+
+def run_checks(options: GlobalOptions) -> list[CheckResult]:
+    """Run every check; where the configuration is broken, that is the only finding."""
+    try:
+        config = setup.read_settings(options)
+    except KnapError as error:
+        return [failed_check("config", error)]
+    findings = [check(config) for check in CHECKS]
+    if all(each.state == "ok" for each in findings if each.name in {"vault", "state"}):
+        findings += filter(None, (check_ignore_rules(config), check_leftovers(config), check_index(config)))
+    return findings
+
+
+_STATE_COLOURS: dict[CheckState, str] = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+def render_checks(findings: Sequence[CheckResult]) -> str:
+    """Give each a line, and the next step below it."""
+    lines: list[str] = []
+    for each in findings:
+        state = click.style(f"{each.state:<4}", fg=_STATE_COLOURS[each.state])
+        lines.append(f"{state}  {each.name:<8}  {plain(each.text)}")
+        if each.hint:
+            lines.append(f"                {plain(each.hint)}")
+    return "\n".join(lines)
+
+
+def checks_as_dict(findings: Sequence[CheckResult]) -> dict[str, object]:
+    """Give them to a program."""
+    rows = [{"name": each.name, "state": each.state, "text": each.text, "hint": each.hint} for each in findings]
+    return {"success": all(each.state != "fail" for each in findings), "checks": rows}

@@ -1,0 +1,128 @@
+"""Read input of a command: text of a note, a file or the standard input, and times."""
+
+import datetime as dt
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from knapper.cli import output
+from knapper.cli.options import GlobalOptions
+from knapper.errors import BadInput, NotFound
+from knapper.vault import files
+
+_NOTE_TEXT: Final = re.compile(r"-+\s")
+_TEXT_MARK: Final = "\0"
+"""Stands before such a text while options are read; no argument of a process can hold it."""
+
+
+class TextCommand(click.Command):
+    """Take ``- a list item`` and ``---`` with lines below it for text, and not for options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        marked = [f"{_TEXT_MARK}{arg}" if _NOTE_TEXT.match(arg) else arg for arg in args]
+        rest = super().parse_args(ctx, marked)
+        ctx.params = {name: _unmark(value) for name, value in ctx.params.items()}
+        return rest
+
+
+def _unmark(value: object) -> object:
+    if isinstance(value, str):
+        return value.removeprefix(_TEXT_MARK)
+    if isinstance(value, tuple):
+        return tuple(map(_unmark, value))  # pyright: ignore[reportUnknownArgumentType]
+    return value
+
+
+STDIN = "-"
+_BOM = "\ufeff"
+"""What some shells put before all that they pipe."""
+
+
+def read_text(options: GlobalOptions, text: str, *, needed: bool = False) -> str:
+    """Give an argument as it is; ``-`` stands for what comes on the standard input, less a byte-order mark.
+
+    Args:
+        options: The shared ones.
+        text: The argument.
+        needed: It takes the place of text that is there: where a program wrote nothing because it failed, that is kept.
+
+    Raises:
+        BadInput: The standard input isn't UTF-8, or it is empty and something is needed.
+    """
+    if text != STDIN:
+        return text
+    piped = strip_bom(_read_stdin(options))
+    if needed and not piped:
+        hint = "see whether what should have written there failed; '' in the place of - stands for no text"
+        raise BadInput("the standard input holds nothing", hint=hint, code="no_input")
+    return piped
+
+
+def read_file(options: GlobalOptions, name: str) -> str:
+    """Give what a file holds, its line endings and byte-order mark as they are; ``-`` stands for the standard input.
+
+    Raises:
+        NotFound: There is no such file.
+        BadInput: It isn't UTF-8.
+    """
+    if name == STDIN:
+        return _read_stdin(options)
+    try:
+        return _decode(Path(name).read_bytes(), name)
+    except (FileNotFoundError, IsADirectoryError):
+        raise NotFound(f"there is no file '{name}'", hint="name a file, or - for the standard input") from None
+
+
+def strip_bom(text: str) -> str:
+    """Leave a byte-order mark out."""
+    return text.removeprefix(_BOM)
+
+
+def _read_stdin(options: GlobalOptions) -> str:
+    if sys.stdin.isatty():
+        output.note(options, "type the text; Ctrl-D on a line of its own ends it")
+    raw = getattr(sys.stdin, "buffer", None)
+    if raw is None:
+        return sys.stdin.read()
+    data = raw.read(
+        files.DEFAULT_MAX_BYTES + 1
+    )  # a stream without an end would take all memory, and Ctrl-C wouldn't be heard
+    if len(data) > files.DEFAULT_MAX_BYTES:
+        message = f"the standard input holds more than {files.DEFAULT_MAX_BYTES:,} bytes"
+        raise BadInput(message, hint="give less at once", code="too_large")
+    return _decode(data, "the standard input")
+
+
+def _decode(raw: bytes, where: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        message = f"{where} isn't UTF-8: byte {error.start} is 0x{raw[error.start]:02x}"
+        raise BadInput(message, hint="convert it to UTF-8 first", code="not_utf8") from None
+
+
+_TIME_AGO: Final = re.compile(r"(?P<number>\d{1,6}) ?(?P<unit>[smhdw])")
+_TIME_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def parse_time(text: str, *, now: dt.datetime | None = None) -> dt.datetime:
+    """Read a day, a time, or how long ago: ``2026-01-31``, ``2026-01-31T18:30``, ``2h``; one without a zone is here's.
+
+    Args:
+        text: As written.
+        now: The present; None for the clock's.
+
+    Raises:
+        BadInput: It is none.
+    """
+    try:
+        if ago := _TIME_AGO.fullmatch(text.strip()):
+            return (now or dt.datetime.now(dt.UTC)) - dt.timedelta(**{_TIME_UNITS[ago["unit"]]: int(ago["number"])})
+        return dt.datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError):
+        hint = "write it like 2026-01-31, 2026-01-31T18:30, or 2h for two hours ago"
+        raise BadInput(f"'{text}' is no time", hint=hint, code="invalid_time") from None

@@ -1,0 +1,124 @@
+"""Render the state of an index, what a refresh did, and its progress."""
+
+import datetime as dt
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+from knapper.cli import output
+from knapper.cli.options import GlobalOptions
+from knapper.cli.output import plain
+from knapper.cli.render.formatting import ProgressLines, format_duration, format_size, pluralize
+from knapper.index.refresh import Progress, RefreshOutcome
+from knapper.index.status import IndexStatus
+
+_MAX_PROBLEMS = 5
+"""Problems that a summary shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexReport:
+    """Hold what `knap index` did."""
+
+    outcome: RefreshOutcome
+    embedded: int
+    status: IndexStatus
+    seconds: float
+
+    def text(self) -> str:
+        """Say it to a person."""
+        outcome = self.outcome
+        lines = [
+            f"{pluralize(self.status.notes, 'note')}, {pluralize(self.status.chunks, 'chunk')}"
+            f" in {format_duration(self.seconds)}",
+            f"read {outcome.indexed}, removed {outcome.removed}, unchanged {outcome.unchanged}; "
+            + f"embedded {pluralize(self.embedded, 'chunk')}",
+        ]
+        if self.status.pending:
+            lines.append(f"{pluralize(self.status.pending, 'chunk')} found by words only until embedded: `knap index`")
+        lines += _problem_lines(outcome.problems)
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, object]:
+        """Give it to a program."""
+        return {
+            "success": True,
+            "indexed": self.outcome.indexed,
+            "removed": self.outcome.removed,
+            "unchanged": self.outcome.unchanged,
+            "embedded": self.embedded,
+            "notes": self.status.notes,
+            "chunks": self.status.chunks,
+            "pending": self.status.pending,
+            "problems": self.outcome.problems,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def render_status(answer: Mapping[str, object], places: Mapping[str, str], *, busy: bool) -> str:
+    """Say how a vault's index stands.
+
+    Args:
+        answer: From the tool ``vault_status``.
+        places: ``vault`` and ``index``: where they are.
+        busy: Somebody is just filling the index.
+    """
+    others = _number_field(answer, "files") - _number_field(answer, "notes")
+    rows = {
+        "vault": places["vault"],
+        "notes": f"{answer['notes']}, and {others} other files",
+        "chunks": f"{answer['chunks']}: {answer['embedded']} embedded, {answer['pending']} waiting",
+        "model": str(answer["model"]) or "none: search goes by words only",
+        "index": f"{places['index']}, {format_size(_number_field(answer, 'size_bytes'))}",
+        "state": _index_state(answer, busy=busy),
+    }
+    lines = [f"{name:<7} {text}" for name, text in rows.items()]
+    return "\n".join([*lines, *_skipped_lines(answer)])
+
+
+def _index_state(answer: Mapping[str, object], *, busy: bool) -> str:
+    if answer["index_incomplete"]:
+        return f"incomplete: {'it is being filled right now; look again later' if busy else 'run `knap index`'}"
+    built = dt.datetime.fromisoformat(str(answer["built"])).astimezone()
+    suffix = "; it is being written right now" if busy else ""
+    return f"complete, last change taken in {built:%Y-%m-%d %H:%M}{suffix}"
+
+
+def _number_field(answer: Mapping[str, object], name: str) -> int:
+    return cast("int", answer[name])
+
+
+def _skipped_lines(answer: Mapping[str, object]) -> list[str]:
+    skipped = cast("Sequence[Mapping[str, object]]", answer["skipped"])
+    if not skipped:
+        return []
+    lines = [f"  {row['path']}{_line_suffix(row)}  {row['problem']}" for row in skipped]
+    return [f"{pluralize(_number_field(answer, 'problems'), 'file')} with problems:", *map(plain, lines)]
+
+
+def _line_suffix(row: Mapping[str, object]) -> str:
+    return f":{row['line']}" if row["line"] else ""
+
+
+def _problem_lines(problems: Sequence[str]) -> list[str]:
+    if not problems:
+        return []
+    lines = [f"  {plain(problem)}" for problem in problems[:_MAX_PROBLEMS]]
+    if len(problems) > _MAX_PROBLEMS:
+        lines.append(f"  and {len(problems) - _MAX_PROBLEMS} more: `knap status` lists them")
+    return [f"{pluralize(len(problems), 'problem')}:", *lines]
+
+
+@contextmanager
+def show_progress(options: GlobalOptions) -> Generator[Progress | None]:
+    """Show progress on the error stream, as far as the options let it."""
+    if options.quiet or options.as_json:
+        yield None
+    elif output.stderr_is_terminal():
+        from knapper.cli.render.bar import ProgressBar  # noqa: PLC0415  # brings rich, 70 ms that only a bar should cost
+
+        with ProgressBar(colour=output.wants_colour(options)) as bar:
+            yield bar
+    else:
+        yield ProgressLines()

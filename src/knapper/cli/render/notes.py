@@ -1,0 +1,277 @@
+"""Render notes, passages and properties that were found."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, cast
+
+import click
+
+from knapper.cli.output import plain
+from knapper.cli.render import changes
+from knapper.cli.render.changes import AnswerRow
+from knapper.cli.render.formatting import pluralize
+
+_LABEL_WIDTH: Final = 10
+_MAX_LINKS: Final = 10
+"""Links either way that are named."""
+
+
+def render_found_notes(answer: AnswerRow) -> str:
+    """Give each note a line: its path, and the fields that were asked for."""
+    rows = changes.get_rows(answer, "results")
+    return changes.join_with_remainder([_note_line(row) for row in rows], answer) if rows else ""
+
+
+def render_note_info(answer: AnswerRow) -> str:
+    """Lay out what is known of a note."""
+    return "\n".join(
+        [click.style(_flatten(answer["path"]), fg="green", bold=True), *_fact_lines(answer), *_outline_lines(answer)]
+    )
+
+
+def _note_line(row: AnswerRow) -> str:
+    fields = [
+        f"{plain(name)}: {_format_value(value)}" for name, value in row.items() if name not in {"path", "foreign"}
+    ]
+    return "  ".join([click.style(_flatten(row["path"]), fg="green"), *fields])
+
+
+def _fact_lines(answer: AnswerRow) -> Iterator[str]:
+    tasks = cast("Mapping[str, int]", answer["tasks"])
+    yield _format_fact("size", f"{answer['size']:,} bytes, {pluralize(cast('int', answer['lines']), 'line')}")
+    for name in ("created", "modified"):
+        if answer.get(name):
+            yield _format_fact(name, _flatten(answer[name]))
+    for name in ("aliases", "tags"):
+        if answer[name]:
+            yield _format_fact(name, ", ".join(map(_flatten, cast("list[object]", answer[name]))))
+    for name, value in cast("Mapping[str, object]", answer["properties"]).items():
+        if name.casefold() not in {"aliases", "tags"}:
+            yield _format_fact(f"{plain(name)}", _format_value(value))
+    if tasks["total"]:
+        yield _format_fact("tasks", f"{tasks['open']} open of {tasks['total']}")
+    yield from _link_facts("links in", answer["links_in"])
+    yield from _link_facts("links out", answer["links_out"])
+    for problem in changes.get_rows(answer, "problems") if answer.get("problems") else ():
+        yield _format_fact("problem", f"{_flatten(problem['message'])} (line {problem['line']})")
+
+
+def _link_facts(name: str, told: object) -> Iterator[str]:
+    links = cast("Mapping[str, object]", told)
+    if not links["total"]:
+        return
+    ends = [_link_target(each) for each in cast("list[object]", links["results"])]
+    shown_ends = list(dict.fromkeys(ends))[:_MAX_LINKS]
+    hidden_count = cast("int", links["total"]) - len(ends) + len(set(ends)) - len(shown_ends)
+    yield _format_fact(name, ", ".join(shown_ends) + (f" and {hidden_count} more" if hidden_count > 0 else ""))
+
+
+def _link_target(link: object) -> str:
+    if not isinstance(link, Mapping):
+        return _flatten(link)
+    row = cast("AnswerRow", link)
+    return _flatten(row["leads_to"]) if row["leads_to"] else f"{_flatten(row['target'])} (nothing there)"
+
+
+def _outline_lines(answer: AnswerRow) -> Iterator[str]:
+    rows = changes.get_rows(answer, "outline")
+    if rows:
+        width = len(str(rows[-1]["line"]))
+        yield ""
+        yield from (f"{row['line']:>{width}}  {_flatten(row['heading'])}" for row in rows)
+    hidden_count = cast("int", answer["headings"]) - len(rows)
+    if hidden_count:
+        yield f"and {hidden_count} more headings"
+
+
+def _format_fact(name: str, value: str) -> str:
+    return f"{name:<{_LABEL_WIDTH}}{'' if len(name) < _LABEL_WIDTH else ' '}{value}"
+
+
+def _format_value(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_format_value, cast("list[object]", value)))
+    return (
+        "-" if value is None else _flatten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    )
+
+
+def _flatten(text: object) -> str:
+    return plain(str(text)).replace("\n", " ").replace("\t", " ")
+
+
+_WORD = re.compile(r"\w+")
+_QUERY_WORD = re.compile(r'(?<!\S)-(?:"[^"]*"|\S+)|(\w+)')
+_BLANK = re.compile(r"\s+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_MIN_STEM = 4
+"""Letters that two forms of a word share at least."""
+
+
+def query_words(query: str) -> tuple[str, ...]:
+    """Give the words that a query asks for; what it excludes with ``-`` isn't among them."""
+    matches = (match.group(1) for match in _QUERY_WORD.finditer(query))
+    return tuple(dict.fromkeys(word.casefold() for word in matches if word))
+
+
+def cut_snippet(text: str, wanted: Iterable[str], limit: int) -> str:
+    """Give at most about *limit* characters of a text on one line, where the first wanted word stands.
+
+    Args:
+        text: A passage.
+        wanted: Words as from `words`.
+        limit: In characters; what is left out shows as an ellipsis.
+    """
+    line = _BLANK.sub(" ", text).strip()
+    if len(line) <= limit:
+        return line
+    first = next(iter(find_words(line, wanted)), (0, 0))[0]
+    start = _word_start(line, max(0, min(first - limit // 4, len(line) - limit)))
+    stop = min(len(line), start + limit)
+    if stop < len(line):
+        stop = max(line.rfind(" ", start + limit // 2, stop), start + limit // 2)
+    return f"{'…' if start else ''}{line[start:stop].strip()}{'…' if stop < len(line) else ''}"
+
+
+def style_words(text: str, wanted: Iterable[str], style: Callable[[str], str]) -> str:
+    """Style the wanted words in a text."""
+    pieces: list[str] = []
+    at = 0
+    for start, stop in find_words(text, wanted):
+        pieces += [text[at:start], style(text[start:stop])]
+        at = stop
+    return "".join([*pieces, text[at:]])
+
+
+def find_words(text: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
+    """Find the words of a text that are forms of wanted ones, in order."""
+    terms = tuple(wanted)
+    hits: list[tuple[int, int]] = []
+    for match in _WORD.finditer(text):
+        word = match.group().casefold()
+        if _CJK.search(word):
+            hits.extend(_find_in_run(match.group(), match.start(), terms))
+        elif any(_is_word_form(word, other) for other in terms):
+            hits.append(match.span())
+    return hits
+
+
+def _find_in_run(run: str, offset: int, asked: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Find wanted words in a run of characters that knows no spaces."""
+    candidates = sorted((at, at + len(word)) for word in asked if (at := run.find(word)) >= 0)
+    separate = [span for n, span in enumerate(candidates) if not n or span[0] >= candidates[n - 1][1]]
+    return [(offset + start, offset + stop) for start, stop in separate]
+
+
+def _is_word_form(word: str, asked: str) -> bool:
+    if word == asked:
+        return True
+    short, long = sorted((word, asked), key=len)
+    return len(short) >= _MIN_STEM and long.startswith(short)
+
+
+def _word_start(line: str, at: int) -> int:
+    space = line.find(" ", at, at + 20)
+    return space + 1 if at and space >= 0 else at
+
+
+_HEADINGS = re.compile(r"(?:#{1,6}[ \t][^\n]*\n\s*)+")
+_SNIPPET_CHARS = 240
+_PASSAGE_CHARS = 700
+"""Characters that are shown of a passage."""
+
+PassageRow = Mapping[str, object]
+
+
+def get_passages(answer: Mapping[str, object]) -> Sequence[PassageRow]:
+    """Give the passages of a tool's answer."""
+    return cast("Sequence[PassageRow]", answer["results"])
+
+
+def render_search_results(query: str, passages: Sequence[PassageRow]) -> str:
+    """List passages with a snippet each, for `knap search`."""
+    terms = query_words(query)
+    return "\n\n".join(_render_result(passage, terms) for passage in passages)
+
+
+def render_passages(question: str, passages: Sequence[PassageRow]) -> str:
+    """Lay out passages to be read, for `knap ask`."""
+    terms = query_words(question)
+    return "\n\n".join(_render_passage(number, passage, terms) for number, passage in enumerate(passages, 1))
+
+
+def render_location(passage: PassageRow) -> str:
+    """Give note, lines and heading: ``Garden.md:3-9  ## Watering``."""
+    lines = f"{passage['start_line']}-{passage['end_line']}"
+    if passage["start_line"] == passage["end_line"]:
+        lines = str(passage["start_line"])
+    where = f"{click.style(_flatten_path(str(passage['source'])), fg='green')}:{lines}"
+    heading = _heading_text(passage)
+    return f"{where}  {click.style(heading, bold=True)}" if heading else where
+
+
+def _flatten_path(text: str) -> str:
+    return plain(text).replace("\n", "\ufffd").replace("\t", "\ufffd")
+
+
+def _render_result(passage: PassageRow, wanted: Sequence[str]) -> str:
+    text = cut_snippet(plain(_passage_body(passage)), wanted, _SNIPPET_CHARS)
+    lines = [render_location(passage), *([f"  {_highlight(text, wanted)}"] if text else []), *_score_lines(passage)]
+    return "\n".join(lines)
+
+
+def _render_passage(number: int, passage: PassageRow, wanted: Sequence[str]) -> str:
+    text = plain(_passage_body(passage)).strip("\n")
+    if len(text) > _PASSAGE_CHARS:
+        text = f"{text[:_PASSAGE_CHARS].rsplit(maxsplit=1)[0]} …"
+    lines = [f"   {line}".rstrip() for line in _highlight(text, wanted).splitlines()]
+    return "\n".join([f"{number}. {render_location(passage)}", *lines])
+
+
+def _score_lines(passage: PassageRow) -> list[str]:
+    parts = passage.get("explain")
+    if not isinstance(parts, Mapping):
+        return []
+    scores = ", ".join(f"{name} {value}" for name, value in cast("Mapping[str, object]", parts).items())
+    return [click.style(f"  score {passage['score']}: {scores}", dim=True)]
+
+
+def _heading_text(passage: PassageRow) -> str:
+    heading = str(passage["heading"])
+    return "" if heading == "top-level" else plain(heading)
+
+
+def _passage_body(passage: PassageRow) -> str:
+    """Leave out the headings that a passage begins with: its own stands above already."""
+    text = str(passage["content"])
+    headings = _HEADINGS.match(text)
+    return text[headings.end() :] if headings else text
+
+
+def _highlight(text: str, wanted: Sequence[str]) -> str:
+    return style_words(text, wanted, lambda word: click.style(word, fg="yellow", bold=True))
+
+
+def render_properties(found: Sequence[Mapping[str, object]]) -> str:
+    """Give each a line; where there are several notes, below the note's path.
+
+    Args:
+        found: Answers with ``path`` and ``properties``.
+    """
+    if len(found) == 1:
+        return "\n".join(_property_lines(found[0])) or "no properties"
+    parts = [
+        "\n".join([click.style(plain(str(one["path"])), fg="green"), *(f"  {row}" for row in _property_lines(one))])
+        for one in found
+    ]
+    return "\n".join(parts)
+
+
+def _property_lines(one: Mapping[str, object]) -> list[str]:
+    values = cast("Mapping[str, object]", one["properties"])
+    return [f"{click.style(plain(name), bold=True)}: {plain(_property_text(value))}" for name, value in values.items()]
+
+
+def _property_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

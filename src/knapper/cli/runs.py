@@ -1,0 +1,529 @@
+"""Start, resume, show and manage runs at the terminal."""
+
+import asyncio
+import contextlib
+import shutil
+import sys
+import threading
+from collections.abc import Coroutine, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from knapper import app
+from knapper.agents.events import Error, Usage
+from knapper.agents.runs import service
+from knapper.agents.runs.model import (
+    ENDED,
+    CheckpointEvent,
+    NodeChanged,
+    RunDone,
+    RunEvent,
+    RunLimits,
+    RunOrder,
+    RunRecord,
+    RunStarted,
+    RunState,
+)
+from knapper.app import client_runs as app_client_runs
+from knapper.app import runs
+from knapper.app.runs import OpenedRuns
+from knapper.changes.writer import SubmitOptions
+from knapper.cli import output, setup, writing
+from knapper.cli.codes import ExitCode
+from knapper.cli.options import GlobalOptions
+from knapper.cli.output import plain
+from knapper.cli.render import changes, formatting
+from knapper.cli.render.formatting import pluralize
+from knapper.cli.task_options import RunLimitOptions, RunResumeOptions, RunStartOptions
+from knapper.errors import BadInput
+from knapper.jsontypes import JSONValue
+from knapper.tools import answers
+
+if TYPE_CHECKING:
+    from knapper.agents.runs.engine import AskPerson
+
+
+JSONRow = Mapping[str, JSONValue]
+_SIGNS = {
+    "done": "✓",
+    "partial": "~",
+    "failed": "✗",
+    "blocked": "⊘",
+    "cut": "✂",
+    "running": "…",
+    "pending": "·",
+}
+_COLOURS = {"done": "green", "partial": "yellow", "failed": "red", "blocked": "red", "cut": "yellow"}
+_MAX_TITLE = 100
+
+
+def render_run_line(row: JSONRow) -> str:
+    """Write a run in a line."""
+    state = str(row["state"])
+    head = click.style(str(row["id"]), fg="yellow")
+    asks = click.style("? asks you  ", fg="yellow") if row.get("asks") else ""
+    return f"{head}  {changes.format_time(str(row['created']))}  {state:<11}  {asks}{_shorten(str(row['task']))}"
+
+
+def render_tree(rows: Sequence[JSONRow]) -> str:
+    """Write nodes as a tree."""
+    by_id = {str(row["id"]): row for row in rows}
+    lines: list[str] = []
+
+    def add(row: JSONRow, depth: int) -> None:
+        lines.append(render_node_line(row, depth))
+        for child in cast("Sequence[str]", row["children"]):
+            if child in by_id:
+                add(by_id[child], depth + 1)
+
+    for row in rows:
+        if not row["parent"]:
+            add(row, 0)
+    return "\n".join(lines)
+
+
+def render_node_line(row: JSONRow, depth: int) -> str:
+    """Write a node in a line."""
+    state = str(row["state"])
+    parts: list[str] = []
+    if row["score"] is not None:
+        tier = f", tier {row['tier']}" if row["tier"] in {"A", "B", "C"} else ""
+        parts.append(f"score {float(str(row['score'])):.2f}{tier}")
+    if row["citation_count"]:
+        parts.append(pluralize(cast("int", row["citation_count"]), "citation"))
+    if row["tokens"]:
+        parts.append(f"{row['tokens']} tokens")
+    if row["cached"]:
+        parts.append("from the cache")
+    if row["reason"]:
+        parts.append(plain(str(row["reason"])))
+    details = f"  {click.style(', '.join(parts), dim=True)}" if parts else ""
+    sign = click.style(_SIGNS.get(state, "?"), fg=_COLOURS.get(state))
+    return f"{'  ' * depth}{sign} {row['id']}  {_shorten(str(row['title']))}{details}"
+
+
+def render_run(row: JSONRow) -> str:
+    """Write how a run stands."""
+    limits = cast("JSONRow", row["limits"])
+    usage = cast("JSONRow", row["usage"] or {})
+    lines = [
+        render_run_line(row),
+        f"model {row['model']}, strategy {row['strategy']}, Code Mode {'on' if row['code_mode'] else 'off'}",
+        f"{pluralize(cast('int', row['node_count']), 'node')}, {row['cached']} from the cache, "
+        f"{usage.get('total_tokens', 0)} of {limits['tokens'] or 'any number of'} tokens{_cost_suffix(usage)}",
+    ]
+    lines += [f"- {plain(str(reason))}" for reason in cast("Sequence[str]", row["reasons"])]
+    lines += [f"? {one['node_id']}  {plain(str(one['question']))}" for one in _rows(row, "checkpoints")]
+    return "\n".join(lines)
+
+
+def render_node(row: JSONRow) -> str:
+    """Write all that a node did."""
+    lines = [render_node_line(row, 0), "", plain(str(row["task"])), ""]
+    lines += (
+        [f"why it is {'split' if row['children'] else 'one piece'}: {plain(str(row['why']))}"] if row["why"] else []
+    )
+    lines += _dependency_lines(row)
+    retrieval = cast("JSONRow | None", row["retrieval"])
+    if retrieval is not None:
+        lines += _retrieval_lines(retrieval)
+    lines += [f"checkpoint: {_checkpoint_text(cast('JSONRow', row['checkpoint']))}"] if row["checkpoint"] else []
+    lines += ["", "## Answer", "", plain(str(row["answer"]))] if row["answer"] else []
+    lines += [f"cites {_location(one)}" for one in _rows(row, "citations")]
+    lines += [f"dropped: {plain(str(one['citation']))}: {plain(str(one['reason']))}" for one in _rows(row, "removed")]
+    lines += [f"note: {plain(str(one))}" for one in cast("Sequence[str]", row["notes"])]
+    usage = cast("JSONRow", row["usage"])
+    lines.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens{_cost_suffix(usage)}")
+    return "\n".join(lines)
+
+
+def render_progress(event: NodeChanged) -> str:
+    """Write a step of a run; empty for what nobody needs to see."""
+    row = event.node
+    depth = cast("int", row["depth"])
+    if row["state"] in ENDED:
+        return render_node_line(row, depth)
+    if event.doing in {"", "waiting"}:
+        return ""
+    return click.style(f"{'  ' * depth}… {row['id']}  {event.doing}: {_shorten(str(row['title']))}", dim=True)
+
+
+def render_footer(done: RunDone) -> str:
+    """Tell in a line what a run came to, and what it used."""
+    usage = done.usage
+    parts = [done.state, pluralize(done.nodes, "node")]
+    if done.cached:
+        parts.append(f"{done.cached} from the cache")
+    parts.append(f"{usage['input_tokens']} + {usage['output_tokens']} tokens{_cost_suffix(usage)}")
+    return f"{', '.join(parts)}; `knap run trace tree {done.run_id}` shows how"
+
+
+def _dependency_lines(row: JSONRow) -> list[str]:
+    lines: list[str] = []
+    for name, word in (("hard", "needs"), ("soft", "uses")):
+        others = cast("Sequence[str]", row[name])
+        lines += [f"{word}: {', '.join(others)}"] if others else []
+    return lines
+
+
+def _retrieval_lines(found: JSONRow) -> list[str]:
+    parts = cast("Mapping[str, float]", found["parts"])
+    part_scores = ", ".join(f"{name} {value:.2f}" for name, value in parts.items())
+    lines = [
+        f"retrieval: score {float(str(found['score'])):.2f} ({part_scores})",
+        f"tier: {found['tier'] or 'first script'}",
+    ]
+    for number, one in enumerate(_rows(found, "attempts"), 1):
+        result = f"{one.get('kind', '')} {one.get('error', '')}".strip()
+        lines.append(f"attempt {number}: " + ", ".join(filter(None, (str(one.get("step", "")), result))))
+        script = str(one.get("script") or "")
+        lines += [f"    {plain(text)}" for text in script.splitlines()]
+    lines += [f"found {_location(one)}" for one in _rows(found, "sources")]
+    return lines + [f"note: {plain(str(one))}" for one in cast("Sequence[str]", found["notes"])]
+
+
+def _location(row: JSONRow) -> str:
+    vault = f"{row['vault']}:" if row.get("vault") else ""
+    return plain(f"{vault}{row['path']}, lines {row['start_line']}-{row['end_line']}")
+
+
+def _checkpoint_text(row: JSONRow) -> str:
+    answer = "nobody was there" if row["unattended"] else row["answer"] or "waits for an answer"
+    return plain(f"{row['question']} -> {answer}")
+
+
+def _rows(row: JSONRow, name: str) -> Sequence[JSONRow]:
+    return cast("Sequence[JSONRow]", row.get(name) or ())
+
+
+def _cost_suffix(usage: JSONRow) -> str:
+    cost = usage.get("cost_usd")
+    return f", ${float(str(cost)):.4f}" if cost is not None else ""
+
+
+def _shorten(text: str) -> str:
+    flat = plain(" ".join(text.split()))
+    return flat if len(flat) <= _MAX_TITLE else f"{flat[:_MAX_TITLE].rstrip()}…"
+
+
+_EXIT_CODES: dict[RunState, ExitCode] = {
+    "complete": ExitCode.OK,
+    "partial": ExitCode.PARTIAL,
+    "failed": ExitCode.FAILED,
+    "cancelled": ExitCode.INTERRUPTED,
+}
+
+
+@dataclass(slots=True)
+class RunDisplay:
+    """Show a run's events to a person, on the error stream."""
+
+    said: GlobalOptions
+    done: RunDone | None = None
+    _shown: dict[str, str] = field(default_factory=dict[str, str])
+
+    def tell(self, event: RunEvent) -> None:
+        """Show an event; what was shown of a node already isn't shown again."""
+        match event:
+            case RunStarted():
+                self._note(f"{'going on with' if event.resumed else 'run'} {event.run['id']}")
+            case NodeChanged():
+                text = render_progress(event)
+                if text and self._shown.get(str(event.node["id"])) != text:
+                    self._shown[str(event.node["id"])] = text
+                    self._note(text)
+            case CheckpointEvent():
+                if event.unattended:
+                    self._note(f"? {event.question} Nobody is here to be asked; it goes on.")
+            case RunDone():
+                self.done = event
+            case Error() | Usage():
+                pass
+
+    def end(self) -> None:
+        """Show what the run used."""
+        if self.done is not None:
+            self._note(render_footer(self.done))
+
+    def _note(self, text: str) -> None:
+        output.note(self.said, text if output.wants_colour(self.said) else click.unstyle(text))
+
+
+class TerminalPrompt:
+    """Ask whoever sits at the terminal, one question at a time; who is quicker on another surface is heard as well."""
+
+    def __init__(self, elsewhere: "AskPerson | None" = None) -> None:
+        """Begin with no question open.
+
+        Args:
+            elsewhere: Waits for an answer that is given on another surface; None where none can be.
+        """
+        self._turn = asyncio.Lock()
+        self._elsewhere = elsewhere
+        self._line: asyncio.Future[str] | None = None
+        """What is being typed; one that nobody has finished belongs to the next question."""
+
+    async def __call__(self, point: CheckpointEvent) -> str:
+        """Ask, and wait for the answer; other nodes go on meanwhile."""
+        async with self._turn:
+            choices = ", ".join([*point.options, "or in your own words"])
+            click.echo(f"? {output.plain(point.question)}\n  ({choices}): ", err=True, nl=False)
+            if self._elsewhere is None or not point.id:
+                return await self._typed()
+            typed_answer, remote_answer = (
+                asyncio.create_task(self._typed()),
+                asyncio.ensure_future(self._elsewhere(point)),
+            )
+            try:
+                _ = await asyncio.wait({typed_answer, remote_answer}, return_when=asyncio.FIRST_COMPLETED)
+                if typed_answer.done():
+                    return typed_answer.result()
+                click.echo(f"\n  answered elsewhere: {output.plain(remote_answer.result())}", err=True)
+                return remote_answer.result()
+            finally:
+                _ = typed_answer.cancel()
+                _ = remote_answer.cancel()
+
+    async def _typed(self) -> str:
+        """Give the next line that is typed."""
+        self._line = self._line or _read_line_in_thread()
+        text = await asyncio.shield(self._line)
+        self._line = None
+        return text
+
+
+def run_to_end(
+    said: GlobalOptions, runner: asyncio.Runner, work: Coroutine[Any, Any, RunRecord], screen: RunDisplay
+) -> ExitCode:
+    """Carry a run out; Ctrl-C ends it, and what is done is kept.
+
+    Args:
+        said: The shared options.
+        runner: Runs it.
+        work: The run.
+        screen: Has been told its events.
+
+    Returns:
+        The exit code that says how it ended.
+    """
+    try:
+        run = runner.run(work)
+    except KeyboardInterrupt:
+        screen.end()
+        if screen.done is not None:
+            output.note(said, f"stopped; `knap run resume {screen.done.run_id}` goes on")
+        return ExitCode.INTERRUPTED
+    if not said.as_json:
+        print_answer(said, run.answer) if run.answer else _print_no_answer(run)
+    screen.end()
+    return _EXIT_CODES.get(run.state, ExitCode.FAILED)
+
+
+def print_answer(said: GlobalOptions, answer: str) -> None:
+    """Print an answer: as Markdown on a terminal, as it is elsewhere."""
+    if sys.stdout.isatty():
+        width = min(shutil.get_terminal_size().columns, 100)
+        formatting.markdown_printer(width, colour=output.wants_colour(said))(answer)
+    else:
+        click.echo(output.plain(answer))
+
+
+def _print_no_answer(run: RunRecord) -> None:
+    """Say why there is no answer, also to those who want no more than that."""
+    why = "; ".join(run.reasons) or run.state
+    click.echo(output.plain(f"error: the run {run.id} has no answer: {why}"), err=True)
+
+
+def is_attended(said: GlobalOptions) -> bool:
+    """Tell whether somebody can be asked."""
+    return output.can_ask() and not said.as_json
+
+
+def _read_line_in_thread() -> asyncio.Future[str]:
+    """Read a line without holding up the rest; whoever ends the program needn't type one first."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def give(text: str) -> None:
+        if not answer.done():
+            answer.set_result(text)
+
+    def read() -> None:
+        text = sys.stdin.readline()
+        with contextlib.suppress(RuntimeError):  # the run has ended meanwhile
+            loop.call_soon_threadsafe(give, text.strip())
+
+    threading.Thread(target=read, daemon=True, name="question").start()
+    return answer
+
+
+def start_run(said: GlobalOptions, task: str, own: RunStartOptions) -> ExitCode:
+    """Carry out a task.
+
+    Args:
+        said: The shared options.
+        task: What is to be done.
+        own: The command's own options.
+    """
+    config = setup.read_settings(said)
+    order = RunOrder(
+        task=task,
+        strategy=own["strategy"] or config.runs.strategy,
+        code_mode=config.runs.code_mode and not own["no_code_mode"],
+        profile=own["profile"],
+        fresh=own["fresh"],
+        also=tuple(dict.fromkeys(own["also"])),
+        limits=_apply_limits(runs.configured_limits(config), own),
+    )
+    with _open_runs(said) as client_runs, asyncio.Runner() as runner:
+        person = TerminalPrompt(client_runs.elsewhere) if is_attended(said) else None
+        engine = client_runs.engine(own["model"], person=person, roots=own["fs_read"], hosts=own["net_allow"])
+        if order.code_mode and not client_runs.is_ready():
+            output.note(said, "preparing the sandbox; this is done once and takes some seconds")
+        client_runs.check_vaults(order.also)
+        run = service.create_run(engine, order)
+        display = RunDisplay(said)
+        code = run_to_end(said, runner, service.carry_out_run(engine, run.id, display.tell), display)
+        return _report_run(said, client_runs, run.id, code)
+
+
+def resume_run(said: GlobalOptions, run_id: str, own: RunResumeOptions) -> ExitCode:
+    """Go on with a run.
+
+    Args:
+        said: The shared options.
+        run_id: The run's, or as much of it as is unique.
+        own: The command's own options.
+    """
+    with _open_runs(said) as client_runs, asyncio.Runner() as runner:
+        run = client_runs.runs.show(run_id).run
+        person = TerminalPrompt(client_runs.elsewhere) if is_attended(said) else None
+        model = own["model"] or run.model
+        engine = client_runs.engine(model, person=person, roots=own["fs_read"], hosts=own["net_allow"])
+        display = RunDisplay(said)
+        limits = _apply_limits(run.order.limits, own)
+        work = service.carry_out_run(engine, run.id, display.tell, replay=own["replay"], limits=limits)
+        return _report_run(said, client_runs, run.id, run_to_end(said, runner, work, display))
+
+
+def show_status(said: GlobalOptions, run_id: str) -> ExitCode:
+    """Tell how a run stands, and its answer if there is one."""
+    with _open_runs(said) as client_runs:
+        run_view = client_runs.runs.show(run_id)
+        checkpoints: list[JSONValue] = [
+            one.as_dict() for one in app_client_runs.list_questions(client_runs, run_view.run.id)
+        ]
+    run_fields = {**run_view.as_dict(), "asks": len(checkpoints), "checkpoints": checkpoints}
+    code = output.print_result(said, run_fields, render_run(run_fields))
+    if run_fields["answer"] and not said.as_json:
+        output.write(said, "")
+        print_answer(said, str(run_fields["answer"]))
+    return code
+
+
+def show_tree(said: GlobalOptions, run_id: str) -> ExitCode:
+    """Show a run's nodes."""
+    run_fields = _read_run(said, run_id)
+    return output.print_result(
+        said, run_fields, render_tree(cast("list[Mapping[str, JSONValue]]", run_fields["nodes"]))
+    )
+
+
+def show_node(said: GlobalOptions, run_id: str, node_id: str) -> ExitCode:
+    """Show one node."""
+    with _open_runs(said) as client_runs:
+        node_fields = client_runs.runs.node(run_id, node_id).as_dict()
+    return output.print_result(said, node_fields, render_node(node_fields))
+
+
+def list_runs(said: GlobalOptions, number: int) -> ExitCode:
+    """List runs, the last begun first."""
+    with _open_runs(said) as client_runs:
+        newest, total = client_runs.runs.runs(limit=number)
+        asks = app_client_runs.count_questions(client_runs, newest)
+    rows: list[JSONValue] = [{**run.brief(), "asks": asks.get(run.id, 0)} for run in newest]
+    text = "\n".join(render_run_line(cast("Mapping[str, JSONValue]", row)) for row in rows)
+    return output.print_listing(said, answers.page_of(rows, total, number, 0), text, nothing="nothing was run yet")
+
+
+def list_strategies(said: GlobalOptions) -> ExitCode:
+    """List the strategies."""
+    available = runs.configured_strategies(setup.read_settings(said)).all()
+    rows: list[JSONValue] = [one.as_dict() for one in available]
+    text = "\n".join(f"{one.name:<12}  {one.summary}{' (your own)' if one.own else ''}" for one in available)
+    return output.print_listing(said, answers.page_of(rows, len(rows), len(rows), 0), text, nothing="there are none")
+
+
+def save_answer(said: GlobalOptions, run_id: str, path: str, *, yes: bool) -> ExitCode:
+    """Propose a run's answer as a note or a folder.
+
+    Args:
+        said: The shared options.
+        run_id: The run's.
+        path: Where to.
+        yes: Write it at once, on the person's word.
+    """
+    with _open_runs(said) as client_runs:
+        run_view = client_runs.runs.show(run_id)
+        if not run_view.run.answer:
+            raise BadInput(f"the run {run_view.run.id} has no answer yet", hint=f"`knap run resume {run_view.run.id}`")
+        intent = SubmitOptions(run=run_view.run.id, propose=not yes, person_word=yes, reason=f"run {run_view.run.id}")
+        context = client_runs.hub.context(client="cli", asked=intent)
+        return writing.report_changes(
+            said, answers.submit_several(context, service.export_requests(run_view.run, run_view.nodes, path))
+        )
+
+
+def cancel_run(said: GlobalOptions, run_id: str) -> ExitCode:
+    """End a run that goes on, in whichever process."""
+    with _open_runs(said) as client_runs:
+        run = client_runs.runs.show(run_id).run
+        is_cancelling = client_runs.runs.cancel(run.id)
+    text = f"{run.id} is being ended" if is_cancelling else f"{run.id} doesn't go on: {run.state}"
+    _ = output.print_result(said, {"id": run.id, "cancelling": is_cancelling}, text)
+    return ExitCode.OK if is_cancelling else ExitCode.NOTHING
+
+
+def delete_run(said: GlobalOptions, run_id: str) -> ExitCode:
+    """Forget a run."""
+    with _open_runs(said) as client_runs:
+        run = client_runs.runs.show(run_id).run
+        client_runs.delete(run.id)
+    return output.print_result(said, {"id": run.id, "deleted": True}, f"{run.id} deleted")
+
+
+@contextmanager
+def _open_runs(said: GlobalOptions) -> Generator[OpenedRuns]:
+    with app.open_hub(setup.read_settings(said)) as hub, runs.open_runs(hub) as client_runs:
+        yield client_runs
+
+
+def _read_run(said: GlobalOptions, run_id: str) -> Mapping[str, JSONValue]:
+    with _open_runs(said) as client_runs:
+        return client_runs.runs.show(run_id).as_dict()
+
+
+def _report_run(said: GlobalOptions, opened: OpenedRuns, run_id: str, code: ExitCode) -> ExitCode:
+    if said.as_json:
+        run_view = opened.runs.show(run_id)
+        output.write_json({"success": _has_answer(run_view.run), **run_view.as_dict()})
+    return code
+
+
+def _has_answer(run: RunRecord) -> bool:
+    return run.state in {"complete", "partial"}
+
+
+def _apply_limits(usual: RunLimits, own: RunLimitOptions) -> RunLimits:
+    """Give a run's limits, where options say otherwise than usual."""
+    overrides: dict[str, float | int] = {}
+    for name in ("depth", "nodes", "tokens", "cents", "parallel"):
+        value = own[name]
+        if value is not None:
+            overrides[name] = value
+    if own["minutes"] is not None:
+        overrides["seconds"] = own["minutes"] * 60
+    return replace(usual, **overrides)
