@@ -22,8 +22,8 @@ from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.prompting import Prompts
 from knapper.app import Hub
 from knapper.app.chats import ClientChatsRegistry, VaultChats
-from knapper.config import Embeddings, Settings, Vault
-from knapper.config.sections.server import Server
+from knapper.config import EmbeddingSettings, Settings, Vault
+from knapper.config.sections.network import ServerSettings
 from knapper.server import credentials, lifecycle, security
 from knapper.server.http import app
 from knapper.server.http.app import ServerRuntime
@@ -82,9 +82,9 @@ def _serve(folder: Path, told: Connection) -> None:
     settings = Settings(
         choice=Vault(name="vault", path=folder / "vault"),
         state_dir=folder / "state",
-        embeddings=Embeddings(kind="none"),
+        embeddings=EmbeddingSettings(kind="none"),
         config_file=folder / "config.toml",
-        server=Server(requests_per_minute=0),
+        server=ServerSettings(requests_per_minute=0),
     )
     work = ServerRuntime(threads=WorkerThreads(8))
     taken = lifecycle.bind_socket("127.0.0.1", 0)

@@ -21,7 +21,7 @@ from knapper.agents.chat.turn import ChatTurn, Message
 from knapper.agents.events import Done, Error, Event, Text, ToolCall, ToolResult
 from knapper.agents.model import usage
 from knapper.app import chats
-from knapper.config import Embeddings, Model, Settings, Vault
+from knapper.config import EmbeddingSettings, ModelSettings, Settings, Vault
 
 SUMMARY = "a real model with the tools, streaming and JSON (needs --model)"
 _NOTES = {
@@ -66,8 +66,8 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
         settings = Settings(
             choice=Vault(name="vault", path=root),
             state_dir=folder / "state",
-            embeddings=Embeddings(kind="none"),
-            model=Model(name=options.model, timeout_s=options.timeout, retries=0, tools="essential"),
+            embeddings=EmbeddingSettings(kind="none"),
+            model=ModelSettings(name=options.model, timeout_s=options.timeout, retries=0, tools="essential"),
             config_file=folder / "config.toml",
         )
         with app.open_hub(settings) as hub, chats.open_chats(hub) as opened:

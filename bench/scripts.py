@@ -16,7 +16,7 @@ from bench.places import ROOT, Places
 from knapper import app
 from knapper.codemode import tool
 from knapper.codemode.sandbox.pool import WorkerPool
-from knapper.config import Embeddings, Settings, Vault
+from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context, ScriptLimits
 
@@ -38,7 +38,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
         settings = Settings(
             choice=Vault(name="docs", path=docs),
             state_dir=home / "state",
-            embeddings=Embeddings(kind="none"),
+            embeddings=EmbeddingSettings(kind="none"),
             config_file=home / "config.toml",
         )
         with app.open_vault(settings, client="script") as context, WorkerPool(home / "state" / "sandbox") as sandbox:

@@ -20,7 +20,7 @@ from knapper.agents.chat.turn import ChatConfig
 from knapper.agents.events import Event, Text
 from knapper.agents.prompting import Prompts
 from knapper.app import chats
-from knapper.config import Embeddings, Settings, Vault
+from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.tools.context import Context
 from knapper.tools.registry import ToolSpec
 
@@ -40,7 +40,7 @@ def run(places: Places, options: argparse.Namespace) -> Report | str:
         settings = Settings(
             choice=Vault(name="vault", path=root),
             state_dir=folder / "state",
-            embeddings=Embeddings(kind="none"),
+            embeddings=EmbeddingSettings(kind="none"),
             config_file=folder / "config.toml",
         )
         with app.open_hub(settings) as hub, chats.open_chats(hub) as opened:

@@ -19,7 +19,7 @@ from knapper.agents.pipeline.records import (
 from knapper.agents.prompting import Prompts
 from knapper.app import tables
 from knapper.changes.writer import SubmitOptions
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.jsontypes import JSONValue
 from knapper.tools.context import Context
 from tests.agents.scripts import Cast
@@ -65,7 +65,7 @@ def agents(cast: Cast, **more: Any) -> Agents:  # noqa: ANN401 - any of the sett
     return replace(usual, **more)
 
 
-def context(opener: Opener, client: str | Client = "agent") -> Context:
+def context(opener: Opener, client: str | ClientSettings = "agent") -> Context:
     return opener.open(client, SubmitOptions(run="run-1"))
 
 

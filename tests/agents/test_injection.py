@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from knapper.agents.events import ProposalEvent, ToolResult
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.tools import proposals
 from knapper.vault.access import Grants
 from tests.agents import hostile, scripted
@@ -111,8 +111,8 @@ def test_what_an_obeyed_order_writes_waits_for_a_person(name: str, tmp_path: Pat
     assert snapshot(vault.root) == before
 
 
-def trusted() -> Client:
-    return Client(grants=Grants(client="agent", kind="agent", small="apply", large="propose"))
+def trusted() -> ClientSettings:
+    return ClientSettings(grants=Grants(client="agent", kind="agent", small="apply", large="propose"))
 
 
 def test_a_client_that_may_apply_only_proposes_once_it_has_read_strangers_text(tmp_path: Path) -> None:

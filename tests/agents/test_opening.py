@@ -13,7 +13,7 @@ from knapper.agents.pipeline import store
 from knapper.app import chats, pipelines, runs
 from knapper.app.hub import Hub
 from knapper.codemode import checkpoints
-from knapper.config import Embeddings, Settings, Vault
+from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.errors import StorageError
 from tests.index import worlds
 
@@ -36,7 +36,7 @@ def test_nothing_stays_open_where_a_later_file_can_not_be_opened(
         choice=vault,
         vaults=(vault,),
         state_dir=tmp_path / "state",
-        embeddings=Embeddings(kind="none"),
+        embeddings=EmbeddingSettings(kind="none"),
         config_file=tmp_path / "config.toml",
     )
     with app.open_hub(settings) as hub:

@@ -14,7 +14,7 @@ from knapper.agents.runs.retrieving import VaultRetriever
 from knapper.app.hub import Hub
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import runs
-from knapper.config import Client, Embeddings, Settings, Vault
+from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
 from knapper.tools.context import Context
 from knapper.vault import access, parser
 from tests.agents import run_world
@@ -37,9 +37,9 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     settings = Settings(
         choice=vaults[0],
         vaults=vaults,
-        clients=(Client(grants=access.default_grants("guest"), hidden=("Plans/",)),),
+        clients=(ClientSettings(grants=access.default_grants("guest"), hidden=("Plans/",)),),
         state_dir=tmp_path / "state",
-        embeddings=Embeddings(kind="none"),
+        embeddings=EmbeddingSettings(kind="none"),
         config_file=tmp_path / "config.toml",
     )
     with app.open_hub(settings) as made:

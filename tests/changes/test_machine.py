@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from knapper import app
 from knapper.changes.disk import files
-from knapper.config import Embeddings, Settings, Vault
+from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.vault import links, parser, paths
 from knapper.vault.outline import Outline
 from knapper.vault.paths import NotePath
@@ -104,7 +104,7 @@ class Machine(RuleBasedStateMachine):
         if is_app:
             self.save(".obsidian/app.json", b'{"trashOption": "local"}')
         chosen = Vault(name="v", path=self.root)
-        state, none = self.base / "state", Embeddings(kind="none")
+        state, none = self.base / "state", EmbeddingSettings(kind="none")
         self.hub = app.open_hub(
             Settings(choice=chosen, state_dir=state, embeddings=none, config_file=self.base / "c.toml")
         )

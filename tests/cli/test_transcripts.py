@@ -19,7 +19,7 @@ import pytest
 from knapper.cli import main
 from knapper.cli.render import indexing
 from knapper.cli.render.formatting import ProgressLines
-from knapper.config.table import SETTINGS
+from knapper.config.settings import SETTINGS
 
 FOLDER = Path(__file__).with_name("transcripts")
 FENCE = re.compile(

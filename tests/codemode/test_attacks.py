@@ -16,7 +16,7 @@ from knapper import app
 from knapper.codemode import tool
 from knapper.codemode.bridge import Bridge
 from knapper.codemode.sandbox.pool import WorkerPool
-from knapper.config.sections.scripts import Scripts
+from knapper.config.sections.agents import ScriptSettings
 from knapper.errors import KnapError
 from knapper.tools.context import Context, ScriptLimits, ScriptResult
 from tests.codemode.attacks import ATTACKS, Attack
@@ -165,7 +165,7 @@ def test_an_attack_has_no_effect_with_both_walls_in_a_worker_that_others_attacke
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "2130706433", "0x7f.1", "localhost.", "LOCALHOST"])
 def test_a_host_on_this_machine_is_not_reached_though_the_owner_named_it(world: World, host: str) -> None:
     vault = opened.Opener(root=world.context.view.root, state=world.folder / "state")
-    named = Scripts(net_allow=("localhost", "127.0.0.1", "::1", "2130706433"))
+    named = ScriptSettings(net_allow=("localhost", "127.0.0.1", "::1", "2130706433"))
     with app.open_hub(replace(vault.settings(), scripts=named)) as hub:
         bridge = Bridge(hub.context(client="script"), "extended")
         with pytest.raises(KnapError):

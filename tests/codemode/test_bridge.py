@@ -10,7 +10,7 @@ import pytest
 from knapper.codemode import bridge, tool
 from knapper.codemode.bridge import MAX_PROPOSALS, Bridge
 from knapper.codemode.sandbox.pool import WorkerPool
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.jsontypes import JSONValue
 from knapper.tools import proposals, registry
@@ -142,7 +142,7 @@ def test_what_the_client_may_not_see_is_not_there(context: Context) -> None:
 
 def test_a_client_that_may_read_less_sees_less(vault: Opener, context: Context) -> None:
     del context  # has made the index
-    client = Client(grants=access.default_grants("script"), read=("Patterns/",))
+    client = ClientSettings(grants=access.default_grants("script"), read=("Patterns/",))
     with vault.open(client) as narrow:
         assert ask(narrow, "list_notes", recursive=True) == [
             "Patterns/OAuth.md",

@@ -8,8 +8,8 @@ import pytest
 
 from knapper.app.hub import ScriptRuntime
 from knapper.codemode.sandbox.pool import WorkerPool
-from knapper.config import Client
-from knapper.config.sections.runs import Runs
+from knapper.config import ClientSettings
+from knapper.config.sections.agents import RunSettings
 from knapper.vault import access
 from tests.agents.run_world import Brain, Part
 from tests.codemode.askers import fenced, searching
@@ -50,8 +50,8 @@ def _shared(sandbox: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_hidden_from_the_client_is_hidden_from_its_scripts_and_no_cache_gives_it(tmp_path: Path) -> None:
-    narrow = Client(grants=access.default_grants("http"), hidden=("Private/",))
-    found = replace(running.settings(tmp_path, narrow, notes=NOTES, section=Runs()))
+    narrow = ClientSettings(grants=access.default_grants("http"), hidden=("Private/",))
+    found = replace(running.settings(tmp_path, narrow, notes=NOTES, section=RunSettings()))
     brain = Brain(scripts={TASK: [PEEK]})
     with running.asking(tmp_path, brain, found=found) as (client, world):
         page = world.as_(client, world.tokens["page"])
@@ -79,7 +79,7 @@ def test_what_is_hidden_from_the_client_is_hidden_from_its_scripts_and_no_cache_
     ],
 )
 def test_a_question_of_code_mode_is_answered_over_http(tmp_path: Path, word: str, state: str, expected: str) -> None:
-    found = running.settings(tmp_path, notes=NOTES, section=Runs())
+    found = running.settings(tmp_path, notes=NOTES, section=RunSettings())
     brain = Brain(plans=PLAN, scripts={ABSENT: [searching("larch")], TASK: [PEEK]})
     with running.asking(tmp_path, brain, found=found, who="page") as (page, _):
         run_id = running.begun(page)

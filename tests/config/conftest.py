@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.config.table import SETTINGS
+from knapper.config.settings import SETTINGS
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,11 @@ import pytest
 from knapper.agents.pipeline.scopes import SCOUT_TOOLS, UPDATE_SELECTION
 from knapper.app import pipelines, presets
 from knapper.config import load
-from knapper.config.sections.agents import Agents
+from knapper.config.sections.agents import AgentSettings
 from knapper.errors import KnapError
 
 
-def configured(base: Path, text: str) -> Agents:
+def configured(base: Path, text: str) -> AgentSettings:
     file = base / "config.toml"
     file.write_text(text, "utf-8")
     return load(config_file=str(file)).agents
@@ -20,7 +20,7 @@ def configured(base: Path, text: str) -> Agents:
 def test_the_defaults_are_those_of_the_document(tmp_path: Path) -> None:
     found = configured(tmp_path, "")
 
-    assert found == Agents()
+    assert found == AgentSettings()
     assert (found.scout_on, found.web_on, found.task_on) == (False, False, True)
     assert (found.link_depth, found.same_folder, found.excluded_folders) == (2, False, ())
     assert (found.editable, found.can) == ("context", ("add", "delete", "create", "navigate"))

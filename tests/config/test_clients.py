@@ -50,7 +50,7 @@ def test_a_client_that_is_not_configured_has_what_is_usual() -> None:
     settings = config.load()
 
     assert settings.clients == ()
-    assert settings.client("mcp") == config.Client(grants=access.default_grants("mcp"))
+    assert settings.client("mcp") == config.ClientSettings(grants=access.default_grants("mcp"))
     assert settings.client("unheard-of").grants.small == "propose"
 
 

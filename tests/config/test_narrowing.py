@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from knapper.app import clients
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.errors import KnapError, RefusedError, SetupError
 from knapper.tools import files
 from knapper.vault import access
@@ -79,8 +79,8 @@ def test_two_lists_of_places_that_differ_cannot_be_joined() -> None:
 
 
 def test_an_agent_sees_and_writes_only_what_both_may(vault: Opener) -> None:
-    asker = Client(grants=client(), read=("Work/", "A.md"), hidden=("A.md",))
-    with vault.open(Client(grants=AGENT, hidden=("Private/",))) as context:
+    asker = ClientSettings(grants=client(), read=("Work/", "A.md"), hidden=("A.md",))
+    with vault.open(ClientSettings(grants=AGENT, hidden=("Private/",))) as context:
         own = clients.narrow_context(context, asker)
         seen = [str(file.path) for file in own.view.files()]
         done = files.append_to_file(own, "Work/B.md", "More.")
@@ -94,9 +94,9 @@ def test_an_agent_sees_and_writes_only_what_both_may(vault: Opener) -> None:
 
 
 def test_three_lists_of_what_may_be_seen_cannot_be_joined(vault: Opener) -> None:
-    with vault.open(Client(grants=AGENT, read=("Work/",))) as context:
+    with vault.open(ClientSettings(grants=AGENT, read=("Work/",))) as context:
         view = context.view.seen_by(replace(context.view.policy, read=("*",)))
         with pytest.raises(SetupError) as refused:
-            _ = clients.narrow_context(replace(context, view=view), Client(grants=client(), read=("A.md",)))
+            _ = clients.narrow_context(replace(context, view=view), ClientSettings(grants=client(), read=("A.md",)))
 
     assert refused.value.code == "config_invalid"

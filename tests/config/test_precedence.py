@@ -3,9 +3,8 @@ from pathlib import Path
 import pytest
 
 from knapper import config
-from knapper.config.setting import Setting
-from knapper.config.settings import Origin, Settings
-from knapper.config.table import SETTINGS
+from knapper.config.declarations import Setting
+from knapper.config.settings import SETTINGS, SettingOrigin, Settings
 
 LAYERS = ("default", "file", "env_file", "environment", "flag")
 FROM_ENV = [setting for setting in SETTINGS if setting.env]
@@ -25,7 +24,7 @@ def samples(setting: Setting, folder: Path) -> list[str]:
     return [f"value-{n}-of-at-least-24-signs" for n in range(4)]
 
 
-def origin(settings: Settings, name: str) -> Origin:
+def origin(settings: Settings, name: str) -> SettingOrigin:
     return next(each for each in settings.origins if each.name == name)
 
 
@@ -113,7 +112,9 @@ def test_every_setting_has_an_origin_and_every_value_arrives(monkeypatch: pytest
 
     assert [each.name for each in settings.origins] == ["vault", *(setting.name for setting in SETTINGS)]
     assert (settings.server.port, settings.index_interval_minutes, settings.audio.model) == (9000, 5, "tiny")
-    assert settings.embeddings == config.Embeddings(kind="endpoint", model="e5", base_url="http://localhost:1/v1")
+    assert settings.embeddings == config.EmbeddingSettings(
+        kind="endpoint", model="e5", base_url="http://localhost:1/v1"
+    )
     assert settings.search.fusion == "rrf"
 
 

@@ -3,18 +3,18 @@ from pathlib import Path
 import pytest
 
 from knapper import config
-from knapper.config.sections.web import Web
+from knapper.config.sections.network import WebSettings
 from knapper.errors import SetupError
 
 
-def read(config_file: Path, text: str) -> Web:
+def read(config_file: Path, text: str) -> WebSettings:
     config_file.write_text(f"[web]\n{text}", encoding="utf-8")
     return config.load().web
 
 
 def test_the_web_is_off_as_it_comes(config_file: Path) -> None:
-    assert read(config_file, 'access = "off"') == config.load().web == Web()
-    assert not Web().is_allowed
+    assert read(config_file, 'access = "off"') == config.load().web == WebSettings()
+    assert not WebSettings().is_allowed
 
 
 def test_every_value_can_be_set(config_file: Path) -> None:
@@ -24,7 +24,7 @@ def test_every_value_can_be_set(config_file: Path) -> None:
 max_results = 15\nmax_pages = 5\ntoken_budget = 2000\nhosts = ["example.org"]\ntimeout_s = 9\nmax_page_kb = 50""",
     )
 
-    assert found == Web(
+    assert found == WebSettings(
         is_allowed=True,
         provider="model",
         api_key="k",

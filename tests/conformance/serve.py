@@ -15,8 +15,8 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from knapper.app import open_hub
-from knapper.config import Embeddings, Settings, Vault
-from knapper.config.sections.server import Server
+from knapper.config import EmbeddingSettings, Settings, Vault
+from knapper.config.sections.network import ServerSettings
 from knapper.server import credentials, security
 from knapper.server.http import app
 from knapper.server.mcp import http
@@ -45,11 +45,11 @@ def make(folder: Path, which: str, port: int) -> ASGIApp:
     root.mkdir()
     for name, text in NOTES.items():
         (root / name).write_text(text, "utf-8")
-    server = replace(Server(requests_per_minute=0), port=port)
+    server = replace(ServerSettings(requests_per_minute=0), port=port)
     settings = Settings(
         choice=Vault(name="v", path=root.resolve()),
         state_dir=folder / "state",
-        embeddings=Embeddings(kind="none"),
+        embeddings=EmbeddingSettings(kind="none"),
         config_file=folder / "config.toml",
         server=server,
     )

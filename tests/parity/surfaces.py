@@ -18,8 +18,8 @@ from starlette.testclient import TestClient
 from knapper import app
 from knapper.agents import toolset
 from knapper.cli import main
-from knapper.config import Client, Embeddings, Settings, Vault
-from knapper.config.sections.server import Server
+from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
+from knapper.config.sections.network import ServerSettings
 from knapper.server import credentials, security
 from knapper.server.http import app as http
 from knapper.server.mcp.server import build_server
@@ -48,14 +48,14 @@ def settings(base: Path, state: Path) -> Settings:
     """Make a vault of its own, and let the tester do what an MCP client may; *state* may serve several."""
     root = worlds.fill(base / "vault", dict(NOTES)).resolve()
     (root / "memo.mp3").write_bytes(b"ID3")
-    tester = Client(grants=replace(default_grants(CLIENT, "mcp")), token_hash=credentials.hash_token(_TOKEN))
+    tester = ClientSettings(grants=replace(default_grants(CLIENT, "mcp")), token_hash=credentials.hash_token(_TOKEN))
     return Settings(
         choice=Vault(name="v", path=root),
         clients=(tester,),
         state_dir=state,
-        embeddings=Embeddings(kind="none"),
+        embeddings=EmbeddingSettings(kind="none"),
         config_file=base / "config.toml",
-        server=Server(requests_per_minute=0),
+        server=ServerSettings(requests_per_minute=0),
     )
 
 

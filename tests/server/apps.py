@@ -9,8 +9,8 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from knapper.app import Hub, open_hub
-from knapper.config import Client, Embeddings, Settings, Vault
-from knapper.config.sections.server import Server
+from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
+from knapper.config.sections.network import ServerSettings
 from knapper.server import credentials, security
 from knapper.server.http import app
 from knapper.server.http.app import Mount, ServerRuntime
@@ -22,7 +22,7 @@ NOTES = {
     "Rain.md": "# Rain\n\nIt rains on the tomatoes.\n",
     "Private/Diary.md": "# Diary\n\nThe secret of the tomatoes.\n",
 }
-NO_LIMIT = Server(requests_per_minute=0)
+NO_LIMIT = ServerSettings(requests_per_minute=0)
 HOST = "http://127.0.0.1:8000"
 
 
@@ -51,13 +51,13 @@ class World:
             yield asking
 
 
-def settings(base: Path, notes: Mapping[str, str] = NOTES, *, server: Server = NO_LIMIT) -> Settings:
+def settings(base: Path, notes: Mapping[str, str] = NOTES, *, server: ServerSettings = NO_LIMIT) -> Settings:
     """Write notes below *base*."""
     root = worlds.fill(base / "vault", dict(notes)).resolve()
     return Settings(
         choice=Vault(name="v", path=root),
         state_dir=base / "state",
-        embeddings=Embeddings(kind="none"),
+        embeddings=EmbeddingSettings(kind="none"),
         config_file=base / "config.toml",
         server=server,
     )
@@ -65,7 +65,7 @@ def settings(base: Path, notes: Mapping[str, str] = NOTES, *, server: Server = N
 
 @contextlib.contextmanager
 def world(
-    base: Path, *clients: Client, server: Server = NO_LIMIT, notes: Mapping[str, str] = NOTES
+    base: Path, *clients: ClientSettings, server: ServerSettings = NO_LIMIT, notes: Mapping[str, str] = NOTES
 ) -> Generator[World]:
     """Open a vault below *base*."""
     found = replace(settings(base, notes, server=server), clients=clients)

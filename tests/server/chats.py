@@ -18,8 +18,8 @@ from starlette.testclient import TestClient
 from knapper.agents.chat.turn import ChatConfig
 from knapper.app import Hub
 from knapper.app.chats import ClientChatsRegistry, VaultChats
-from knapper.config import Client
-from knapper.config.sections.server import Server
+from knapper.config import ClientSettings
+from knapper.config.sections.network import ServerSettings
 from knapper.server import credentials, lifecycle, security
 from knapper.server.http import app
 from knapper.server.http.app import Mount, ServerRuntime
@@ -42,7 +42,11 @@ def mounted(hub: Hub, stop: StopSignal, open_model: Opens) -> Mount:
 
 @contextlib.contextmanager
 def asking(
-    base: Path, model: Model | Opens, *clients: Client, token: str | None = None, server: Server = apps.NO_LIMIT
+    base: Path,
+    model: Model | Opens,
+    *clients: ClientSettings,
+    token: str | None = None,
+    server: ServerSettings = apps.NO_LIMIT,
 ) -> Generator[TestClient]:
     """Give a client of a server in this thread."""
     opens = model.open if isinstance(model, Model) else model
@@ -99,7 +103,7 @@ class Live:
 
 
 @contextlib.contextmanager
-def serving(base: Path, open_model: Opens, *clients: Client, gate: Gate | None = None) -> Generator[Live]:
+def serving(base: Path, open_model: Opens, *clients: ClientSettings, gate: Gate | None = None) -> Generator[Live]:
     """Serve chats over a small vault."""
     settings = replace(apps.settings(base), clients=clients)
     work, ready = ServerRuntime(threads=WorkerThreads(4)), threading.Event()

@@ -15,8 +15,8 @@ from knapper.agents.runs.model import RetrievedContext
 from knapper.app import Hub
 from knapper.app.client_runs import ClientRunsRegistry
 from knapper.app.runs import OpenedRuns
-from knapper.config import Client, Settings
-from knapper.config.sections.runs import Runs as Section
+from knapper.config import ClientSettings, Settings
+from knapper.config.sections.agents import RunSettings
 from knapper.server import credentials, lifecycle, security
 from knapper.server.http import app, runs
 from knapper.server.http.app import Mount, ServerRuntime
@@ -32,7 +32,7 @@ NOTES = {
 }
 PLAN = {"T": [Part("Alpha grows?"), Part("Beta stays?", needs=["Alpha grows?"])]}
 Retrieves = Callable[[OpenedRuns], NodeRetriever]
-SEARCH = Section(code_mode=False)
+SEARCH = RunSettings(code_mode=False)
 """Retrieve by search, so that no sandbox is needed."""
 
 
@@ -47,7 +47,9 @@ def mounted(hub: Hub, stop: StopSignal, brain: Brain, retrieve: Retrieves | None
     return runs.mount_runs(hub, stop, lambda is_leaving: ClientRunsRegistry(hub, opened, is_leaving))
 
 
-def settings(base: Path, *clients: Client, notes: Mapping[str, str] = NOTES, section: Section = SEARCH) -> Settings:
+def settings(
+    base: Path, *clients: ClientSettings, notes: Mapping[str, str] = NOTES, section: RunSettings = SEARCH
+) -> Settings:
     return replace(apps.settings(base, notes), clients=clients, runs=section)
 
 
@@ -77,7 +79,7 @@ class World:
 def asking(
     base: Path,
     brain: Brain,
-    *clients: Client,
+    *clients: ClientSettings,
     found: Settings | None = None,
     retrieve: Retrieves | None = None,
     who: credentials.TokenName = "api",
@@ -99,7 +101,7 @@ def asking(
 
 @contextlib.contextmanager
 def serving(
-    base: Path, brain: Brain, *clients: Client, retrieve: Retrieves | None = None, gate: "Gate | None" = None
+    base: Path, brain: Brain, *clients: ClientSettings, retrieve: Retrieves | None = None, gate: "Gate | None" = None
 ) -> Generator[Live]:
     """Serve runs from a thread of its own, as `knap serve` does."""
     own = settings(base, *clients)

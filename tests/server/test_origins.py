@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knapper.config.sections.server import Server
+from knapper.config.sections.network import ServerSettings
 from knapper.errors import SetupError
 from knapper.server import security
 from tests.server import apps
@@ -105,15 +105,15 @@ def test_two_hosts_or_origins_are_one_too_many(tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "notes.example", ""])
 def test_other_machines_are_let_in_only_with_a_token_of_the_owner(host: str) -> None:
     with pytest.raises(SetupError) as caught:
-        _ = security.make_origin_rules(Server(host=host))
+        _ = security.make_origin_rules(ServerSettings(host=host))
 
     assert caught.value.code == "token_needed"
-    assert security.make_origin_rules(Server(host=host, token=TOKEN)).any_address
+    assert security.make_origin_rules(ServerSettings(host=host, token=TOKEN)).any_address
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.0.0.5"])
 def test_loopback_needs_no_token_of_the_owner(host: str) -> None:
-    assert not security.make_origin_rules(Server(host=host)).any_address
+    assert not security.make_origin_rules(ServerSettings(host=host)).any_address
 
 
 def test_a_server_for_others_answers_by_addresses_and_listed_names(tmp_path: Path) -> None:

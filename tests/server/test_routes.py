@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from starlette.requests import Request
 
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.server.http import binding
 from knapper.server.http.binding import ToolRoute
 from knapper.vault import access
@@ -155,7 +155,7 @@ def test_the_last_change_is_taken_back_without_naming_it(tmp_path: Path) -> None
 
 
 def test_a_hunk_is_edited_and_then_accepted_by_a_person(tmp_path: Path) -> None:
-    careful = Client(grants=replace(access.default_grants("http"), small="propose"))
+    careful = ClientSettings(grants=replace(access.default_grants("http"), small="propose"))
     told = {"path": "Rain.md", "old_text": "rains", "new_text": "snows"}
     with apps.world(tmp_path, careful) as world, world.client(world.token("page")) as page, world.client() as api:
         name = api.post("/tools/edit_file", json=told).json()["proposal_id"]

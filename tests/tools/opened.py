@@ -8,7 +8,7 @@ from typing import Any, cast
 from knapper import app
 from knapper.app import tables
 from knapper.changes.writer import SubmitOptions
-from knapper.config import Client, Embeddings, Settings, Vault
+from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
 from knapper.tools.context import Context
 from tests.index import worlds
 
@@ -24,16 +24,16 @@ class Opener:
     def text(self, name: str) -> str:
         return (self.root / name).read_bytes().decode()
 
-    def settings(self, *clients: Client) -> Settings:
+    def settings(self, *clients: ClientSettings) -> Settings:
         return Settings(
             choice=Vault(name="v", path=self.root, hidden=self.hidden),
             clients=clients,
             state_dir=self.state,
-            embeddings=Embeddings(kind="none"),
+            embeddings=EmbeddingSettings(kind="none"),
             config_file=self.state / "config.toml",
         )
 
-    def open(self, client: str | Client = "cli", asked: SubmitOptions | None = None) -> Context:
+    def open(self, client: str | ClientSettings = "cli", asked: SubmitOptions | None = None) -> Context:
         named = client if isinstance(client, str) else client.name
         settings = self.settings() if isinstance(client, str) else self.settings(client)
         return replace(app.open_vault(settings, client=named), asked=asked)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.tools.context import Context
 from knapper.vault.access import default_grants
 from tests.tools import opened
@@ -23,7 +23,7 @@ NOTES: Final = {
     "Silent.md": "no recording\n",
     "Preferences.md": "# Mine\n\n- one\n- two\n",
 }
-PERSON: Final = Client(grants=default_grants("cli", "person"))
+PERSON: Final = ClientSettings(grants=default_grants("cli", "person"))
 OUTSIDE: Final = ("../outside.md", "/etc/passwd", "Folder/../../outside.md")
 EXCLUDED: Final = (".obsidian/app.json", ".git/config", ".trash/x.md")
 ON_A_NOTE: Final[dict[str, dict[str, Any]]] = {

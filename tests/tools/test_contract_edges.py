@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.net.web import WebOptions, open_web
 from knapper.tools.context import Context
 from knapper.vault.access import default_grants
@@ -29,7 +29,7 @@ NOTES: Final = {
         for number in range(1, 8)
     },
 }
-PERSON: Final = Client(grants=default_grants("cli", "person"))
+PERSON: Final = ClientSettings(grants=default_grants("cli", "person"))
 ON_A_NOTE: Final[dict[str, dict[str, Any]]] = {
     "read_file": {},
     "find_outlinks": {},

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 import pytest
 
 from knapper.app import tables
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.tools.context import Context
 from knapper.vault.access import default_grants
 from tests.tools import opened
@@ -130,7 +130,7 @@ WRONG: Final[dict[str, list[dict[str, Any]]]] = {
 
 @pytest.fixture
 def context(tmp_path: Path) -> Generator[Context]:
-    person = Client(grants=default_grants("cli", "person"))
+    person = ClientSettings(grants=default_grants("cli", "person"))
     with opened.vault(tmp_path, NOTES).open(person) as found:
         yield found
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from knapper.changes.writer import SubmitOptions
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError
 from knapper.tools import daily, journal, passages, search
 from knapper.tools.context import Context
@@ -31,7 +31,7 @@ def at_two(context: Context) -> Context:
     return replace(context, now=lambda: NOW)
 
 
-def log(vault: Opener, client: str | Client = "agent", **said: str | list[str]) -> dict[str, Any]:
+def log(vault: Opener, client: str | ClientSettings = "agent", **said: str | list[str]) -> dict[str, Any]:
     told: dict[str, Any] = {"task_description": "Water", "query": "When?", "summary": "Done.", **said}
     with vault.open(client) as context:
         return daily.log_interaction(at_two(context), **told)
@@ -160,8 +160,8 @@ def test_every_client_that_may_write_logs_at_once(tmp_path: Path, client: str) -
 
 def test_a_client_may_be_kept_from_it(tmp_path: Path) -> None:
     vault = make(tmp_path, {TODAY: "# Day\n"})
-    reader = Client(grants=replace(access.default_grants("r", "agent"), is_read_only=True))
-    elsewhere = Client(grants=replace(access.default_grants("e", "agent"), write=("Work/",)))
+    reader = ClientSettings(grants=replace(access.default_grants("r", "agent"), is_read_only=True))
+    elsewhere = ClientSettings(grants=replace(access.default_grants("e", "agent"), write=("Work/",)))
 
     for client in (reader, elsewhere):
         with pytest.raises(RefusedError):

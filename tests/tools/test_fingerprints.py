@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.tools import notes
 from knapper.vault import access
 from tests.tools import opened
 
-GUEST = Client(grants=access.default_grants("guest"), hidden=("Private/",))
+GUEST = ClientSettings(grants=access.default_grants("guest"), hidden=("Private/",))
 NOTES = {"A.md": "# A\n", "Private/B.md": "# B\n", "c.svg": "<svg/>"}
 
 
@@ -49,7 +49,7 @@ def link(root: Path) -> None:
     ],
 )
 def test_it_tells_whether_the_notes_are_as_they_were(
-    tmp_path: Path, change: Callable[[Path], None], client: str | Client, is_same: bool
+    tmp_path: Path, change: Callable[[Path], None], client: str | ClientSettings, is_same: bool
 ) -> None:
     vault = opened.vault(tmp_path, NOTES)
     with vault.open(client) as context:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from knapper.changes.writer import SubmitOptions
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.errors import KnapError, NotFound, RefusedError
 from knapper.tools import files, journal
 from knapper.tools.context import Context
@@ -84,7 +84,7 @@ def test_nobody_undoes_where_they_may_not_write_any_more(vault: Opener, now: acc
     after = vault.text("Mine.md")
 
     for asked in (None, DRY):
-        with vault.open(Client(grants=now), asked) as context, pytest.raises(RefusedError):
+        with vault.open(ClientSettings(grants=now), asked) as context, pytest.raises(RefusedError):
             journal.undo_change(context, str(made["change_id"]))
     assert vault.text("Mine.md") == after
 
@@ -94,7 +94,7 @@ def test_a_persons_undo_is_held_to_the_path_rules_too(vault: Opener, kept: dict[
     with vault.open() as context:
         files.append_to_file(context, "Mine.md", "x")
     after = vault.text("Mine.md")
-    person = Client(grants=replace(access.default_grants("cli"), **kept))
+    person = ClientSettings(grants=replace(access.default_grants("cli"), **kept))
     with vault.open(person) as context, pytest.raises(RefusedError, match=r"may not change 'Mine\.md'") as caught:
         journal.undo_change(context)
 
@@ -104,7 +104,7 @@ def test_a_persons_undo_is_held_to_the_path_rules_too(vault: Opener, kept: dict[
 def test_who_trashed_a_file_takes_it_out_again(vault: Opener) -> None:
     (vault.root / ".obsidian").mkdir()
     (vault.root / ".obsidian/app.json").write_text('{"trashOption": "local"}', encoding="utf-8")
-    bold = Client(grants=replace(MCP, large="apply", write=("Mine.md",)))
+    bold = ClientSettings(grants=replace(MCP, large="apply", write=("Mine.md",)))
     with vault.open(bold) as context:
         files.delete_file(context, "Mine.md")
         gone = (vault.root / "Mine.md").exists()
@@ -150,11 +150,11 @@ def test_changes_of_hidden_files_alone_are_neither_listed_nor_counted(vault: Ope
 
 def test_who_changed_hidden_files_too_hears_how_many_and_nobody_else(vault: Opener) -> None:
     (vault.root / "Secret/Links.md").write_text("[[Mine]]\n", encoding="utf-8")
-    mover = Client(grants=replace(MCP, large="apply"), hidden=("Secret/",))
+    mover = ClientSettings(grants=replace(MCP, large="apply"), hidden=("Secret/",))
     with vault.open(mover) as context:
         files.move_file(context, "Mine.md", "Ours.md")
         own: dict[str, Any] = journal.list_changes(context)
-    with vault.open(Client(grants=access.default_grants("http"), hidden=("Secret/",))) as context:
+    with vault.open(ClientSettings(grants=access.default_grants("http"), hidden=("Secret/",))) as context:
         others: dict[str, Any] = journal.list_changes(context)
 
     assert own["results"][0]["hidden_files"] == 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.errors import BadInput, ConflictError, KnapError, NotFound, RefusedError
 from knapper.tools import files, links, notes
 from knapper.vault import access
@@ -155,7 +155,7 @@ def test_hidden_files_show_through_nowhere(partly: Opener) -> None:
 def test_a_link_to_a_hidden_note_is_listed_as_one_to_a_note_that_is_not_there(vault: Opener, name: str) -> None:
     (vault.root / "Ask.md").write_text("[[Diary]] [[Secret/Diary]] [[Nothing]]\n", encoding="utf-8")
 
-    with vault.open(Client(grants=access.default_grants("guest"), hidden=("Secret/",))) as context:
+    with vault.open(ClientSettings(grants=access.default_grants("guest"), hidden=("Secret/",))) as context:
         found: dict[str, Any] = links.find_backlinks(context, name)
 
     assert (found["results"], found["exists"]) == (["Ask.md"], False)

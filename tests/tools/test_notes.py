@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.errors import BadInput, NotFound
 from knapper.index.search import SearchRequest, SearchResult
 from knapper.tools import notes
@@ -124,7 +124,7 @@ def test_a_hidden_note_is_not_shown_where_the_index_is_made_anew_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vault = opened.vault(tmp_path, {"a.md": "alpha", "c.md": "alpha"})
-    with vault.open(Client(grants=access.default_grants("mcp"), hidden=("b.md",))) as context:
+    with vault.open(ClientSettings(grants=access.default_grants("mcp"), hidden=("b.md",))) as context:
         search = context.index.search
 
         def search_and_make_anew(question: SearchRequest) -> SearchResult:

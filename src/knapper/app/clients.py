@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from knapper.app.hub import Hub
     from knapper.changes.writer import Writer
-    from knapper.config import Client
+    from knapper.config import ClientSettings
     from knapper.tools.context import Context
     from knapper.vault.access import EditableScope, Grants, Outcome, Policy
 
@@ -22,7 +22,7 @@ _STRICTNESS: Final[Sequence[Outcome]] = ("apply", "propose", "refuse")
 _MAX_READ_LISTS: Final = 2
 
 
-def narrow_context(context: Context, asker: Client) -> Context:
+def narrow_context(context: Context, asker: ClientSettings) -> Context:
     """Give a vault as an agent sees it that works for a client.
 
     Args:
@@ -93,7 +93,7 @@ def _join_editable(own: EditableScope, asker: EditableScope) -> EditableScope:
     return own if asker in {own, "all"} else "current"
 
 
-def _join_policies(own: Policy, asker: Client) -> Policy:
+def _join_policies(own: Policy, asker: ClientSettings) -> Policy:
     read_lists = list(dict.fromkeys(filter(None, (own.read, own.within, asker.read))))
     if len(read_lists) > _MAX_READ_LISTS:
         raise _conflict_error("read", asker.name)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 
-from knapper.config import Vault, spelling
+from knapper.config import Vault, values
 from knapper.errors import BadInput, KnapError, NotFound
 from knapper.tools.context import ScriptAccess, ScriptLimits, ToolSignature
 
@@ -253,7 +253,7 @@ class Hub(Closeable):
         name = vault or self._names[0]
         vault_config = self._vaults.get(name)
         if vault_config is None:
-            hint = spelling.did_you_mean(name, self._names, f"there are: {', '.join(self._names)}")
+            hint = values.did_you_mean(name, self._names, f"there are: {', '.join(self._names)}")
             raise NotFound(f"there is no vault '{name}'", hint=hint, code="no_vault")
         from knapper.app.vault import OpenedVault  # noqa: PLC0415 - a handshake needn't pay for the index's libraries
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from knapper.app.chats import ClientChats
     from knapper.app.hub import Hub
     from knapper.app.presets import TaskOrder
-    from knapper.config import Client, Settings
+    from knapper.config import ClientSettings, Settings
     from knapper.jsontypes import JSONValue
     from knapper.tools.context import Context
     from knapper.tools.shapes import Answer
@@ -217,7 +217,7 @@ class ClientPipelines:
     """Tasks that go on, or have ended a while ago; used from the server's event loop only."""
 
     @property
-    def client(self) -> Client:
+    def client(self) -> ClientSettings:
         """Give what the client may see and change."""
         return self.opened.hub.settings.client(self.room.client)
 
@@ -458,12 +458,12 @@ def _note_text(built: UnifiedContext, text: str, *, is_cut: bool) -> str:
     return text[: built.tokens * _CHARS_PER_TOKEN] if is_cut else text
 
 
-def list_paused_runs(opened: VaultPipelines, by: Client) -> list[PausedRun]:
+def list_paused_runs(opened: VaultPipelines, by: ClientSettings) -> list[PausedRun]:
     """List the runs that a client may go on with, the latest first."""
     return [run for run in opened.runs.list() if _may_see_run(run, by)]
 
 
-def find_paused_run(opened: VaultPipelines, run_id: str, by: Client) -> PausedRun:
+def find_paused_run(opened: VaultPipelines, run_id: str, by: ClientSettings) -> PausedRun:
     """Give a run that a client may go on with.
 
     Raises:
@@ -477,7 +477,7 @@ def find_paused_run(opened: VaultPipelines, run_id: str, by: Client) -> PausedRu
 
 @contextmanager
 def open_paused_run(
-    opened: VaultPipelines, run: PausedRun, by: Client, model: str = ""
+    opened: VaultPipelines, run: PausedRun, by: ClientSettings, model: str = ""
 ) -> Generator[tuple[PipelineService, Context]]:
     """Open what goes on with a run: its owner's sessions, and no more of the vault than its owner and who answers see.
 
@@ -511,7 +511,7 @@ def open_joint_context(hub: Hub, vault: str, run_id: str, clients: tuple[str, ..
     return app_clients.open_as_agent(hub, vault, run_id, [name for name in clients if name != AGENT_CLIENT])
 
 
-def _may_see_run(run: PausedRun, by: Client) -> bool:
+def _may_see_run(run: PausedRun, by: ClientSettings) -> bool:
     """Tell whether a client may see a run: its own, and a person from whom nothing is kept any."""
     return run.client == by.name or (by.grants.is_person and not (by.hidden or by.read))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from knapper.app.writers import VaultWriters
     from knapper.changes.writer import SubmitOptions, Writer
-    from knapper.config import Client, Settings, Vault
+    from knapper.config import ClientSettings, Settings, Vault
     from knapper.net.speech import Transcriber
     from knapper.net.web import Web
 
@@ -188,7 +188,7 @@ class OpenedVault:
         """Close all that is open."""
         self._stack.close()
 
-    def _policy(self, client: Client) -> Policy:
+    def _policy(self, client: ClientSettings) -> Policy:
         policy = self._policies.get(client.name)
         if policy is None:
             vault = self.vault
@@ -202,7 +202,7 @@ class OpenedVault:
             )
         return policy
 
-    def _writer(self, view: View, client: Client) -> Writer:
+    def _writer(self, view: View, client: ClientSettings) -> Writer:
         with self._lock:
             if self._desks is None:
                 from knapper.app.writers import VaultWriters  # noqa: PLC0415 - searching needn't pay for it

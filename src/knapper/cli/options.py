@@ -90,9 +90,9 @@ def examples(*lines: tuple[str, str]) -> str:
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     """Make a hint of the known word that is nearest to a mistyped one, or give *otherwise*."""
-    from knapper.config import spelling  # noqa: PLC0415  # 50 ms that only a mistyped word should cost
+    from knapper.config import values  # noqa: PLC0415  # 50 ms that only a mistyped word should cost
 
-    return spelling.did_you_mean(word, known, otherwise)
+    return values.did_you_mean(word, known, otherwise)
 
 
 def _stored_option() -> dict[str, Any]:

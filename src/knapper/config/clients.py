@@ -4,21 +4,20 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
-from knapper.config import spelling, values
-from knapper.config.files import Document
-from knapper.config.setting import Value
-from knapper.config.settings import Client
-from knapper.config.table import CLIENT_SETTINGS
+from knapper.config import values
+from knapper.config.declarations import SettingValue
+from knapper.config.files import ConfigDocument
+from knapper.config.settings import CLIENT_SETTINGS, ClientSettings
 from knapper.errors import SetupError
 from knapper.vault import access
 from knapper.vault.access import Capability, ClientKind, EditableScope, Grants, Outcome, Policy
 
-_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_TOKEN_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _WITHOUT_TOKEN = frozenset({"cli", "page", "agent", "script"})
 """Persons, and what works inside the program."""
 
 
-def configured(document: Document, sections: Mapping[str, Mapping[str, object]]) -> tuple[Client, ...]:
+def read_clients(document: ConfigDocument, sections: Mapping[str, Mapping[str, object]]) -> tuple[ClientSettings, ...]:
     """Read the clients of a configuration file.
 
     Args:
@@ -28,31 +27,31 @@ def configured(document: Document, sections: Mapping[str, Mapping[str, object]])
     Raises:
         SetupError: A value isn't of its setting's kind, a pattern isn't one, or nobody can tell what a client is.
     """
-    return tuple(_configured(document, name, section) for name, section in sections.items())
+    return tuple(_read_client(document, name, section) for name, section in sections.items())
 
 
-def _configured(document: Document, name: str, section: Mapping[str, object]) -> Client:
-    found = values.section(document, f"clients.{name}", section, CLIENT_SETTINGS)
-    kind = _kind(document, name, found)
+def _read_client(document: ConfigDocument, name: str, section: Mapping[str, object]) -> ClientSettings:
+    found = values.check_section(document, f"clients.{name}", section, CLIENT_SETTINGS)
+    kind = _client_kind(document, name, found)
     small, large = access.default_outcomes(kind)
-    read, hidden = values.texts(found, "read"), values.texts(found, "hidden")
+    read, hidden = values.get_section_texts(found, "read"), values.get_section_texts(found, "hidden")
     Policy(client=name, within=read, hidden=hidden)  # so that a broken pattern is told now
     allowed = Grants(
         client=name,
         kind=kind,
-        capabilities=frozenset(cast("tuple[Capability, ...]", values.texts(found, "capabilities"))),
-        write=values.texts(found, "write"),
-        read_only=values.texts(found, "read_only"),
+        capabilities=frozenset(cast("tuple[Capability, ...]", values.get_section_texts(found, "capabilities"))),
+        write=values.get_section_texts(found, "write"),
+        read_only=values.get_section_texts(found, "read_only"),
         is_read_only=found["access"] == "read",
         editable=cast("EditableScope", found["scope"]),
         small=cast("Outcome", found["small"] or small),
         large=cast("Outcome", found["large"] or large),
-        guarded=values.texts(found, "guarded"),
+        guarded=values.get_section_texts(found, "guarded"),
     )
-    return Client(grants=allowed, read=read, hidden=hidden, token_hash=_token_hash(document, name, found))
+    return ClientSettings(grants=allowed, read=read, hidden=hidden, token_hash=_check_token_hash(document, name, found))
 
 
-def _token_hash(document: Document, name: str, found: Mapping[str, Value]) -> str:
+def _check_token_hash(document: ConfigDocument, name: str, found: Mapping[str, SettingValue]) -> str:
     said = str(found["token_hash"])
     place = document.place(f"clients.{name}.token_hash")
     if said and name in _WITHOUT_TOKEN:
@@ -61,7 +60,7 @@ def _token_hash(document: Document, name: str, found: Mapping[str, Value]) -> st
             code="config_invalid",
             hint="give it to a client with a name and a kind of your own",
         )
-    if said and not _HASH.fullmatch(said):
+    if said and not _TOKEN_HASH.fullmatch(said):
         raise SetupError(
             f"{place} isn't the hash of a token",
             code="config_invalid",
@@ -70,7 +69,7 @@ def _token_hash(document: Document, name: str, found: Mapping[str, Value]) -> st
     return said
 
 
-def _kind(document: Document, name: str, found: Mapping[str, Value]) -> ClientKind:
+def _client_kind(document: ConfigDocument, name: str, found: Mapping[str, SettingValue]) -> ClientKind:
     said = cast("ClientKind | None", found["kind"] or None)
     own = access.CLIENT_KINDS.get(name)
     if own and said and said != own:
@@ -85,5 +84,5 @@ def _kind(document: Document, name: str, found: Mapping[str, Value]) -> ClientKi
     raise SetupError(
         f"the client '{name}' in {document.place(f'clients.{name}')} has no kind",
         code="config_invalid",
-        hint=spelling.did_you_mean(name, access.CLIENT_KINDS, 'add a line to its section, such as: kind = "mcp"'),
+        hint=values.did_you_mean(name, access.CLIENT_KINDS, 'add a line to its section, such as: kind = "mcp"'),
     )

@@ -4,17 +4,17 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-_PLAIN: Final = ("dumb", "unknown")
+_COLOURLESS_TERMINALS: Final = ("dumb", "unknown")
 """Terminals that print the codes of colours as they are."""
 
 
-def read(names: Iterable[str]) -> dict[str, str]:
+def read_variables(names: Iterable[str]) -> dict[str, str]:
     """Give the named variables that are set to something."""
     values = {name: os.environ.get(name, "") for name in names}
     return {name: value for name, value in values.items() if value.strip()}
 
 
-def whole() -> dict[str, str]:
+def all_variables() -> dict[str, str]:
     """Give all variables, for a program that is started and needs its owner's."""
     return dict(os.environ)
 
@@ -34,4 +34,7 @@ def wants_colour() -> bool:
 
     Source: no-color.org: any value that isn't empty turns colours off.
     """
-    return not read(["NO_COLOR"]) and read(["TERM"]).get("TERM", "").strip().lower() not in _PLAIN
+    return (
+        not read_variables(["NO_COLOR"])
+        and read_variables(["TERM"]).get("TERM", "").strip().lower() not in _COLOURLESS_TERMINALS
+    )

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from knapper.errors import SetupError
 
-MAX_BYTES = 1_000_000
+MAX_CONFIG_BYTES = 1_000_000
 """A larger file is no configuration."""
 
-_AT_LINE = re.compile(r" ?\(at line (\d+), column \d+\)")
-_SECTION = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?$")
-_KEY = re.compile(r"""\s*([\w"'][\w."' -]*?)\s*=""")
+_TOML_POSITION = re.compile(r" ?\(at line (\d+), column \d+\)")
+_SECTION_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?$")
+_KEY_LINE = re.compile(r"""\s*([\w"'][\w."' -]*?)\s*=""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class ConfigDocument:
     """Hold a configuration file that was read."""
 
     path: Path
@@ -33,26 +33,26 @@ class Document:
         return f"{self.path}:{line}" if line else str(self.path)
 
 
-def read_toml(path: Path) -> Document:
+def read_toml(path: Path) -> ConfigDocument:
     """Read a TOML file.
 
     Raises:
         SetupError: It can't be read, or isn't TOML; the message names the line.
     """
-    text = _text(path)
+    text = _read_config_text(path)
     try:
         values = tomllib.loads(text)
     except RecursionError as error:
-        raise _broken(path, 0, "it is nested too deeply") from error
+        raise _invalid_error(path, 0, "it is nested too deeply") from error
     except ValueError as error:  # TOMLDecodeError, and numbers too long for Python
-        found = _AT_LINE.search(str(error))
+        position = _TOML_POSITION.search(str(error))
         end = text.rstrip().count("\n") + 1 if "end of document" in str(error) else 0
-        line = int(found.group(1)) if found else end
-        raise _broken(path, line, _AT_LINE.sub("", str(error))) from error
-    return Document(path=path, values=values, lines=_lines(text))
+        line = int(position.group(1)) if position else end
+        raise _invalid_error(path, line, _TOML_POSITION.sub("", str(error))) from error
+    return ConfigDocument(path=path, values=values, lines=_find_setting_lines(text))
 
 
-def read_env(path: Path) -> Document:
+def read_env(path: Path) -> ConfigDocument:
     """Read a file of NAME=value lines; references to other variables stay text.
 
     Raises:
@@ -62,16 +62,16 @@ def read_env(path: Path) -> Document:
 
     values: dict[str, object] = {}
     lines: dict[str, int] = {}
-    for binding in parse_stream(io.StringIO(_text(path))):
+    for binding in parse_stream(io.StringIO(_read_config_text(path))):
         if binding.error:
-            raise _broken(path, binding.original.line, "it isn't NAME=value")
+            raise _invalid_error(path, binding.original.line, "it isn't NAME=value")
         if binding.key and binding.value is not None:
             values[binding.key] = binding.value
             lines[binding.key] = binding.original.line + _blank_lines(binding.original.string)
-    return Document(path=path, values=values, lines=lines)
+    return ConfigDocument(path=path, values=values, lines=lines)
 
 
-def is_there(path: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """Tell whether there is a file, or something that stands in its way."""
     try:
         return path.exists()
@@ -79,25 +79,25 @@ def is_there(path: Path) -> bool:
         return True
 
 
-def _text(path: Path) -> str:
+def _read_config_text(path: Path) -> str:
     try:
         if path.exists() and not path.is_file():
-            raise _unreadable(path, "it isn't a file")
+            raise _unreadable_error(path, "it isn't a file")
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            raw = file.read(MAX_CONFIG_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise _unreadable(path, getattr(error, "strerror", None) or str(error)) from error
-    if len(raw) > MAX_BYTES:
-        raise _unreadable(path, f"it is larger than {MAX_BYTES // 1_000_000} MB")
+        raise _unreadable_error(path, getattr(error, "strerror", None) or str(error)) from error
+    if len(raw) > MAX_CONFIG_BYTES:
+        raise _unreadable_error(path, f"it is larger than {MAX_CONFIG_BYTES // 1_000_000} MB")
     if b"\0" in raw:
-        raise _broken(path, raw.count(b"\n", 0, raw.index(b"\0")) + 1, "it holds a NUL byte")
+        raise _invalid_error(path, raw.count(b"\n", 0, raw.index(b"\0")) + 1, "it holds a NUL byte")
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise _broken(path, raw.count(b"\n", 0, error.start) + 1, "it isn't UTF-8 text") from error
+        raise _invalid_error(path, raw.count(b"\n", 0, error.start) + 1, "it isn't UTF-8 text") from error
 
 
-def _unreadable(path: Path, cause: str) -> SetupError:
+def _unreadable_error(path: Path, cause: str) -> SetupError:
     return SetupError(
         f"the configuration {path} can't be read: {cause}",
         code="config_unreadable",
@@ -105,7 +105,7 @@ def _unreadable(path: Path, cause: str) -> SetupError:
     )
 
 
-def _broken(path: Path, line: int, cause: str) -> SetupError:
+def _invalid_error(path: Path, line: int, cause: str) -> SetupError:
     place = f"{path}, line {line}" if line else str(path)
     return SetupError(
         f"the configuration {place} is invalid: {cause[:1].lower()}{cause[1:]}",
@@ -118,18 +118,18 @@ def _blank_lines(text: str) -> int:
     return len(text[: len(text) - len(text.lstrip())].splitlines())
 
 
-def _lines(text: str) -> dict[str, int]:
+def _find_setting_lines(text: str) -> dict[str, int]:
     """Find the lines of settings; good enough to point at, so that texts over several lines may mislead it."""
     lines: dict[str, int] = {}
     section = ""
     for number, line in enumerate(text.splitlines(), 1):
-        if header := _SECTION.match(line):
-            section = _plain(header.group(1))
+        if header := _SECTION_HEADER.match(line):
+            section = _strip_quotes(header.group(1))
             lines.setdefault(section, number)
-        elif key := _KEY.match(line):
-            lines.setdefault(f"{section}.{_plain(key.group(1))}".lstrip("."), number)
+        elif key := _KEY_LINE.match(line):
+            lines.setdefault(f"{section}.{_strip_quotes(key.group(1))}".lstrip("."), number)
     return lines
 
 
-def _plain(dotted: str) -> str:
+def _strip_quotes(dotted: str) -> str:
     return re.sub(r"""["']""", "", re.sub(r"\s*\.\s*", ".", dotted))

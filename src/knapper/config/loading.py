@@ -1,21 +1,394 @@
-"""Join defaults, files, environment and flags into settings; a later one of these wins."""
+"""Load the settings from defaults, files, environment and flags, and choose the vault."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
 import platformdirs
 
-from knapper.config import clients, environment, files, layers, values, vaults
-from knapper.config.files import Document
-from knapper.config.layers import Found, Sources
-from knapper.config.sections import agents, audio, model, runs, scripts, server, web
-from knapper.config.setting import count, text
-from knapper.config.settings import Embeddings, Journal, Origin, Search, Settings, Vault
-from knapper.config.table import CONFIG_ENV, SETTINGS
+from knapper.config import clients, environment, files, values
+from knapper.config.declarations import Setting, SettingValue, get_count, get_text
+from knapper.config.files import ConfigDocument
+from knapper.config.sections import agents, models, network
+from knapper.config.settings import (
+    CLIENT_SETTINGS,
+    CONFIG_ENV,
+    SETTINGS,
+    VAULT_SETTINGS,
+    EmbeddingSettings,
+    JournalSettings,
+    SearchSettings,
+    SettingOrigin,
+    Settings,
+    Vault,
+)
 from knapper.errors import SetupError
 
-APP = "knapper"
+VAULTS = "vaults"
+CLIENTS = "clients"
+MASK = "(set)"
+"""Stands for a secret that is set."""
+
+_SECTION_SETTINGS: Mapping[str, tuple[Setting, ...]] = {VAULTS: VAULT_SETTINGS, CLIENTS: CLIENT_SETTINGS}
+_SECTION_HINTS = {
+    VAULTS: 'write [vaults.NAME] on a line, and path = "/the/folder" below it',
+    CLIENTS: "write [clients.mcp] on a line, or another client's name, and its settings below it",
+}
+_URL_LOGIN = re.compile(r"//[^/@\s]+@")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingSources:
+    """Hold what the sources say; a later field is weaker."""
+
+    flags: Mapping[str, str]
+    """By setting's name."""
+    environment: Mapping[str, str]
+    env_file: ConfigDocument | None
+    document: ConfigDocument | None
+    defaults: Mapping[str, SettingValue]
+    """Those that depend on the machine."""
+    cwd: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedSetting:
+    """Hold a setting's value and its origin."""
+
+    setting: Setting
+    value: SettingValue
+    source: str
+    base: Path
+    """The folder that a relative path starts at."""
+
+
+def resolve_settings(sources: SettingSources) -> dict[str, ResolvedSetting]:
+    """Find every setting's value.
+
+    Raises:
+        SetupError: A value isn't of its setting's kind.
+    """
+    return {setting.name: _resolve_setting(setting, sources) for setting in SETTINGS}
+
+
+def origin_of(found: ResolvedSetting) -> SettingOrigin:
+    """Describe a found setting, a secret masked."""
+    return describe_value(found.setting, found.value, found.source)
+
+
+def describe_value(setting: Setting, value: SettingValue, source: str, name: str = "") -> SettingOrigin:
+    """Describe a setting's value, a secret masked."""
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    return SettingOrigin(
+        name=name or setting.name,
+        value=MASK if setting.secret and text else _URL_LOGIN.sub(f"//{MASK}@", text),
+        source=source,
+        doc=setting.doc,
+    )
+
+
+def check_sections(document: ConfigDocument) -> dict[str, dict[str, Mapping[str, object]]]:
+    """Give the sections of vaults and of clients by name, and refuse what no setting is called.
+
+    Raises:
+        SetupError: A name is unknown; the hint tells the nearest.
+    """
+    known = {setting.name for setting in SETTINGS}
+    groups = {name.partition(".")[0] for name in known if "." in name}
+    for name in _setting_names(document.values):
+        if name not in known and not (name in groups and document.values.get(name) == {}):  # all of it commented out
+            raise _unknown_setting_error(document, name, known)
+    return {group: _read_group(document, group) for group in _SECTION_SETTINGS}
+
+
+def describe_sections(
+    document: ConfigDocument, found: Mapping[str, Mapping[str, Mapping[str, object]]]
+) -> tuple[SettingOrigin, ...]:
+    """Describe what the sections of `sections` say, each value checked.
+
+    Raises:
+        SetupError: A value isn't of its setting's kind.
+    """
+    return tuple(
+        describe_value(
+            setting, checked[setting.name], document.place(f"{title}.{setting.name}"), f"{title}.{setting.name}"
+        )
+        for group, settings in _SECTION_SETTINGS.items()
+        for title, section in ((f"{group}.{name}", section) for name, section in found[group].items())
+        for checked in [values.check_section(document, title, section, settings)]
+        for setting in settings
+        if setting.name in section
+    )
+
+
+def _read_group(document: ConfigDocument, group: str) -> dict[str, Mapping[str, object]]:
+    mapping = _as_mapping(document.values.get(group, {}))
+    if mapping is None:
+        raise _not_a_section_error(document, group, group)
+    return {name: _check_section_names(document, group, name, section) for name, section in mapping.items()}
+
+
+def _check_section_names(document: ConfigDocument, group: str, name: str, section: object) -> Mapping[str, object]:
+    mapping = _as_mapping(section)
+    if mapping is None:
+        raise _not_a_section_error(document, group, f"{group}.{name}")
+    prefix = f"{group}.{name}."
+    known = {prefix + setting.name for setting in _SECTION_SETTINGS[group]}
+    for key in mapping:
+        if prefix + key not in known:
+            raise _unknown_setting_error(document, prefix + key, known)
+    return mapping
+
+
+def _setting_names(table: Mapping[str, object]) -> Iterator[str]:
+    for name, value in table.items():
+        section = _as_mapping(value)
+        if name in _SECTION_SETTINGS:
+            continue
+        if section:
+            yield from (f"{name}.{key}" for key in section)
+        else:
+            yield name
+
+
+def _as_mapping(value: object) -> Mapping[str, object] | None:
+    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else None
+
+
+def _resolve_setting(setting: Setting, sources: SettingSources) -> ResolvedSetting:
+    for raw, source, base in _candidates(setting, sources):
+        return ResolvedSetting(
+            setting=setting, value=values.check_value(setting, raw, place=source, base=base), source=source, base=base
+        )
+    value = sources.defaults.get(setting.name, setting.default)
+    return ResolvedSetting(setting=setting, value=value, source="default", base=sources.cwd)
+
+
+def _candidates(setting: Setting, sources: SettingSources) -> Iterator[tuple[object, str, Path]]:
+    if sources.flags.get(setting.name):
+        yield sources.flags[setting.name], setting.flag, sources.cwd
+    for name in setting.env:
+        if name in sources.environment:
+            yield sources.environment[name], name, sources.cwd
+    if sources.env_file:
+        env_file = sources.env_file
+        for name in setting.env:
+            if env_file.values.get(name):
+                yield env_file.values[name], f"{name} in {env_file.place(name)}", env_file.path.parent
+    if sources.document:
+        value = _lookup_dotted(sources.document.values, setting.name)
+        if value is not None:
+            yield value, sources.document.place(setting.name), sources.document.path.parent
+
+
+def _lookup_dotted(table: Mapping[str, object], name: str) -> object:
+    section, _, key = name.rpartition(".")
+    inner = _as_mapping(table.get(section, {})) if section else table
+    return inner.get(key) if inner else None
+
+
+def _unknown_setting_error(document: ConfigDocument, name: str, known: set[str]) -> SetupError:
+    return SetupError(
+        f"there is no setting '{name}' ({document.place(name)})",
+        code="config_invalid",
+        hint=values.did_you_mean(name, known, "`knap config` without this file lists all settings"),
+    )
+
+
+def _not_a_section_error(document: ConfigDocument, group: str, name: str) -> SetupError:
+    return SetupError(
+        f"'{name}' in {document.place(name)} must be a section",
+        code="config_invalid",
+        hint=_SECTION_HINTS[group],
+    )
+
+
+_OBSIDIAN_FOLDER = ".obsidian"
+"""The folder that makes its parent a vault of Obsidian's."""
+_MAX_NAME_CHARS = 60
+_UNSAFE_CHARACTERS = re.compile(r"[^\w.-]+")
+_NO_VAULT_HINT = "name one: `knap --vault FOLDER …`, set VAULT_PATH, or add [vaults.NAME] with its path to {file}"
+
+
+def read_vaults(document: ConfigDocument, sections: Mapping[str, Mapping[str, object]]) -> tuple[Vault, ...]:
+    """Read the vaults of a configuration file.
+
+    Args:
+        document: The file, for messages and relative paths.
+        sections: What stands below ``[vaults]``, by name.
+
+    Raises:
+        SetupError: A vault has no path, or a value of the wrong kind.
+    """
+    return tuple(_read_vault(document, name, section) for name, section in sections.items())
+
+
+def choose_vault(
+    wanted: str, *, base: Path, vaults: Sequence[Vault], config_file: Path, place: str = ""
+) -> tuple[Vault | SetupError, str]:
+    """Choose a vault.
+
+    Args:
+        wanted: A configured name or a folder; empty where the person named none.
+        base: Where a relative folder starts.
+        vaults: Those that are configured.
+        config_file: For the hint.
+        place: What names *wanted*, where that isn't the command itself.
+
+    Returns:
+        The vault, or why there is none; and what chose it where nothing was *wanted*.
+    """
+    if wanted:
+        return _find_named_vault(wanted, place, base, vaults), ""
+    if len(vaults) == 1:
+        return _check_vault_folder(vaults[0]), "the only configured vault"
+    for folder in _enclosing_folders(base):
+        if _is_folder(folder / _OBSIDIAN_FOLDER):
+            return _vault_in_folder(folder, vaults), f"the current folder: it is in a vault ({_OBSIDIAN_FOLDER})"
+    known = ", ".join(vault.name for vault in vaults)
+    hint = (
+        f"choose one: `knap --vault NAME …`, with one of {known}" if known else _NO_VAULT_HINT.format(file=config_file)
+    )
+    return SetupError("no vault is chosen", code="no_vault", hint=hint), ""
+
+
+def enclosing_vault(base: Path, chosen: Vault) -> Path | None:
+    """Give the vault that holds a folder, where that is another one than the chosen."""
+    if holds(chosen.path, base):
+        return None
+    return next((folder for folder in _enclosing_folders(base) if _is_folder(folder / _OBSIDIAN_FOLDER)), None)
+
+
+def holds(vault: Path, path: Path) -> bool:
+    """Tell whether *path* lies in the folder *vault*, by whatever name it is reached."""
+    real = _resolve_path(path)
+    for folder in (real, *real.parents):
+        try:
+            if folder.samefile(vault):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def state_folder(settings: Settings, vault: Vault | None = None) -> Path:
+    """Give the folder that holds the state of a vault, the chosen one by default; it may not be there yet.
+
+    The same folder of notes keeps its state when it gets another name in the configuration.
+
+    Raises:
+        SetupError: It would lie inside the vault.
+    """
+    vault = vault or settings.vault
+    if holds(vault.path, settings.state_dir):
+        raise SetupError(
+            f"the state folder {settings.state_dir} lies inside the vault {vault.path}",
+            code="state_in_vault",
+            hint="set state_dir in the configuration, or KNAP_STATE_DIR, to a folder outside it",
+        )
+    parent = settings.state_dir / "vaults"
+    digest = hashlib.sha256(os.fsencode(os.path.normcase(vault.path))).hexdigest()[:10]
+    safe = _UNSAFE_CHARACTERS.sub("-", vault.name)[:_MAX_NAME_CHARS].strip(".-") or "vault"
+    own = parent / f"{safe}-{digest}"
+    if not own.is_dir():
+        return next((old for old in sorted(parent.glob(f"*-{digest}")) if old.is_dir()), own)
+    return own
+
+
+def _read_vault(document: ConfigDocument, name: str, section: Mapping[str, object]) -> Vault:
+    found = values.check_section(document, f"vaults.{name}", section, VAULT_SETTINGS)
+    if "path" not in section:
+        place = document.place(f"vaults.{name}")
+        raise SetupError(
+            f"the vault '{name}' in {place} has no path",
+            code="config_invalid",
+            hint=f'add a line to its section: path = "/the/folder/of/{name}"',
+        )
+    return Vault(
+        name=name,
+        path=_resolve_path(Path(str(found["path"]))),
+        hidden=values.get_section_texts(found, "hidden"),
+        read=values.get_section_texts(found, "read"),
+        foreign_folders=values.get_section_texts(found, "foreign_folders"),
+        foreign_properties=values.get_section_texts(found, "foreign_properties"),
+    )
+
+
+def _find_named_vault(wanted: str, place: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupError:
+    for vault in vaults:
+        if vault.name == wanted:
+            return _check_vault_folder(vault)
+    folder = values.expand_path(wanted, base)
+    if _is_folder(folder):
+        return _vault_in_folder(folder, vaults)
+    names = [vault.name for vault in vaults]
+    known = f"one of {', '.join(names)}" if names else "a name from the configuration"
+    hint = f"give the folder of your notes, or {known}"
+    by = f", which {place} names" if place else ""
+    if _is_file(folder):
+        return SetupError(f"'{wanted}' is a file, and no vault{by}", code="no_vault", hint=hint)
+    hint = values.did_you_mean(wanted, names, hint)
+    return SetupError(f"there is no vault and no folder '{wanted}'{by}", code="no_vault", hint=hint)
+
+
+def _vault_in_folder(folder: Path, vaults: Sequence[Vault]) -> Vault:
+    """Give the vault in *folder*; where it is a configured one, with what its owner says about it."""
+    real = _resolve_path(folder)
+    for vault in vaults:
+        if vault.path == real or _is_same_folder(vault.path, real):
+            return vault
+    return Vault(name=real.name or "vault", path=real)
+
+
+def _check_vault_folder(vault: Vault) -> Vault | SetupError:
+    if _is_folder(vault.path):
+        return vault
+    problem = "is a file" if _is_file(vault.path) else "isn't there"
+    return SetupError(
+        f"the folder {vault.path} of the vault '{vault.name}' {problem}",
+        code="no_vault",
+        hint="correct its path in the configuration; `knap config path` tells where that is",
+    )
+
+
+def _enclosing_folders(base: Path) -> tuple[Path, ...]:
+    real = _resolve_path(base)
+    return (real, *real.parents)
+
+
+def _resolve_path(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # links in a circle
+        return path.absolute()
+
+
+def _is_same_folder(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+APP_NAME = "knapper"
 _NO_FLAGS: Mapping[str, str] = {}
 
 
@@ -34,22 +407,22 @@ def load(
         SetupError: A file can't be read, or says something that isn't a setting. That no vault can be chosen is told
             only when the vault is asked for.
     """
-    cwd = cwd or _here()
+    cwd = cwd or _current_folder()
     names = [CONFIG_ENV, *(name for setting in SETTINGS for name in setting.env)]
-    environ = environment.read(names)
-    where = _locate(config_file, environ, cwd)
-    document = files.read_toml(where) if config_file or files.is_there(where) else None
-    env_path = values.expand(env_file, cwd) if env_file else where.with_name(".env")
-    secrets = files.read_env(env_path) if env_file or files.is_there(env_path) else None
-    sources = Sources(
+    environ = environment.read_variables(names)
+    config_path = _config_path(config_file, environ, cwd)
+    document = files.read_toml(config_path) if config_file or files.path_exists(config_path) else None
+    env_path = values.expand_path(env_file, cwd) if env_file else config_path.with_name(".env")
+    secrets = files.read_env(env_path) if env_file or files.path_exists(env_path) else None
+    sources = SettingSources(
         flags=flags,
         environment=environ,
         env_file=secrets,
         document=document,
-        defaults={"state_dir": str(platformdirs.user_data_path(APP, appauthor=False))},
+        defaults={"state_dir": str(platformdirs.user_data_path(APP_NAME, appauthor=False))},
         cwd=cwd,
     )
-    return _settings(sources, where)
+    return _build_settings(sources, config_path)
 
 
 def locate(config_file: str = "", *, cwd: Path | None = None) -> Path:
@@ -59,10 +432,10 @@ def locate(config_file: str = "", *, cwd: Path | None = None) -> Path:
         config_file: The one that a flag names.
         cwd: Where relative paths start; the current folder by default.
     """
-    return _locate(config_file, environment.read([CONFIG_ENV]), cwd or _here())
+    return _config_path(config_file, environment.read_variables([CONFIG_ENV]), cwd or _current_folder())
 
 
-def _here() -> Path:
+def _current_folder() -> Path:
     try:
         return Path.cwd()
     except OSError as error:
@@ -71,76 +444,81 @@ def _here() -> Path:
         ) from error
 
 
-def _locate(config_file: str, environ: Mapping[str, str], cwd: Path) -> Path:
+def _config_path(config_file: str, environ: Mapping[str, str], cwd: Path) -> Path:
     named = config_file or environ.get(CONFIG_ENV, "")
     if named:
-        return values.expand(named, cwd)
-    return platformdirs.user_config_path(APP, appauthor=False) / "config.toml"
+        return values.expand_path(named, cwd)
+    return platformdirs.user_config_path(APP_NAME, appauthor=False) / "config.toml"
 
 
-def _settings(sources: Sources, where: Path) -> Settings:
+def _build_settings(sources: SettingSources, where: Path) -> Settings:
     document = sources.document
-    sections = layers.sections(document) if document else {}
-    found = layers.find(sources)
-    said = {name: each.value for name, each in found.items()}
-    known = vaults.configured(document, sections[layers.VAULTS]) if document else ()
-    allowed = clients.configured(document, sections[layers.CLIENTS]) if document else ()
-    wanted = found["default_vault"]
+    sections = check_sections(document) if document else {}
+    resolved = resolve_settings(sources)
+    values_by_name = {name: each.value for name, each in resolved.items()}
+    configured_vaults = read_vaults(document, sections[VAULTS]) if document else ()
+    configured_clients = clients.read_clients(document, sections[CLIENTS]) if document else ()
+    vault_setting = resolved["default_vault"]
     is_named = bool(sources.flags.get("default_vault"))
-    choice, why = vaults.choose(
-        text(said, "default_vault"),
-        base=wanted.base,
-        vaults=known,
+    choice, choice_reason = choose_vault(
+        get_text(values_by_name, "default_vault"),
+        base=vault_setting.base,
+        vaults=configured_vaults,
         config_file=where,
-        place="" if is_named else wanted.source,
+        place="" if is_named else vault_setting.source,
     )
-    _refuse_env_in_vault(sources.env_file, [*known, *([choice] if isinstance(choice, Vault) else [])])
-    embeddings = Embeddings(
-        kind=cast("Literal['static', 'endpoint', 'onnx', 'none']", text(said, "embeddings.kind")),
-        model=text(said, "embeddings.model"),
-        base_url=text(said, "embeddings.base_url"),
-        api_key=text(said, "embeddings.api_key"),
+    _refuse_env_in_vault(sources.env_file, [*configured_vaults, *([choice] if isinstance(choice, Vault) else [])])
+    embeddings = EmbeddingSettings(
+        kind=cast("Literal['static', 'endpoint', 'onnx', 'none']", get_text(values_by_name, "embeddings.kind")),
+        model=get_text(values_by_name, "embeddings.model"),
+        base_url=get_text(values_by_name, "embeddings.base_url"),
+        api_key=get_text(values_by_name, "embeddings.api_key"),
     )
     return Settings(
         choice=choice,
-        passed_by=None if is_named or isinstance(choice, SetupError) else vaults.around(sources.cwd, choice),
-        vaults=known,
-        clients=allowed,
-        state_dir=Path(text(said, "state_dir")),
+        passed_by=None if is_named or isinstance(choice, SetupError) else enclosing_vault(sources.cwd, choice),
+        vaults=configured_vaults,
+        clients=configured_clients,
+        state_dir=Path(get_text(values_by_name, "state_dir")),
         embeddings=embeddings,
-        search=Search(fusion=cast("Literal['convex', 'rrf']", text(said, "search.fusion"))),
-        model=model.read(said),
-        audio=audio.read(said),
-        web=web.read(said),
-        scripts=scripts.read(said),
-        agents=agents.read(said),
-        runs=runs.read(said),
-        proposal_days=count(said, "proposals.expire_days"),
-        journal=Journal(max_mb=count(said, "journal.max_mb"), max_age_days=count(said, "journal.max_age_days")),
-        commits_to_git=text(said, "git.commit") == "yes",
-        server=server.read(said),
-        index_interval_minutes=count(said, "index.interval_minutes"),
+        search=SearchSettings(fusion=cast("Literal['convex', 'rrf']", get_text(values_by_name, "search.fusion"))),
+        model=models.read_model(values_by_name),
+        audio=models.read_audio(values_by_name),
+        web=network.read_web(values_by_name),
+        scripts=agents.read_scripts(values_by_name),
+        agents=agents.read_agents(values_by_name),
+        runs=agents.read_runs(values_by_name),
+        proposal_days=get_count(values_by_name, "proposals.expire_days"),
+        journal=JournalSettings(
+            max_mb=get_count(values_by_name, "journal.max_mb"),
+            max_age_days=get_count(values_by_name, "journal.max_age_days"),
+        ),
+        commits_to_git=get_text(values_by_name, "git.commit") == "yes",
+        server=network.read_server(values_by_name),
+        index_interval_minutes=get_count(values_by_name, "index.interval_minutes"),
         config_file=where,
         env_file=sources.env_file.path if sources.env_file else None,
-        origins=_origins(found, choice, why, layers.stated(document, sections) if document else ()),
+        origins=_list_origins(
+            resolved, choice, choice_reason, describe_sections(document, sections) if document else ()
+        ),
     )
 
 
-def _origins(
-    found: Mapping[str, Found], choice: Vault | SetupError, why: str, stated: Sequence[Origin]
-) -> tuple[Origin, ...]:
-    chosen = Origin(
+def _list_origins(
+    found: Mapping[str, ResolvedSetting], choice: Vault | SetupError, why: str, stated: Sequence[SettingOrigin]
+) -> tuple[SettingOrigin, ...]:
+    chosen = SettingOrigin(
         name="vault",
         value=str(choice.path) if isinstance(choice, Vault) else "",
         source=why or (found["default_vault"].source if isinstance(choice, Vault) else choice.message),
         doc="The vault that a command works on now.",
     )
-    return (chosen, *(layers.origin(each) for each in found.values()), *stated)
+    return (chosen, *(origin_of(each) for each in found.values()), *stated)
 
 
-def _refuse_env_in_vault(env_file: Document | None, known: Sequence[Vault]) -> None:
+def _refuse_env_in_vault(env_file: ConfigDocument | None, known: Sequence[Vault]) -> None:
     for vault in known if env_file else ():
-        if env_file and vaults.holds(vault.path, env_file.path):
+        if env_file and holds(vault.path, env_file.path):
             raise SetupError(
                 f"the file of secrets {env_file.path} lies inside the vault {vault.path}",
                 code="env_in_vault",

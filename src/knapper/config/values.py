@@ -1,22 +1,22 @@
-"""Check the values of settings."""
+"""Check the values of settings, and suggest what a mistyped word may have meant."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from knapper.config.files import Document
-from knapper.config.setting import Setting, Value
+from knapper.config.declarations import Setting, SettingValue
+from knapper.config.files import ConfigDocument
 from knapper.errors import SetupError
 
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
-_ON = ("on", "yes")
-_OFF = ("off", "no")
-_SWITCHED: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("true", "yes", "on"), _ON),
-    **dict.fromkeys(("false", "no", "off"), _OFF),
+_ON_WORDS = ("on", "yes")
+_OFF_WORDS = ("off", "no")
+_SWITCH_WORDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("true", "yes", "on"), _ON_WORDS),
+    **dict.fromkeys(("false", "no", "off"), _OFF_WORDS),
 }
-_WANTED = {
+_EXPECTED_KINDS = {
     "text": "a text",
     "path": "a path",
     "url": "an address that begins with http:// or https://",
@@ -24,7 +24,7 @@ _WANTED = {
 }
 
 
-def check(setting: Setting, raw: object, *, place: str, base: Path) -> Value:
+def check_value(setting: Setting, raw: object, *, place: str, base: Path) -> SettingValue:
     """Turn a raw value into a setting's.
 
     Args:
@@ -36,23 +36,23 @@ def check(setting: Setting, raw: object, *, place: str, base: Path) -> Value:
     Raises:
         SetupError: The value isn't of the setting's kind.
     """
-    value: Value | None = None
+    value: SettingValue | None = None
     if setting.kind == "count":
-        value = _count(setting, raw)
+        value = _parse_count(setting, raw)
     elif setting.kind == "texts":
-        value = _texts(setting, raw)
-    elif setting.kind == "choice" and str(raw).strip().casefold() in _SWITCHED:
-        value = _switch(setting, str(raw).strip().casefold())
+        value = _parse_texts(setting, raw)
+    elif setting.kind == "choice" and str(raw).strip().casefold() in _SWITCH_WORDS:
+        value = _parse_switch(setting, str(raw).strip().casefold())
     elif isinstance(raw, str) and "\0" not in raw:
-        value = _text(setting, raw.strip(), base)
+        value = _parse_text(setting, raw.strip(), base)
     if value is None:
-        raise _wrong(setting, raw, place)
+        raise _wrong_value_error(setting, raw, place)
     return value
 
 
-def section(
-    document: Document, name: str, given: Mapping[str, object], settings: Sequence[Setting]
-) -> dict[str, Value]:
+def check_section(
+    document: ConfigDocument, name: str, given: Mapping[str, object], settings: Sequence[Setting]
+) -> dict[str, SettingValue]:
     """Read the settings of one section, with the defaults of those that it doesn't give.
 
     Args:
@@ -64,22 +64,24 @@ def section(
     Raises:
         SetupError: A value isn't of its setting's kind.
     """
-    found: dict[str, Value] = {}
+    checked_values: dict[str, SettingValue] = {}
     for setting in settings:
-        found[setting.name] = setting.default
+        checked_values[setting.name] = setting.default
         if setting.name in given:
             place = document.place(f"{name}.{setting.name}")
-            found[setting.name] = check(setting, given[setting.name], place=place, base=document.path.parent)
-    return found
+            checked_values[setting.name] = check_value(
+                setting, given[setting.name], place=place, base=document.path.parent
+            )
+    return checked_values
 
 
-def texts(found: Mapping[str, Value], name: str) -> tuple[str, ...]:
+def get_section_texts(found: Mapping[str, SettingValue], name: str) -> tuple[str, ...]:
     """Give a setting that is a list of texts."""
     value = found.get(name, ())
     return value if isinstance(value, tuple) else ()
 
 
-def expand(raw: str, base: Path) -> Path:
+def expand_path(raw: str, base: Path) -> Path:
     """Make a path absolute; ``~`` is the home folder."""
     try:
         path = Path(raw).expanduser()
@@ -88,22 +90,22 @@ def expand(raw: str, base: Path) -> Path:
     return base / path
 
 
-def _text(setting: Setting, raw: str, base: Path) -> str | None:
+def _parse_text(setting: Setting, raw: str, base: Path) -> str | None:
     if setting.kind == "choice":
         return raw if raw in setting.choices else None
     if setting.kind == "url":
         return raw.rstrip("/") if not raw or _URL.fullmatch(raw) else None
     if setting.kind == "path":
-        return str(expand(raw, base)) if raw else None
+        return str(expand_path(raw, base)) if raw else None
     return raw
 
 
-def _switch(setting: Setting, said: str) -> str | None:
+def _parse_switch(setting: Setting, said: str) -> str | None:
     """Take ``true`` and ``no`` for what a setting calls them."""
-    return next((word for word in _SWITCHED[said] if word in setting.choices), None)
+    return next((word for word in _SWITCH_WORDS[said] if word in setting.choices), None)
 
 
-def _count(setting: Setting, raw: object) -> int | None:
+def _parse_count(setting: Setting, raw: object) -> int | None:
     if isinstance(raw, str):
         raw = int(raw) if re.fullmatch(r"\s*\d{1,9}\s*", raw) else None
     if not isinstance(raw, int) or isinstance(raw, bool):
@@ -111,7 +113,7 @@ def _count(setting: Setting, raw: object) -> int | None:
     return raw if setting.least <= raw <= setting.most else None
 
 
-def _texts(setting: Setting, raw: object) -> tuple[str, ...] | None:
+def _parse_texts(setting: Setting, raw: object) -> tuple[str, ...] | None:
     if not isinstance(raw, list):
         return None
     items = cast("list[object]", raw)
@@ -121,8 +123,8 @@ def _texts(setting: Setting, raw: object) -> tuple[str, ...] | None:
     return texts if len(texts) == len(items) else None
 
 
-def _wrong(setting: Setting, raw: object, place: str) -> SetupError:
-    wanted = _WANTED.get(setting.kind, "")
+def _wrong_value_error(setting: Setting, raw: object, place: str) -> SetupError:
+    wanted = _EXPECTED_KINDS.get(setting.kind, "")
     if setting.choices:
         wanted = ("one of " if setting.kind == "choice" else "a list with some of ") + ", ".join(setting.choices)
     if setting.kind == "count":
@@ -133,3 +135,20 @@ def _wrong(setting: Setting, raw: object, place: str) -> SetupError:
         code="config_invalid",
         hint=f"{setting.name}: {setting.doc}",
     )
+
+
+_MIN_LIKENESS = 60
+
+
+def nearest_word(word: str, known: Iterable[str]) -> str:
+    """Return the known word that is most like *word*; empty where none is."""
+    from rapidfuzz import fuzz, process  # noqa: PLC0415  # 30 ms that only a mistyped word should cost
+
+    hit = process.extractOne(word.casefold(), sorted(known), scorer=fuzz.ratio, score_cutoff=_MIN_LIKENESS)
+    return hit[0] if hit else ""
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Make a hint of the nearest known word, or give *otherwise*."""
+    near = nearest_word(word, known)
+    return f"did you mean '{near}'?" if near else otherwise

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from knapper.config import Settings
-from knapper.config.sections.server import Server
+from knapper.config.sections.network import ServerSettings
 from knapper.errors import BadInput, CallerError, KnapError, RefusedError, SetupError
 from knapper.server import credentials, replies
 
@@ -179,7 +179,7 @@ class OriginRules:
         return origin.lower() in self.origins
 
 
-def make_origin_rules(server: Server) -> OriginRules:
+def make_origin_rules(server: ServerSettings) -> OriginRules:
     """Make the rules of a server.
 
     Raises:

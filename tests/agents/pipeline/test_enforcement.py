@@ -20,8 +20,8 @@ from knapper.changes.requests import AtPosition
 from knapper.changes.writer import SubmitOptions
 from knapper.cli import main
 from knapper.codemode.bridge import Bridge
-from knapper.config import Client, Embeddings, Settings, Vault
-from knapper.config.sections.server import Server
+from knapper.config import ClientSettings, EmbeddingSettings, Settings, Vault
+from knapper.config.sections.network import ServerSettings
 from knapper.errors import KnapError
 from knapper.server import credentials, security
 from knapper.server.http import app as http
@@ -65,14 +65,14 @@ def grants(kind: ClientKind, rule: Mapping[str, Any]) -> Grants:
 
 def settings(base: Path, way: str, rule: Mapping[str, Any]) -> Settings:
     root = worlds.fill(base / "vault", {**NOTES, "Elsewhere/Note.md": "# Elsewhere\n"}).resolve()
-    held = Client(grants=grants(KINDS[way], rule), token_hash=credentials.hash_token(_TOKEN))
+    held = ClientSettings(grants=grants(KINDS[way], rule), token_hash=credentials.hash_token(_TOKEN))
     return Settings(
         choice=Vault(name="v", path=root),
         clients=(held,),
         state_dir=base / "state",
-        embeddings=Embeddings(kind="none"),
+        embeddings=EmbeddingSettings(kind="none"),
         config_file=base / "config.toml",
-        server=Server(requests_per_minute=0),
+        server=ServerSettings(requests_per_minute=0),
     )
 
 

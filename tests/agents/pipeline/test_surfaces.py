@@ -13,7 +13,7 @@ from knapper.agents.pipeline.store import AgentToggles, Preset
 from knapper.app import pipelines, presets
 from knapper.cli import main
 from knapper.cli.codes import ExitCode
-from knapper.config import Client, Model, Settings
+from knapper.config import ClientSettings, ModelSettings, Settings
 from knapper.errors import NotFound, SetupError
 from knapper.vault import access
 from tests.agents import protocol, scripts
@@ -231,7 +231,7 @@ def test_who_hears_an_answer_made_of_others_text_only_proposes_from_then_on(
 
 
 def test_a_preset_gives_a_client_what_it_may_see_and_do(vault: opened.Opener) -> None:
-    hiding = Client(grants=replace(access.default_grants("mcp"), is_read_only=True), hidden=("Plants.md",))
+    hiding = ClientSettings(grants=replace(access.default_grants("mcp"), is_read_only=True), hidden=("Plants.md",))
 
     with (
         protocol.serving(ANSWER) as server,
@@ -261,7 +261,7 @@ def test_only_persons_go_on_from_the_switches_as_a_person_left_them(
 
 @pytest.mark.parametrize("kept_from", ["agent", "mcp"])
 def test_what_is_hidden_from_the_agents_or_their_client_goes_to_no_model(vault: opened.Opener, kept_from: str) -> None:
-    hiding = Client(grants=access.default_grants(kept_from), hidden=("Plants.md",))
+    hiding = ClientSettings(grants=access.default_grants(kept_from), hidden=("Plants.md",))
     choose = Reply(parts=[scripts.select("Garden.md", "Plants.md")])
 
     with (
@@ -323,7 +323,7 @@ def test_all_agents_off_in_the_configuration_is_a_setup_error(vault: opened.Open
 
 
 def settings(vault: opened.Opener, server: Server | None = None) -> Settings:
-    model = Model(name=f"tiny@{server.base_url}") if server else Model()
+    model = ModelSettings(name=f"tiny@{server.base_url}") if server else ModelSettings()
     return replace(vault.settings(), model=model, state_dir=state())
 
 
@@ -341,7 +341,7 @@ def test_models_to_fall_back_on_do_tasks_too_and_no_server_is_asked_for_what_it_
     vault: opened.Opener,
 ) -> None:
     with protocol.serving(Reply(status=500)) as broken, protocol.serving(EDIT) as server:
-        model = Model(name=f"tiny@{broken.base_url}", fallbacks=(f"tiny@{server.base_url}",), retries=0)
+        model = ModelSettings(name=f"tiny@{broken.base_url}", fallbacks=(f"tiny@{server.base_url}",), retries=0)
         found = replace(settings(vault), model=model)
         with app.open_hub(found) as hub:
             told = call(hub, "mcp", "ask_vault", {"task": "paint", "note": "Garden.md"})

@@ -10,7 +10,7 @@ import pytest
 from knapper.agents.model import names, providers
 from knapper.agents.model.providers import ModelTimeouts
 from knapper.cli import main
-from knapper.config import Client, Model
+from knapper.config import ClientSettings, ModelSettings
 from knapper.server import lifecycle
 from knapper.vault import access
 from tests.agents import protocol
@@ -300,7 +300,7 @@ def test_a_client_names_models_of_the_configuration_only_and_a_person_any(tmp_pa
             world.hub.settings = replace(world.hub.settings, model=own)
             with world.client(None, chats.mounted(world.hub, world.stop, tasks.answering().open)) as client:
                 told = [client.post("/ask", json={**TASK, "model": one}) for one in ("scripted", name, "x@http://h")]
-            world.hub.settings = replace(world.hub.settings, model=Model())
+            world.hub.settings = replace(world.hub.settings, model=ModelSettings())
             mount = chats.mounted(world.hub, world.stop, tasks.answering().open)
             with world.client(world.token("page"), mount) as page:
                 theirs = page.post("/ask", json={**TASK, "model": name})
@@ -312,8 +312,8 @@ def test_a_client_names_models_of_the_configuration_only_and_a_person_any(tmp_pa
 
 
 def test_the_agents_of_a_client_do_no_more_than_it_may(tmp_path: Path) -> None:
-    reader = Client(grants=replace(access.default_grants("http"), is_read_only=True))
-    adder = Client(grants=replace(access.default_grants("http"), capabilities=frozenset({"add"})))
+    reader = ClientSettings(grants=replace(access.default_grants("http"), is_read_only=True))
+    adder = ClientSettings(grants=replace(access.default_grants("http"), capabilities=frozenset({"add"})))
     told: list[dict[str, Any]] = []
     can: list[list[str]] = []
     for number, client in enumerate((reader, adder)):

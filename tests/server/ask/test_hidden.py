@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from knapper.agents.pipeline import store
 from knapper.agents.pipeline.scopes import ContextScopeConfig
 from knapper.agents.pipeline.store import Preset
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.server import credentials
 from knapper.vault import access
 from tests.agents import scripts
@@ -20,7 +20,7 @@ from tests.agents.scripted import Call
 from tests.agents.scripts import Cast
 from tests.server import apps, chats, tasks
 
-NARROW = Client(grants=access.default_grants("http"), hidden=("Private/",))
+NARROW = ClientSettings(grants=access.default_grants("http"), hidden=("Private/",))
 SECRET = {"task": "the secret garden?", "scout": True}
 NOTES = {
     **apps.NOTES,
@@ -31,7 +31,7 @@ NOTES = {
 
 
 @contextmanager
-def asking(base: Path, cast: Cast, *clients: Client) -> Generator[TestClient]:
+def asking(base: Path, cast: Cast, *clients: ClientSettings) -> Generator[TestClient]:
     with (
         apps.world(base, *clients, notes=NOTES) as world,
         world.client(None, chats.mounted(world.hub, world.stop, cast.open)) as client,
@@ -168,7 +168,7 @@ def test_a_run_that_a_person_goes_on_with_sees_no_more_than_the_client_that_bega
 
 
 def test_a_person_from_whom_something_is_hidden_sees_only_their_own_runs(tmp_path: Path) -> None:
-    narrow = Client(grants=access.default_grants("page"), hidden=("Private/",))
+    narrow = ClientSettings(grants=access.default_grants("page"), hidden=("Private/",))
     with apps.world(tmp_path, narrow, notes=NOTES) as world:
         with world.client(None, chats.mounted(world.hub, world.stop, tasks.asking().open)) as client:
             _ = client.post("/ask", json={"task": "x", "scout": True})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from knapper.app import pipelines
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.vault import access
 from tests.agents.scripts import Cast
 from tests.server import apps, chats, tasks
@@ -98,7 +98,7 @@ def test_a_name_has_1_to_100_characters_and_an_unknown_one_is_not_found(tmp_path
 
 
 def test_a_client_that_only_reads_changes_none(tmp_path: Path) -> None:
-    reader = Client(grants=replace(access.default_grants("http"), is_read_only=True))
+    reader = ClientSettings(grants=replace(access.default_grants("http"), is_read_only=True))
     with chats.asking(tmp_path, tasks.answering().open, reader) as client:
         found = [client.put("/presets/Work", json={}), client.delete("/presets/Work")]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.server import lifecycle
 from knapper.vault import access
 from tests.agents import protocol
@@ -110,7 +110,7 @@ def test_what_cannot_be_answered_is_refused(tmp_path: Path, body: Any, status: i
 
 
 def test_a_note_that_is_hidden_from_the_client_is_refused_as_if_it_were_not_there(tmp_path: Path) -> None:
-    narrow = Client(grants=access.default_grants("http"), hidden=("Private/",))
+    narrow = ClientSettings(grants=access.default_grants("http"), hidden=("Private/",))
     with chats.asking(tmp_path, Model([["Hi."]]), narrow) as client:
         there = client.post("/chat", json={"message": "hi", "active_file": "Private/Diary.md"})
         not_there = client.post("/chat", json={"message": "hi", "active_file": "Private/Nothing.md"})
@@ -123,7 +123,7 @@ def test_a_note_that_is_hidden_from_the_client_is_refused_as_if_it_were_not_ther
 
 
 def test_the_agent_sees_no_more_than_the_client_that_asks_it(tmp_path: Path) -> None:
-    narrow = Client(grants=access.default_grants("http"), hidden=("Private/",))
+    narrow = ClientSettings(grants=access.default_grants("http"), hidden=("Private/",))
     calls = [
         Call("read_file", {"path": "Private/Diary.md"}),
         Call("search_vault", {"query": "secret tomatoes", "mode": "keyword"}),
@@ -137,7 +137,7 @@ def test_the_agent_sees_no_more_than_the_client_that_asks_it(tmp_path: Path) -> 
 
 
 def test_the_agent_of_a_client_that_only_reads_is_given_no_tools_that_write(tmp_path: Path) -> None:
-    reader = Client(grants=replace(access.default_grants("http"), is_read_only=True))
+    reader = ClientSettings(grants=replace(access.default_grants("http"), is_read_only=True))
     model = Model([[EDIT], ["Done."]])
     with chats.asking(tmp_path, model, reader) as client:
         told = client.post("/chat", json={"message": "make it snow"}).json()

@@ -10,8 +10,8 @@ from filelock import FileLock
 from starlette.testclient import TestClient
 
 from knapper.app import Hub
-from knapper.config import Client, Settings, Vault
-from knapper.config.sections.model import Model as Limits
+from knapper.config import ClientSettings, Settings, Vault
+from knapper.config.sections.models import ModelSettings
 from knapper.vault import access
 from tests.agents.scripted import Call, Model
 from tests.index import worlds
@@ -44,7 +44,7 @@ def test_each_vault_has_its_own_sessions_and_its_own_notes(tmp_path: Path) -> No
 
 
 def test_what_the_owner_hides_from_the_agent_is_refused_as_the_active_file_even_of_a_person(tmp_path: Path) -> None:
-    agent = Client(grants=access.default_grants("agent"), hidden=("Private/",))
+    agent = ClientSettings(grants=access.default_grants("agent"), hidden=("Private/",))
     with apps.world(tmp_path, agent) as world:
         mount = chats.mounted(world.hub, world.stop, Model([["Hi."]]).open)
         with world.client(world.token("page"), mount) as page:
@@ -54,7 +54,7 @@ def test_what_the_owner_hides_from_the_agent_is_refused_as_the_active_file_even_
 
 
 def test_a_limit_of_the_day_holds_for_all_clients_together(tmp_path: Path) -> None:
-    settings = replace(apps.settings(tmp_path), model=Limits(day_tokens=60))
+    settings = replace(apps.settings(tmp_path), model=ModelSettings(day_tokens=60))
     with asking(settings, Model([["Hi."]])) as client:
         found = [client.post("/chat", json={"message": "hello " * 10}) for _ in range(3)]
     with Hub(settings) as hub:
@@ -89,7 +89,7 @@ def test_a_session_that_another_process_answers_in_is_busy(tmp_path: Path) -> No
 def test_clients_with_odd_names_have_sessions_of_their_own(tmp_path: Path, name: str) -> None:
     from knapper.app.chats import ClientChatsRegistry  # noqa: PLC0415 - only here without a server
 
-    odd = Client(grants=access.default_grants(name, "named"))
+    odd = ClientSettings(grants=access.default_grants(name, "named"))
     settings = replace(apps.settings(tmp_path), clients=(odd,))
     with Hub(settings) as hub, contextlib.closing(ClientChatsRegistry(hub)) as chatting:
         own, api = chatting.room(name), chatting.room("http")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.server import credentials
 from knapper.vault import access
 from tests.agents.scripted import Call, Model
@@ -121,7 +121,7 @@ def test_a_deleted_session_is_gone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("small", "status"), [("apply", "applied"), ("propose", "proposed")])
 def test_an_export_is_applied_or_proposed_as_the_clients_policy_says(tmp_path: Path, small: str, status: str) -> None:
-    own = Client(grants=replace(access.default_grants("http"), small=small))
+    own = ClientSettings(grants=replace(access.default_grants("http"), small=small))
     with chats.asking(tmp_path, Model([["It *rains*."]]), own) as client:
         session = say(client, "What of rain?")
         told = client.post(f"/sessions/{session}/export", json={"path": "Talks/Rain"})
@@ -150,7 +150,7 @@ def test_who_has_heard_what_others_wrote_from_the_model_only_proposes(tmp_path: 
 
 def test_nobody_else_reads_or_changes_a_clients_sessions(tmp_path: Path) -> None:
     token = credentials.make_token()
-    named = Client(grants=access.default_grants("reader", "named"), token_hash=credentials.hash_token(token))
+    named = ClientSettings(grants=access.default_grants("reader", "named"), token_hash=credentials.hash_token(token))
     with apps.world(tmp_path, named) as world:
         mount = chats.mounted(world.hub, world.stop, Model([["Hi."]]).open)
         with world.client(None, mount) as client:

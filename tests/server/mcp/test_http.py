@@ -11,7 +11,7 @@ import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from knapper.config import Client
+from knapper.config import ClientSettings
 from knapper.server import credentials
 from knapper.server.mcp import http as mcp
 from knapper.server.workers import WorkerThreads
@@ -39,12 +39,12 @@ def asking(tmp_path: Path) -> Generator[TestClient]:
 
 @contextmanager
 def served(base: Path) -> Generator[TestClient]:
-    reader = Client(
+    reader = ClientSettings(
         grants=replace(default_grants("reader", "http"), is_read_only=True),
         hidden=("Private/",),
         token_hash=credentials.hash_token(READER),
     )
-    person = Client(grants=default_grants("me", "person"), token_hash=credentials.hash_token(ME))
+    person = ClientSettings(grants=default_grants("me", "person"), token_hash=credentials.hash_token(ME))
     with apps.world(base, reader, person, notes=NOTES) as world:
         threads = WorkerThreads(4)
         with world.client(None, mcp.mount_mcp(world.hub, threads)) as found:

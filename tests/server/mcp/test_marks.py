@@ -14,7 +14,7 @@ from fastmcp import Client
 from mcp.shared.exceptions import MCPError
 
 from knapper.app import Hub
-from knapper.config import Embeddings, Settings, Vault
+from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.errors import StorageError
 from knapper.server.mcp.server import build_server
 from knapper.server.mcp.session import Caller, McpSession
@@ -44,7 +44,7 @@ def settings(base: Path, names: Sequence[str] = ("v",)) -> Settings:
         choice=vaults[0],
         vaults=tuple(vaults),
         state_dir=base / "state",
-        embeddings=Embeddings(kind="none"),
+        embeddings=EmbeddingSettings(kind="none"),
         config_file=base / "config.toml",
     )
 

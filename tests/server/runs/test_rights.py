@@ -11,9 +11,9 @@ from knapper.agents.runs import service
 from knapper.agents.runs.model import RunOrder
 from knapper.app import Hub
 from knapper.app.runs import open_runs
-from knapper.config import Client
-from knapper.config.sections.model import Model
-from knapper.config.sections.runs import Runs
+from knapper.config import ClientSettings
+from knapper.config.sections.agents import RunSettings
+from knapper.config.sections.models import ModelSettings
 from knapper.server import credentials
 from knapper.vault import access
 from tests.agents.run_world import Brain
@@ -23,8 +23,8 @@ from tests.server.runs.test_runs import of_a_run
 
 pytestmark = pytest.mark.timeout(60)
 KEY = "k" * 43
-READER = Client(grants=access.default_grants("reader", "named"), token_hash=credentials.hash_token(KEY))
-NARROW = Client(grants=access.default_grants("http"), hidden=("Private/",))
+READER = ClientSettings(grants=access.default_grants("reader", "named"), token_hash=credentials.hash_token(KEY))
+NARROW = ClientSettings(grants=access.default_grants("http"), hidden=("Private/",))
 
 
 def test_a_program_sees_its_own_runs_only_and_is_told_nothing_of_others(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_person_sees_the_runs_of_all_and_those_of_the_terminal(tmp_path: Path)
 def test_a_person_from_whom_something_is_hidden_sees_no_run_that_may_have_read_it(
     tmp_path: Path, hidden: tuple[str, ...], expected: int
 ) -> None:
-    page = Client(grants=access.default_grants("page"), hidden=hidden)
+    page = ClientSettings(grants=access.default_grants("page"), hidden=hidden)
     with running.asking(tmp_path, Brain(), page) as (client, world):
         _ = done(client)
         found = world.as_(client, world.tokens["page"])("GET", "/runs").json()["total"]
@@ -71,7 +71,7 @@ def test_a_person_from_whom_something_is_hidden_sees_no_run_that_may_have_read_i
 
 
 def test_a_client_whose_rules_can_not_be_joined_any_more_hides_its_runs_and_nobody_elses(tmp_path: Path) -> None:
-    agent = Client(grants=access.default_grants("agent"), read=("Alpha.md", "Beta.md"))
+    agent = ClientSettings(grants=access.default_grants("agent"), read=("Alpha.md", "Beta.md"))
     with running.asking(tmp_path, Brain(), agent) as (client, world):
         _ = done(client, "program")
         page = world.as_(client, world.tokens["page"])
@@ -80,7 +80,9 @@ def test_a_client_whose_rules_can_not_be_joined_any_more_hides_its_runs_and_nobo
             time.sleep(0.02)
     vault = replace(world.settings.vault, read=("*.md",))
     torn = replace(
-        world.settings, choice=vault, clients=(agent, Client(grants=access.default_grants("http"), read=("Beta.md",)))
+        world.settings,
+        choice=vault,
+        clients=(agent, ClientSettings(grants=access.default_grants("http"), read=("Beta.md",))),
     )
     with running.asking(tmp_path, Brain(), found=torn) as (client, world):
         listed = world.as_(client, world.tokens["page"])("GET", "/runs")
@@ -122,7 +124,7 @@ def test_a_person_who_goes_on_with_a_programs_run_lets_it_see_no_more(tmp_path: 
 
 
 def test_a_limit_may_be_lowered_by_all_and_raised_by_a_person_only(tmp_path: Path) -> None:
-    found = running.settings(tmp_path, section=Runs(code_mode=False, nodes=10, tokens=100_000))
+    found = running.settings(tmp_path, section=RunSettings(code_mode=False, nodes=10, tokens=100_000))
     with running.asking(tmp_path, Brain(), found=found) as (client, world):
         page = world.as_(client, world.tokens["page"])
         lower = client.post("/runs", json={"task": "T", "nodes": 2, "minutes": 0.5, "tokens": 50_000, "cents": 3})
@@ -145,7 +147,7 @@ def test_a_limit_may_be_lowered_by_all_and_raised_by_a_person_only(tmp_path: Pat
 def test_what_the_owner_lowers_holds_for_a_programs_run_that_goes_on(tmp_path: Path) -> None:
     with running.asking(tmp_path, Brain(answers={"T": " "})) as (client, _):
         run_id = done(client)
-    lowered = running.settings(tmp_path, section=Runs(code_mode=False, nodes=5, minutes=1))
+    lowered = running.settings(tmp_path, section=RunSettings(code_mode=False, nodes=5, minutes=1))
     with running.asking(tmp_path, Brain(), found=lowered) as (client, _):
         _ = client.post(f"/runs/{run_id}/resume")
         _ = heard(client, run_id)
@@ -155,7 +157,7 @@ def test_what_the_owner_lowers_holds_for_a_programs_run_that_goes_on(tmp_path: P
 
 
 def test_a_program_may_name_the_models_of_the_configuration_only(tmp_path: Path) -> None:
-    found = replace(running.settings(tmp_path), model=Model(name="ollama:qwen3", fallbacks=("ollama:small",)))
+    found = replace(running.settings(tmp_path), model=ModelSettings(name="ollama:qwen3", fallbacks=("ollama:small",)))
     with running.asking(tmp_path, Brain(), found=found) as (client, world):
         page = world.as_(client, world.tokens["page"])
         named = [client.post("/runs", json={"task": "T", "model": name}) for name in ("ollama:small", "ollama:other")]
@@ -179,7 +181,7 @@ def test_a_program_does_not_answer_for_a_person(tmp_path: Path) -> None:
 
 
 def test_a_client_that_only_reads_gets_no_notes_written(tmp_path: Path) -> None:
-    reader = Client(grants=replace(access.default_grants("http"), is_read_only=True))
+    reader = ClientSettings(grants=replace(access.default_grants("http"), is_read_only=True))
     with running.asking(tmp_path, Brain(), reader) as (client, _):
         run_id = done(client)
         found = client.post(f"/runs/{run_id}/export", json={"to": "A.md"})

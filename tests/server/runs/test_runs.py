@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from knapper.codemode.sandbox import machine_code
-from knapper.config.sections.scripts import Scripts
+from knapper.config.sections.agents import ScriptSettings
 from knapper.server.http import runs
 from tests.agents.run_world import Brain, Part
 from tests.server import apps, running
@@ -269,7 +269,7 @@ def test_without_a_sandbox_scripts_are_refused_and_search_goes_on(
 
 
 def test_options_say_what_a_run_may_be(tmp_path: Path) -> None:
-    found = replace(running.settings(tmp_path), scripts=Scripts(fs_read=(str(tmp_path),)))
+    found = replace(running.settings(tmp_path), scripts=ScriptSettings(fs_read=(str(tmp_path),)))
     with running.asking(tmp_path, Brain(), found=found) as (client, _):
         told = client.get("/runs/options").json()
         local = client.post("/runs", json={"task": "T", "profile": "local"})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from knapper.config import Client, Settings, Vault
-from knapper.config.sections.runs import Runs
+from knapper.config import ClientSettings, Settings, Vault
+from knapper.config.sections.agents import RunSettings
 from knapper.vault import access
 from tests.agents.run_world import Brain
 from tests.index import worlds
@@ -20,10 +20,10 @@ FENCE = {"Fence.md": "# Fence\n\nThe fence costs 900 crowns.\n"}
 CITED = "900 crowns. [[work:Fence]] (lines 3-3)"
 
 
-def settings(base: Path, *clients: Client, hidden: Sequence[str] = ()) -> Settings:
+def settings(base: Path, *clients: ClientSettings, hidden: Sequence[str] = ()) -> Settings:
     made = running.settings(base, *clients)
     work = Vault(name="work", path=worlds.fill(base / "work", FENCE).resolve(), hidden=tuple(hidden))
-    return replace(made, vaults=(made.vault, work), runs=Runs(code_mode=False))
+    return replace(made, vaults=(made.vault, work), runs=RunSettings(code_mode=False))
 
 
 def test_a_run_looks_through_the_other_vaults_that_it_is_told_of(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_person_sees_no_run_that_may_have_read_what_another_vault_hides_from_i
     tmp_path: Path, also: Sequence[str], expected: int
 ) -> None:
     found = settings(tmp_path)
-    page = Client(grants=access.default_grants("page"), read=("v.md", "Alpha.md", "Beta.md"))
+    page = ClientSettings(grants=access.default_grants("page"), read=("v.md", "Alpha.md", "Beta.md"))
     with running.asking(tmp_path, Brain(), found=found) as (client, _):
         _ = done(client, also=[*also])
     own = replace(found.vault, read=("v.md", "Alpha.md", "Beta.md"))

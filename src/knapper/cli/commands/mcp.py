@@ -11,7 +11,7 @@ from knapper.cli import options, output, setup
 from knapper.cli.codes import ExitCode
 from knapper.cli.options import GlobalOptions
 from knapper.config import Settings, environment
-from knapper.config.table import CONFIG_ENV, STATE_ENV
+from knapper.config.settings import CONFIG_ENV, STATE_ENV
 from knapper.errors import BadInput
 from knapper.tools.context import TOOL_SELECTIONS, ToolSelection
 
@@ -145,7 +145,7 @@ def _server_command(said: GlobalOptions, chosen: Settings, profile: ToolSelectio
         words += ["--vault", _vault_argument(said.vault, chosen.vault.path)]
     elif not chosen.vaults:  # VAULT_PATH or the folder one stands in says it, and a client has neither
         words += ["--vault", str(chosen.vault.path)]
-    if said.config or (environment.read([CONFIG_ENV, _CONFIG_HOME]) and chosen.config_file.is_file()):
+    if said.config or (environment.read_variables([CONFIG_ENV, _CONFIG_HOME]) and chosen.config_file.is_file()):
         words += ["--config", str(chosen.config_file)]
     if said.env_file:
         words += ["--env-file", str(Path(said.env_file).absolute())]
@@ -155,9 +155,11 @@ def _server_command(said: GlobalOptions, chosen: Settings, profile: ToolSelectio
 def _server_environment(chosen: Settings) -> dict[str, str]:
     """Give the variables without which the server would find another state than this command."""
     variables: dict[str, str] = {}
-    if environment.read([CONFIG_ENV]) and not chosen.config_file.is_file():  # to be made, so that no option can name it
+    if (
+        environment.read_variables([CONFIG_ENV]) and not chosen.config_file.is_file()
+    ):  # to be made, so that no option can name it
         variables[CONFIG_ENV] = str(chosen.config_file)
-    if environment.read([STATE_ENV, _DATA_HOME]):
+    if environment.read_variables([STATE_ENV, _DATA_HOME]):
         variables[STATE_ENV] = str(chosen.state_dir)
     return variables
 

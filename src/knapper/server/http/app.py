@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Scope
 
 from knapper import __version__
 from knapper.app import Hub
-from knapper.config.sections.server import Server
+from knapper.config.sections.network import ServerSettings
 from knapper.errors import BadInput, KnapError, NotFound, StorageError
 from knapper.server import logs, replies
 from knapper.server.http import binding, openapi, routes
@@ -182,7 +182,7 @@ def mount_asgi(path: str, app: ASGIApp, lifespan: Lifespan | None = None) -> Mou
 
 
 def create_app(
-    hub: Hub, server: Server, keys: ClientTokens, work: ServerRuntime, mounts: Sequence[Mount] = ()
+    hub: Hub, server: ServerSettings, keys: ClientTokens, work: ServerRuntime, mounts: Sequence[Mount] = ()
 ) -> FastAPI:
     """Make the app.
 

@@ -170,7 +170,7 @@ DEFAULTS_CONTENT: Final = openapi.json_content(
 )
 
 _MAX_ANSWER_CHARS: Final = 20_000
-_SETTINGS_BY_NAME: Final = {one.name: one for one in agents.SETTINGS}
+_SETTINGS_BY_NAME: Final = {one.name: one for one in agents.AGENT_SETTINGS}
 
 
 def _setting_range(name: str) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from typing import Final, Literal, NoReturn, cast
 
 import platformdirs
 
-from knapper.config.table import CONFIG_ENV, STATE_ENV
+from knapper.config.settings import CONFIG_ENV, STATE_ENV
 from knapper.errors import BadInput, SetupError, StorageError
 from knapper.jsontypes import JSONValue
 

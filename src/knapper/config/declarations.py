@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "path", "url", "count", "choice", "texts"]
-Value = str | int | tuple[str, ...]
+SettingKind = Literal["text", "path", "url", "count", "choice", "texts"]
+SettingValue = str | int | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,8 +15,8 @@ class Setting:
     name: str
     """Dotted, as in the file: ``embeddings.kind`` is ``kind`` in the section ``[embeddings]``."""
     doc: str
-    kind: Kind = "text"
-    default: Value = ""
+    kind: SettingKind = "text"
+    default: SettingValue = ""
     env: tuple[str, ...] = ()
     """Variables that set it; the first one that is set counts."""
     flag: str = ""
@@ -26,22 +26,22 @@ class Setting:
     secret: bool = False
 
 
-Values = Mapping[str, Value]
+SettingValues = Mapping[str, SettingValue]
 """Checked values, by the settings' names."""
 
 
-def text(values: Values, name: str) -> str:
+def get_text(values: SettingValues, name: str) -> str:
     """Give a setting that is a text, a path, an address or a choice."""
     return str(values[name])
 
 
-def count(values: Values, name: str) -> int:
+def get_count(values: SettingValues, name: str) -> int:
     """Give a setting that is a number."""
     value = values[name]
     return value if isinstance(value, int) else 0
 
 
-def texts(values: Values, name: str) -> tuple[str, ...]:
+def get_texts(values: SettingValues, name: str) -> tuple[str, ...]:
     """Give a setting that is a list of texts."""
     value = values.get(name, ())
     return value if isinstance(value, tuple) else ()

@@ -1,16 +1,16 @@
-"""Name the language model that writes and reasons, its keys, and how much of it may be used."""
+"""The sections on language models and on transcription."""
 
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from knapper.config.setting import Setting, Values, count, text, texts
+from knapper.config.declarations import Setting, SettingValues, get_count, get_text, get_texts
 
-Tools = Literal["full", "essential"]
+OfferedTools = Literal["full", "essential"]
 
 _NO_LIMIT = "0 for no limit."
-_KEYS = ("openai", "anthropic", "fireworks", "openrouter")
+_KEY_PROVIDERS = ("openai", "anthropic", "fireworks", "openrouter")
 
-SETTINGS = (
+MODEL_SETTINGS = (
     Setting(
         name="model.name",
         doc="The language model that writes and reasons; empty for none.",
@@ -35,7 +35,7 @@ SETTINGS = (
             env=(f"{provider.upper()}_API_KEY",),
             secret=True,
         )
-        for provider in _KEYS
+        for provider in _KEY_PROVIDERS
     ),
     Setting(
         name="model.ollama_url",
@@ -138,7 +138,7 @@ SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class ModelSettings:
     """Name the language model, if there is one."""
 
     name: str = ""
@@ -153,7 +153,7 @@ class Model:
     timeout_s: int = 300
     retries: int = 2
     context_tokens: int = 24_000
-    tools: Tools = "full"
+    tools: OfferedTools = "full"
     turn_tokens: int = 500_000
     run_tokens: int = 0
     day_tokens: int = 0
@@ -165,27 +165,116 @@ class Model:
     """A file of the person's own; empty for none."""
 
 
-def read(values: Values) -> Model:
+def read_model(values: SettingValues) -> ModelSettings:
     """Give the section."""
-    keys = tuple((provider, text(values, f"model.{provider}_api_key")) for provider in _KEYS)
-    own = text(values, "model.api_key")
-    return Model(
-        name=text(values, "model.name"),
-        base_url=text(values, "model.base_url"),
+    keys = tuple((provider, get_text(values, f"model.{provider}_api_key")) for provider in _KEY_PROVIDERS)
+    own = get_text(values, "model.api_key")
+    return ModelSettings(
+        name=get_text(values, "model.name"),
+        base_url=get_text(values, "model.base_url"),
         api_key=own,
         keys=tuple((provider, key) for provider, key in keys if key),
-        ollama_url=text(values, "model.ollama_url"),
-        fallbacks=texts(values, "model.fallbacks"),
-        timeout_s=count(values, "model.timeout_s"),
-        retries=count(values, "model.retries"),
-        context_tokens=count(values, "model.context_tokens"),
-        tools=cast("Tools", text(values, "model.tools")),
-        turn_tokens=count(values, "model.turn_tokens"),
-        run_tokens=count(values, "model.run_tokens"),
-        day_tokens=count(values, "model.day_tokens"),
-        day_cents=count(values, "model.day_cents"),
-        session_days=count(values, "model.session_days"),
-        sessions_mb=count(values, "model.sessions_mb"),
-        telemetry=text(values, "model.telemetry") == "on",
-        prompt=text(values, "model.prompt"),
+        ollama_url=get_text(values, "model.ollama_url"),
+        fallbacks=get_texts(values, "model.fallbacks"),
+        timeout_s=get_count(values, "model.timeout_s"),
+        retries=get_count(values, "model.retries"),
+        context_tokens=get_count(values, "model.context_tokens"),
+        tools=cast("OfferedTools", get_text(values, "model.tools")),
+        turn_tokens=get_count(values, "model.turn_tokens"),
+        run_tokens=get_count(values, "model.run_tokens"),
+        day_tokens=get_count(values, "model.day_tokens"),
+        day_cents=get_count(values, "model.day_cents"),
+        session_days=get_count(values, "model.session_days"),
+        sessions_mb=get_count(values, "model.sessions_mb"),
+        telemetry=get_text(values, "model.telemetry") == "on",
+        prompt=get_text(values, "model.prompt"),
+    )
+
+
+AUDIO_SETTINGS = (
+    Setting(
+        name="audio.access",
+        doc="Whether recordings may be transcribed: off, on this machine only (local), on, "
+        "or where a key, a provider or an address is set (auto).",
+        kind="choice",
+        default="auto",
+        choices=("auto", "off", "local", "on"),
+        env=("KNAP_AUDIO",),
+    ),
+    Setting(
+        name="audio.provider",
+        doc="What transcribes: fireworks, openai, a server of their form at audio.base_url, or whisper on this "
+        "machine; auto takes the server where there is one, else fireworks.",
+        kind="choice",
+        default="auto",
+        choices=("auto", "fireworks", "openai", "server", "whisper"),
+    ),
+    Setting(
+        name="audio.model",
+        doc="The model that transcribes audio; the default stands for the provider's usual one.",
+        default="whisper-v3",
+        env=("WHISPER_MODEL",),
+    ),
+    Setting(
+        name="audio.base_url",
+        doc="The address of a server of OpenAI's form that transcribes, such as http://localhost:8000/v1.",
+        kind="url",
+        env=("KNAP_AUDIO_BASE_URL",),
+    ),
+    Setting(
+        name="audio.api_key",
+        doc="The key for transcribing; without one those of Fireworks and OpenAI are sent to these alone.",
+        env=("KNAP_AUDIO_API_KEY",),
+        secret=True,
+    ),
+    Setting(
+        name="audio.language",
+        doc="The language that is spoken, such as de; empty lets the model find out.",
+    ),
+    Setting(
+        name="audio.max_mb",
+        doc="How large a recording may be, in megabytes.",
+        kind="count",
+        default=200,
+        least=1,
+        most=2_000,
+    ),
+    Setting(
+        name="audio.timeout_s",
+        doc="How long sending and transcribing one recording may take, in seconds.",
+        kind="count",
+        default=600,
+        least=1,
+        most=86_400,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioSettings:
+    """Say what transcribes audio."""
+
+    access: Literal["auto", "off", "local", "on"] = "auto"
+    provider: Literal["auto", "fireworks", "openai", "server", "whisper"] = "auto"
+    model: str = "whisper-v3"
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    language: str = ""
+    max_mb: int = 200
+    timeout_s: int = 600
+
+
+def read_audio(values: SettingValues) -> AudioSettings:
+    """Give the section."""
+    return AudioSettings(
+        access=cast("Literal['auto', 'off', 'local', 'on']", get_text(values, "audio.access")),
+        provider=cast(
+            "Literal['auto', 'fireworks', 'openai', 'server', 'whisper']", get_text(values, "audio.provider")
+        ),
+        model=get_text(values, "audio.model"),
+        base_url=get_text(values, "audio.base_url"),
+        api_key=get_text(values, "audio.api_key"),
+        language=get_text(values, "audio.language"),
+        max_mb=get_count(values, "audio.max_mb"),
+        timeout_s=get_count(values, "audio.timeout_s"),
     )
