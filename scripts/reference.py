@@ -10,8 +10,9 @@ from typing import Final
 import click
 
 from knapper.cli.main import COMMANDS, knap
+from knapper.config.clients import CLIENT_SETTINGS
 from knapper.config.declarations import Setting
-from knapper.config.settings import CLIENT_SETTINGS, CONFIG_ENV, SETTINGS, VAULT_SETTINGS
+from knapper.config.settings import CONFIG_ENV, SETTINGS, VAULT_SETTINGS
 from scripts import tool_reference
 
 ROOT: Final = Path(__file__).parents[1]

@@ -1,20 +1,74 @@
-"""Tell what the owner lets each client see and change."""
+"""The section of one client, and what its owner lets it see and change by that."""
 
 import re
 from collections.abc import Mapping
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Literal
 
 from knapper.config import values
-from knapper.config.declarations import SettingValue
+from knapper.config.declarations import SettingsSection, read_section, setting, settings_of
 from knapper.config.files import ConfigDocument
-from knapper.config.settings import CLIENT_SETTINGS, ClientSettings
 from knapper.errors import SetupError
 from knapper.vault import access
-from knapper.vault.access import Capability, ClientKind, EditableScope, Grants, Outcome, Policy
+from knapper.vault.access import PREFERENCES_NOTE, Capability, ClientKind, EditableScope, Grants, Outcome, Policy
 
 _TOKEN_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _WITHOUT_TOKEN = frozenset({"cli", "page", "agent", "script"})
 """Persons, and what works inside the program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSection(SettingsSection):
+    """What the owner says in a section ``[clients.NAME]``; without *small* and *large* the client's kind tells."""
+
+    kind: Literal["", "mcp", "http", "agent", "script"] = setting(
+        "", "What the client is; for a name of your own, not for cli, page, mcp, http, agent and script."
+    )
+    token_hash: str = setting(
+        "", "The hash of the token that it shows to the HTTP server; `knap token new` makes both.", secret=True
+    )
+    read: tuple[str, ...] = setting((), "Patterns of paths that it may read at most; empty for all.")
+    hidden: tuple[str, ...] = setting((), "Patterns of paths that it isn't shown.")
+    write: tuple[str, ...] = setting((), "Patterns of paths that it may change; empty for all.")
+    read_only: tuple[str, ...] = setting((), "Patterns of paths that it may not change.")
+    access: Literal["write", "read"] = setting("write", "Whether it may change anything: write, or only read.")
+    capabilities: tuple[Capability, ...] = setting(
+        ("add", "delete", "create", "navigate", "move", "properties"), "What it may do to files."
+    )
+    scope: EditableScope = setting(
+        "all",
+        "Which notes it may change: all, the current one, that and those it links to, or those given as context.",
+    )
+    small: Literal[Outcome, ""] = setting(
+        "", "What becomes of a change to one exact place that overwrites, moves and trashes nothing."
+    )
+    large: Literal[Outcome, ""] = setting(
+        "", "What becomes of any other change; of more than 5 files it is a proposal at most."
+    )
+    guarded: tuple[str, ...] = setting((PREFERENCES_NOTE,), "Patterns of paths that change only with a person's word.")
+
+
+CLIENT_SETTINGS = settings_of(ClientSection)
+"""Settings of one client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """What the owner lets a client see and change, beyond the vault's own rules."""
+
+    grants: Grants
+    """What it may change: its section, completed by what is usual for its kind."""
+    read: tuple[str, ...] = ()
+    """Patterns of paths that it may read at most; empty for all."""
+    hidden: tuple[str, ...] = ()
+    """Patterns of paths that it isn't shown."""
+    token_hash: str = field(default="", repr=False)
+    """Of the token that it shows to the HTTP server: ``sha256:…``; empty where it has none of its own."""
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        return self.grants.client
 
 
 def read_clients(document: ConfigDocument, sections: Mapping[str, Mapping[str, object]]) -> tuple[ClientSettings, ...]:
@@ -30,57 +84,55 @@ def read_clients(document: ConfigDocument, sections: Mapping[str, Mapping[str, o
     return tuple(_read_client(document, name, section) for name, section in sections.items())
 
 
-def _read_client(document: ConfigDocument, name: str, section: Mapping[str, object]) -> ClientSettings:
-    found = values.check_section(document, f"clients.{name}", section, CLIENT_SETTINGS)
-    kind = _client_kind(document, name, found)
+def _read_client(document: ConfigDocument, name: str, written: Mapping[str, object]) -> ClientSettings:
+    checked_values = values.check_section(document, f"clients.{name}", written, CLIENT_SETTINGS)
+    section = read_section(ClientSection, checked_values)
+    kind = _client_kind(document, name, section)
     small, large = access.default_outcomes(kind)
-    read, hidden = values.get_section_texts(found, "read"), values.get_section_texts(found, "hidden")
-    Policy(client=name, within=read, hidden=hidden)  # so that a broken pattern is told now
-    allowed = Grants(
+    Policy(client=name, within=section.read, hidden=section.hidden)  # so that a broken pattern is told now
+    client_grants = Grants(
         client=name,
         kind=kind,
-        capabilities=frozenset(cast("tuple[Capability, ...]", values.get_section_texts(found, "capabilities"))),
-        write=values.get_section_texts(found, "write"),
-        read_only=values.get_section_texts(found, "read_only"),
-        is_read_only=found["access"] == "read",
-        editable=cast("EditableScope", found["scope"]),
-        small=cast("Outcome", found["small"] or small),
-        large=cast("Outcome", found["large"] or large),
-        guarded=values.get_section_texts(found, "guarded"),
+        capabilities=frozenset(section.capabilities),
+        write=section.write,
+        read_only=section.read_only,
+        is_read_only=section.access == "read",
+        editable=section.scope,
+        small=section.small or small,
+        large=section.large or large,
+        guarded=section.guarded,
     )
-    return ClientSettings(grants=allowed, read=read, hidden=hidden, token_hash=_check_token_hash(document, name, found))
+    _check_token_hash(document, name, section.token_hash)
+    return ClientSettings(grants=client_grants, read=section.read, hidden=section.hidden, token_hash=section.token_hash)
 
 
-def _check_token_hash(document: ConfigDocument, name: str, found: Mapping[str, SettingValue]) -> str:
-    said = str(found["token_hash"])
+def _check_token_hash(document: ConfigDocument, name: str, token_hash: str) -> None:
     place = document.place(f"clients.{name}.token_hash")
-    if said and name in _WITHOUT_TOKEN:
+    if token_hash and name in _WITHOUT_TOKEN:
         raise SetupError(
             f"the client '{name}' can't have a token of its own ({place})",
             code="config_invalid",
             hint="give it to a client with a name and a kind of your own",
         )
-    if said and not _TOKEN_HASH.fullmatch(said):
+    if token_hash and not _TOKEN_HASH.fullmatch(token_hash):
         raise SetupError(
             f"{place} isn't the hash of a token",
             code="config_invalid",
             hint="take the line that `knap token new` prints",
         )
-    return said
 
 
-def _client_kind(document: ConfigDocument, name: str, found: Mapping[str, SettingValue]) -> ClientKind:
-    said = cast("ClientKind | None", found["kind"] or None)
-    own = access.CLIENT_KINDS.get(name)
-    if own and said and said != own:
+def _client_kind(document: ConfigDocument, name: str, section: ClientSection) -> ClientKind:
+    fixed_kind = access.CLIENT_KINDS.get(name)
+    if fixed_kind and section.kind and section.kind != fixed_kind:
         place = document.place(f"clients.{name}.kind")
         raise SetupError(
             f"the client '{name}' in {place} can't be of another kind",
             code="config_invalid",
             hint="take the line out, or give the client a name of your own",
         )
-    if own or said:
-        return own or said or "named"
+    if kind := fixed_kind or section.kind:
+        return kind
     raise SetupError(
         f"the client '{name}' in {document.place(f'clients.{name}')} has no kind",
         code="config_invalid",

@@ -9,18 +9,18 @@ _COLOURLESS_TERMINALS: Final = ("dumb", "unknown")
 
 
 def read_variables(names: Iterable[str]) -> dict[str, str]:
-    """Give the named variables that are set to something."""
+    """Return the named variables that are set to something."""
     values = {name: os.environ.get(name, "") for name in names}
     return {name: value for name, value in values.items() if value.strip()}
 
 
 def all_variables() -> dict[str, str]:
-    """Give all variables, for a program that is started and needs its owner's."""
+    """Return all variables, for a program that is started and needs its owner's."""
     return dict(os.environ)
 
 
 def keep_numpy_to_one_thread() -> None:
-    """Have numpy's library compute in the caller's thread alone, unless the owner set it otherwise.
+    """Let numpy's library compute in the caller's thread alone, unless the owner set it otherwise.
 
     A server calls it from threads of its own; more of the library's only wait for one another, and double the work of
     a search. It counts only before numpy is imported.
@@ -30,7 +30,7 @@ def keep_numpy_to_one_thread() -> None:
 
 
 def wants_colour() -> bool:
-    """Tell whether NO_COLOR leaves colours alone, and the terminal isn't one that would print their codes.
+    """Check that NO_COLOR leaves colours alone, and that the terminal isn't one that would print their codes.
 
     Source: no-color.org: any value that isn't empty turns colours off.
     """

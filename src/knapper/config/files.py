@@ -19,7 +19,7 @@ _KEY_LINE = re.compile(r"""\s*([\w"'][\w."' -]*?)\s*=""")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigDocument:
-    """Hold a configuration file that was read."""
+    """A configuration file that was read."""
 
     path: Path
     values: Mapping[str, object]
@@ -28,7 +28,7 @@ class ConfigDocument:
     """Lines of dotted names, as far as they were found."""
 
     def place(self, name: str) -> str:
-        """Give the file and, where it is known, the line of a setting."""
+        """Return the file and, where it is known, the line of a setting."""
         line = self.lines.get(name)
         return f"{self.path}:{line}" if line else str(self.path)
 
@@ -72,7 +72,7 @@ def read_env(path: Path) -> ConfigDocument:
 
 
 def path_exists(path: Path) -> bool:
-    """Tell whether there is a file, or something that stands in its way."""
+    """Check whether there is a file, or something that stands in its way."""
     try:
         return path.exists()
     except (OSError, ValueError):

@@ -4,30 +4,20 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import Final, cast
 
 import platformdirs
 
 from knapper.config import clients, environment, files, values
-from knapper.config.declarations import Setting, SettingValue, get_count, get_text
+from knapper.config.clients import CLIENT_SETTINGS
+from knapper.config.declarations import Setting, SettingValue, read_section
 from knapper.config.files import ConfigDocument
-from knapper.config.sections import agents, models, network
-from knapper.config.settings import (
-    CLIENT_SETTINGS,
-    CONFIG_ENV,
-    SETTINGS,
-    VAULT_SETTINGS,
-    EmbeddingSettings,
-    JournalSettings,
-    SearchSettings,
-    SettingOrigin,
-    Settings,
-    Vault,
-)
+from knapper.config.settings import CONFIG_ENV, SETTINGS, VAULT_SETTINGS, SettingOrigin, Settings, Vault
 from knapper.errors import SetupError
 
+APP_NAME: Final = "knapper"
 VAULTS = "vaults"
 CLIENTS = "clients"
 MASK = "(set)"
@@ -39,11 +29,17 @@ _SECTION_HINTS = {
     CLIENTS: "write [clients.mcp] on a line, or another client's name, and its settings below it",
 }
 _URL_LOGIN = re.compile(r"//[^/@\s]+@")
+_OBSIDIAN_FOLDER = ".obsidian"
+"""The folder that makes its parent a vault of Obsidian's."""
+_MAX_NAME_CHARS = 60
+_UNSAFE_CHARACTERS = re.compile(r"[^\w.-]+")
+_NO_VAULT_HINT = "name one: `knap --vault FOLDER …`, set VAULT_PATH, or add [vaults.NAME] with its path to {file}"
+_NO_FLAGS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingSources:
-    """Hold what the sources say; a later field is weaker."""
+    """What each source says; a later field is weaker."""
 
     flags: Mapping[str, str]
     """By setting's name."""
@@ -57,7 +53,7 @@ class SettingSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSetting:
-    """Hold a setting's value and its origin."""
+    """A setting's value and its origin."""
 
     setting: Setting
     value: SettingValue
@@ -67,17 +63,12 @@ class ResolvedSetting:
 
 
 def resolve_settings(sources: SettingSources) -> dict[str, ResolvedSetting]:
-    """Find every setting's value.
+    """Resolve every setting: its value in the strongest source that has one.
 
     Raises:
         SetupError: A value isn't of its setting's kind.
     """
     return {setting.name: _resolve_setting(setting, sources) for setting in SETTINGS}
-
-
-def origin_of(found: ResolvedSetting) -> SettingOrigin:
-    """Describe a found setting, a secret masked."""
-    return describe_value(found.setting, found.value, found.source)
 
 
 def describe_value(setting: Setting, value: SettingValue, source: str, name: str = "") -> SettingOrigin:
@@ -92,7 +83,7 @@ def describe_value(setting: Setting, value: SettingValue, source: str, name: str
 
 
 def check_sections(document: ConfigDocument) -> dict[str, dict[str, Mapping[str, object]]]:
-    """Give the sections of vaults and of clients by name, and refuse what no setting is called.
+    """Return the sections of vaults and of clients by name, and refuse what no setting is called.
 
     Raises:
         SetupError: A name is unknown; the hint tells the nearest.
@@ -108,7 +99,7 @@ def check_sections(document: ConfigDocument) -> dict[str, dict[str, Mapping[str,
 def describe_sections(
     document: ConfigDocument, found: Mapping[str, Mapping[str, Mapping[str, object]]]
 ) -> tuple[SettingOrigin, ...]:
-    """Describe what the sections of `sections` say, each value checked.
+    """Describe what the sections of vaults and clients say, each value checked.
 
     Raises:
         SetupError: A value isn't of its setting's kind.
@@ -169,6 +160,11 @@ def _resolve_setting(setting: Setting, sources: SettingSources) -> ResolvedSetti
 
 
 def _candidates(setting: Setting, sources: SettingSources) -> Iterator[tuple[object, str, Path]]:
+    """Yield a setting's raw values, each with its source and the folder that a relative path starts at.
+
+    The strongest comes first. Whoever takes that one leaves the others unchecked: a variable or a flag helps where a
+    weaker source has a wrong value.
+    """
     if sources.flags.get(setting.name):
         yield sources.flags[setting.name], setting.flag, sources.cwd
     for name in setting.env:
@@ -205,13 +201,6 @@ def _not_a_section_error(document: ConfigDocument, group: str, name: str) -> Set
         code="config_invalid",
         hint=_SECTION_HINTS[group],
     )
-
-
-_OBSIDIAN_FOLDER = ".obsidian"
-"""The folder that makes its parent a vault of Obsidian's."""
-_MAX_NAME_CHARS = 60
-_UNSAFE_CHARACTERS = re.compile(r"[^\w.-]+")
-_NO_VAULT_HINT = "name one: `knap --vault FOLDER …`, set VAULT_PATH, or add [vaults.NAME] with its path to {file}"
 
 
 def read_vaults(document: ConfigDocument, sections: Mapping[str, Mapping[str, object]]) -> tuple[Vault, ...]:
@@ -257,14 +246,14 @@ def choose_vault(
 
 
 def enclosing_vault(base: Path, chosen: Vault) -> Path | None:
-    """Give the vault that holds a folder, where that is another one than the chosen."""
+    """Return the vault that holds a folder, where that is another one than the chosen."""
     if holds(chosen.path, base):
         return None
     return next((folder for folder in _enclosing_folders(base) if _is_folder(folder / _OBSIDIAN_FOLDER)), None)
 
 
 def holds(vault: Path, path: Path) -> bool:
-    """Tell whether *path* lies in the folder *vault*, by whatever name it is reached."""
+    """Check whether *path* lies in the folder *vault*, by whatever name it is reached."""
     real = _resolve_path(path)
     for folder in (real, *real.parents):
         try:
@@ -276,7 +265,7 @@ def holds(vault: Path, path: Path) -> bool:
 
 
 def state_folder(settings: Settings, vault: Vault | None = None) -> Path:
-    """Give the folder that holds the state of a vault, the chosen one by default; it may not be there yet.
+    """Return the folder that holds the state of a vault, the chosen one by default; it may not be there yet.
 
     The same folder of notes keeps its state when it gets another name in the configuration.
 
@@ -300,7 +289,7 @@ def state_folder(settings: Settings, vault: Vault | None = None) -> Path:
 
 
 def _read_vault(document: ConfigDocument, name: str, section: Mapping[str, object]) -> Vault:
-    found = values.check_section(document, f"vaults.{name}", section, VAULT_SETTINGS)
+    checked_values = values.check_section(document, f"vaults.{name}", section, VAULT_SETTINGS)
     if "path" not in section:
         place = document.place(f"vaults.{name}")
         raise SetupError(
@@ -308,14 +297,8 @@ def _read_vault(document: ConfigDocument, name: str, section: Mapping[str, objec
             code="config_invalid",
             hint=f'add a line to its section: path = "/the/folder/of/{name}"',
         )
-    return Vault(
-        name=name,
-        path=_resolve_path(Path(str(found["path"]))),
-        hidden=values.get_section_texts(found, "hidden"),
-        read=values.get_section_texts(found, "read"),
-        foreign_folders=values.get_section_texts(found, "foreign_folders"),
-        foreign_properties=values.get_section_texts(found, "foreign_properties"),
-    )
+    vault = read_section(Vault, checked_values, name=name)
+    return replace(vault, path=_resolve_path(vault.path))
 
 
 def _find_named_vault(wanted: str, place: str, base: Path, vaults: Sequence[Vault]) -> Vault | SetupError:
@@ -336,7 +319,7 @@ def _find_named_vault(wanted: str, place: str, base: Path, vaults: Sequence[Vaul
 
 
 def _vault_in_folder(folder: Path, vaults: Sequence[Vault]) -> Vault:
-    """Give the vault in *folder*; where it is a configured one, with what its owner says about it."""
+    """Return the vault in *folder*; where it is a configured one, with what its owner says about it."""
     real = _resolve_path(folder)
     for vault in vaults:
         if vault.path == real or _is_same_folder(vault.path, real):
@@ -388,10 +371,6 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-APP_NAME = "knapper"
-_NO_FLAGS: Mapping[str, str] = {}
-
-
 def load(
     flags: Mapping[str, str] = _NO_FLAGS, *, config_file: str = "", env_file: str = "", cwd: Path | None = None
 ) -> Settings:
@@ -426,7 +405,7 @@ def load(
 
 
 def locate(config_file: str = "", *, cwd: Path | None = None) -> Path:
-    """Tell where the configuration file is, or would be, without reading it.
+    """Return where the configuration file is, or would be, without reading it.
 
     Args:
         config_file: The one that a flag names.
@@ -451,7 +430,7 @@ def _config_path(config_file: str, environ: Mapping[str, str], cwd: Path) -> Pat
     return platformdirs.user_config_path(APP_NAME, appauthor=False) / "config.toml"
 
 
-def _build_settings(sources: SettingSources, where: Path) -> Settings:
+def _build_settings(sources: SettingSources, config_path: Path) -> Settings:
     document = sources.document
     sections = check_sections(document) if document else {}
     resolved = resolve_settings(sources)
@@ -461,42 +440,22 @@ def _build_settings(sources: SettingSources, where: Path) -> Settings:
     vault_setting = resolved["default_vault"]
     is_named = bool(sources.flags.get("default_vault"))
     choice, choice_reason = choose_vault(
-        get_text(values_by_name, "default_vault"),
+        str(vault_setting.value),
         base=vault_setting.base,
         vaults=configured_vaults,
-        config_file=where,
+        config_file=config_path,
         place="" if is_named else vault_setting.source,
     )
+    # Only now: the chosen vault may be a folder that no section names.
     _refuse_env_in_vault(sources.env_file, [*configured_vaults, *([choice] if isinstance(choice, Vault) else [])])
-    embeddings = EmbeddingSettings(
-        kind=cast("Literal['static', 'endpoint', 'onnx', 'none']", get_text(values_by_name, "embeddings.kind")),
-        model=get_text(values_by_name, "embeddings.model"),
-        base_url=get_text(values_by_name, "embeddings.base_url"),
-        api_key=get_text(values_by_name, "embeddings.api_key"),
-    )
-    return Settings(
+    return read_section(
+        Settings,
+        values_by_name,
         choice=choice,
         passed_by=None if is_named or isinstance(choice, SetupError) else enclosing_vault(sources.cwd, choice),
         vaults=configured_vaults,
         clients=configured_clients,
-        state_dir=Path(get_text(values_by_name, "state_dir")),
-        embeddings=embeddings,
-        search=SearchSettings(fusion=cast("Literal['convex', 'rrf']", get_text(values_by_name, "search.fusion"))),
-        model=models.read_model(values_by_name),
-        audio=models.read_audio(values_by_name),
-        web=network.read_web(values_by_name),
-        scripts=agents.read_scripts(values_by_name),
-        agents=agents.read_agents(values_by_name),
-        runs=agents.read_runs(values_by_name),
-        proposal_days=get_count(values_by_name, "proposals.expire_days"),
-        journal=JournalSettings(
-            max_mb=get_count(values_by_name, "journal.max_mb"),
-            max_age_days=get_count(values_by_name, "journal.max_age_days"),
-        ),
-        commits_to_git=get_text(values_by_name, "git.commit") == "yes",
-        server=network.read_server(values_by_name),
-        index_interval_minutes=get_count(values_by_name, "index.interval_minutes"),
-        config_file=where,
+        config_file=config_path,
         env_file=sources.env_file.path if sources.env_file else None,
         origins=_list_origins(
             resolved, choice, choice_reason, describe_sections(document, sections) if document else ()
@@ -505,15 +464,15 @@ def _build_settings(sources: SettingSources, where: Path) -> Settings:
 
 
 def _list_origins(
-    found: Mapping[str, ResolvedSetting], choice: Vault | SetupError, why: str, stated: Sequence[SettingOrigin]
+    resolved: Mapping[str, ResolvedSetting], choice: Vault | SetupError, why: str, stated: Sequence[SettingOrigin]
 ) -> tuple[SettingOrigin, ...]:
     chosen = SettingOrigin(
         name="vault",
         value=str(choice.path) if isinstance(choice, Vault) else "",
-        source=why or (found["default_vault"].source if isinstance(choice, Vault) else choice.message),
+        source=why or (resolved["default_vault"].source if isinstance(choice, Vault) else choice.message),
         doc="The vault that a command works on now.",
     )
-    return (chosen, *(origin_of(each) for each in found.values()), *stated)
+    return (chosen, *(describe_value(each.setting, each.value, each.source) for each in resolved.values()), *stated)
 
 
 def _refuse_env_in_vault(env_file: ConfigDocument | None, known: Sequence[Vault]) -> None:

@@ -5,16 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from knapper.config.declarations import Setting, SettingValue
+from knapper.config.declarations import OFF_WORDS, ON_WORDS, Setting, SettingValue
 from knapper.config.files import ConfigDocument
 from knapper.errors import SetupError
 
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
-_ON_WORDS = ("on", "yes")
-_OFF_WORDS = ("off", "no")
 _SWITCH_WORDS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("true", "yes", "on"), _ON_WORDS),
-    **dict.fromkeys(("false", "no", "off"), _OFF_WORDS),
+    **dict.fromkeys(("true", "yes", "on"), ON_WORDS),
+    **dict.fromkeys(("false", "no", "off"), OFF_WORDS),
 }
 _EXPECTED_KINDS = {
     "text": "a text",
@@ -22,6 +20,8 @@ _EXPECTED_KINDS = {
     "url": "an address that begins with http:// or https://",
     "texts": "a list of texts",
 }
+_MIN_LIKENESS = 60
+"""From 0 to 100: a word that is less like another is no misspelling of it."""
 
 
 def check_value(setting: Setting, raw: object, *, place: str, base: Path) -> SettingValue:
@@ -75,12 +75,6 @@ def check_section(
     return checked_values
 
 
-def get_section_texts(found: Mapping[str, SettingValue], name: str) -> tuple[str, ...]:
-    """Give a setting that is a list of texts."""
-    value = found.get(name, ())
-    return value if isinstance(value, tuple) else ()
-
-
 def expand_path(raw: str, base: Path) -> Path:
     """Make a path absolute; ``~`` is the home folder."""
     try:
@@ -101,7 +95,7 @@ def _parse_text(setting: Setting, raw: str, base: Path) -> str | None:
 
 
 def _parse_switch(setting: Setting, said: str) -> str | None:
-    """Take ``true`` and ``no`` for what a setting calls them."""
+    """Return the setting's own word for ``true``, ``no`` and the like; None where it has none."""
     return next((word for word in _SWITCH_WORDS[said] if word in setting.choices), None)
 
 
@@ -137,9 +131,6 @@ def _wrong_value_error(setting: Setting, raw: object, place: str) -> SetupError:
     )
 
 
-_MIN_LIKENESS = 60
-
-
 def nearest_word(word: str, known: Iterable[str]) -> str:
     """Return the known word that is most like *word*; empty where none is."""
     from rapidfuzz import fuzz, process  # noqa: PLC0415  # 30 ms that only a mistyped word should cost
@@ -149,6 +140,6 @@ def nearest_word(word: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Make a hint of the nearest known word, or give *otherwise*."""
+    """Make a hint of the nearest known word, or return *otherwise*."""
     near = nearest_word(word, known)
     return f"did you mean '{near}'?" if near else otherwise

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated
 from typing_extensions import TypedDict
 from knapper.app import Hub, tables
-from knapper.config import Embeddings, Settings, Vault
+from knapper.config import EmbeddingSettings, Settings, Vault
 from knapper.server.mcp import stdio
 from knapper.tools.rows import Row
 from knapper.tools.shapes import Answer
@@ -46,7 +46,7 @@ class SlowHub(Hub):
     table = property(lambda self: Table([*tables.whole(self.vaults).rows, Row(function=wait)], self.vaults))
 
 found = Settings(
-    choice=Vault(name="v", path=base / "vault"), state_dir=base / "state", embeddings=Embeddings(kind="none"),
+    choice=Vault(name="v", path=base / "vault"), state_dir=base / "state", embeddings=EmbeddingSettings(kind="none"),
     config_file=base / "config.toml",
 )
 with SlowHub(found) as hub:

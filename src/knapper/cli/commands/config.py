@@ -13,7 +13,7 @@ from knapper.config import Settings
 _NO_VALUE = "-"
 
 
-def _render_settings(settings: Settings) -> str:
+def render_settings(settings: Settings) -> str:
     """Lay them out in columns: name, value, origin."""
     rows = [(each.name, plain(each.value) or _NO_VALUE, plain(each.source)) for each in settings.origins]
     name_width = max(len(name) for name, _, _ in rows)
@@ -58,7 +58,7 @@ def command(ctx: click.Context) -> ExitCode | None:
     if global_options.as_json:
         output.write_json(_settings_as_dict(config))
     else:
-        output.write(global_options, _render_settings(config))
+        output.write(global_options, render_settings(config))
     return ExitCode.OK
 
 

@@ -1,1 +1,1 @@
-"""One module for each section of the configuration file that has a shape of its own: settings, shape, reader."""
+"""The sections of the configuration file that are large or checked as a whole, by what they are about."""

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from knapper.agents.pipeline import scopes, store
 from knapper.agents.sessions import locks
 from knapper.app.presets import PresetOverrides, TaskOrder
-from knapper.config.sections import agents
+from knapper.config.settings import SETTINGS
 from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError
 from knapper.server import replies, security, workers
 from knapper.server.http import background, binding, openapi
@@ -170,7 +170,7 @@ DEFAULTS_CONTENT: Final = openapi.json_content(
 )
 
 _MAX_ANSWER_CHARS: Final = 20_000
-_SETTINGS_BY_NAME: Final = {one.name: one for one in agents.AGENT_SETTINGS}
+_SETTINGS_BY_NAME: Final = {one.name: one for one in SETTINGS}
 
 
 def _setting_range(name: str) -> tuple[int, int]:
