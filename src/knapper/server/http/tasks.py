@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from knapper.agents.pipeline import scopes, store
 from knapper.agents.sessions import locks
-from knapper.app.presets import PresetOverrides, TaskOrder
-from knapper.config.settings import SETTINGS
-from knapper.errors import BadInput, KnapError, NotFound, RefusedError, SetupError
+from knapper.app.presets import TaskOrder
+from knapper.errors import KnapError, NotFound, RefusedError, SetupError
 from knapper.server import replies, security, workers
 from knapper.server.http import background, binding, openapi
 from knapper.server.http.binding import VAULT_PARAMETER, Parameter
@@ -38,241 +36,23 @@ if TYPE_CHECKING:
     from knapper.tools.context import Context
 
 
-_STRING: Final[Mapping[str, Any]] = {"type": "string"}
-_STRINGS: Final[Mapping[str, Any]] = {"type": "array", "items": _STRING}
-_BOOLEAN: Final[Mapping[str, Any]] = {"type": "boolean"}
-_INTEGER: Final[Mapping[str, Any]] = {"type": "integer"}
-_OBJECTS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
-_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
-_RANGE_SCHEMA: Final[Mapping[str, Any]] = {"type": "array", "items": _INTEGER, "minItems": 2, "maxItems": 2}
-_QUESTION_SCHEMA: Final[Mapping[str, Any]] = {
-    "type": ["object", "null"],
-    "description": "What the person is asked; the run goes on with `run_id` and `answer`.",
-    "properties": {"question": _STRING, "options": {"type": "array"}},
-}
-_OUTCOME_PROPERTIES: Final[Mapping[str, Any]] = {
-    "run_id": _STRING,
-    "state": {"enum": ["complete", "asked", "cancelled"]},
-    "answer": {"type": "string", "description": "Of the task; of the other agents where it wasn't to be done."},
-    "pipeline": {**_OBJECT, "description": "What scout and web found, and tokens by agent."},
-    "context": {**_OBJECT, "description": "The notes that the task was done with, as /ask/context shows them."},
-    "proposed_edits": _OBJECTS,
-    "edit_results": {**_OBJECT, "description": "How many edits could be made, and why others couldn't."},
-    "proposals": {**_STRINGS, "description": "Ids of what waits for a person's word; see /proposals."},
-    "opened": {**_STRINGS, "description": "Notes to be opened for the person."},
-    "citations": _OBJECTS,
-    "removed": {**_OBJECTS, "description": "Citations that were dropped, each with the reason."},
-    "question": _QUESTION_SCHEMA,
-    "notices": _STRINGS,
-    "usage": _OBJECT,
-    "model": _STRING,
-    "session_id": _STRING,
-}
-OUTCOME_CONTENT: Final = openapi.json_content(_OUTCOME_PROPERTIES)
-STREAM_CONTENT: Final[Mapping[str, Any]] = openapi.stream_content(
-    "`start` comes first, with run_id and task; then `progress`, `selection`, `sources`, `context`, `navigate`, "
-    "`notice`, `text`, `tool_call`, `tool_result`, `proposal`, `question`, `usage` and `error`, as they happen; "
-    "`outcome` comes last. A lost connection doesn't end the run: GET /ask/{run_id}/events goes on."
+from knapper.server.http.task_requests import (
+    CANCEL_CONTENT,
+    CONTEXT_CONTENT,
+    CONTEXT_PARAMETERS,
+    DEFAULTS_CONTENT,
+    NUMBER_RANGES,
+    OUTCOME_CONTENT,
+    PRESET_PARAMETERS,
+    PRESET_SCHEMA,
+    STREAM_CONTENT,
+    SWITCH_PARAMETERS,
+    SWITCHES_CONTENT,
+    TASK_PARAMETERS,
+    WAITING_CONTENT,
+    check_task_or_answer,
+    read_task_order,
 )
-CANCEL_CONTENT: Final = openapi.json_content(
-    {
-        "run_id": _STRING,
-        "cancelled": _BOOLEAN,
-        "ended": _BOOLEAN,
-        "outcome": {"type": ["object", "null"], "description": "What there is, where it has ended."},
-    }
-)
-WAITING_CONTENT: Final = openapi.json_content(
-    {
-        "results": {
-            "type": "array",
-            "items": openapi.object_schema(
-                {
-                    "run_id": _STRING,
-                    "task": _STRING,
-                    "note": _STRING,
-                    "question": _STRING,
-                    "options": {"type": "array"},
-                    "at": _STRING,
-                    "client": {"type": "string", "description": "On whose behalf it runs."},
-                    "session_id": {"type": "string", "description": "Empty for none, or for another client's."},
-                }
-            ),
-        }
-    }
-)
-CONTEXT_CONTENT: Final = openapi.json_content(
-    {
-        "notes": {
-            "type": "array",
-            "description": "What goes in, each with path, sources, why, tokens, and its text where that is asked for.",
-            "items": {"type": "object", "required": ["path", "sources", "why", "tokens"]},
-        },
-        "removed": {
-            "type": "array",
-            "description": "What the limit leaves out, the first to go first; tokens are null where it wasn't read.",
-            "items": {"type": "object", "required": ["path", "source", "why", "tokens"]},
-        },
-        "tokens": {"type": "integer", "description": "Of all that goes in, roughly."},
-        "notices": _STRINGS,
-        "cut": {"type": ["string", "null"], "description": "The note of which only the beginning goes in."},
-        "limit": _INTEGER,
-        "explored": {"type": "boolean", "description": "Whether the scout would choose more notes."},
-    }
-)
-_SCOPE_PARAMETERS: Final = (
-    Parameter(name="link_depth", doc="How many links are followed.", kind="count", most=scopes.MAX_LINK_DEPTH),
-    Parameter(name="include_same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
-    Parameter(name="excluded_folders", doc="Folders whose notes are left out.", kind="texts"),
-)
-_RULES_PARAMETERS: Final = (
-    Parameter(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE_SCOPES),
-    Parameter(name="can", doc="What edits may do.", kind="texts", choices=scopes.ABILITIES),
-)
-_TOGGLE_PARAMETERS: Final = (
-    Parameter(name="scout", doc="Whether the scout looks for notes.", kind="flag"),
-    Parameter(name="web", doc="Whether the web is searched.", kind="flag"),
-    Parameter(name="task", doc="Whether the task is done.", kind="flag"),
-)
-PRESET_PARAMETERS: Final = (
-    Parameter(name="scope", doc="Which notes go with the open one.", kind="object", fields=_SCOPE_PARAMETERS),
-    Parameter(name="rules", doc="Which notes may be edited, and how.", kind="object", fields=_RULES_PARAMETERS),
-    Parameter(name="added", doc="Paths of notes that go with it.", kind="texts"),
-    Parameter(name="toggles", doc="Which agents work.", kind="object", fields=_TOGGLE_PARAMETERS),
-)
-PRESET_SCHEMA: Final[Mapping[str, Any]] = openapi.object_schema(
-    {"name": _STRING, "scope": _OBJECT, "rules": _OBJECT, "added": _STRINGS, "toggles": _OBJECT}
-)
-SWITCHES_CONTENT: Final = openapi.json_content(
-    {"switches": {**_OBJECT, "description": "scout, web and task, as kept."}}
-)
-DEFAULTS_CONTENT: Final = openapi.json_content(
-    {
-        "choice": {**PRESET_SCHEMA, "description": "What the configuration says, as a preset shows itself."},
-        "switches": {**_OBJECT, "description": "scout, web and task, as they were last."},
-        "token_limit": _INTEGER,
-        "chat_history_length": _INTEGER,
-        "orchestrate": _BOOLEAN,
-        "ranges": {
-            "type": "object",
-            "description": "The lowest and the highest of each number.",
-            "additionalProperties": _RANGE_SCHEMA,
-        },
-        "editable": _STRINGS,
-        "can": {**_STRINGS, "description": "What edits of this client may do at all."},
-        "model": {"type": "string", "description": "The model's name; empty where none can answer."},
-        "web": {"type": "boolean", "description": "Whether the owner allows the web."},
-        "problems": {
-            "type": "object",
-            "description": "Why there is no model, or no web: each as an error shows itself.",
-        },
-    }
-)
-
-_MAX_ANSWER_CHARS: Final = 20_000
-_SETTINGS_BY_NAME: Final = {one.name: one for one in SETTINGS}
-
-
-def _setting_range(name: str) -> tuple[int, int]:
-    setting = _SETTINGS_BY_NAME[name]
-    return setting.least, setting.most
-
-
-NUMBER_RANGES: Final[Mapping[str, tuple[int, int]]] = {
-    name: _setting_range(f"agents.{name}") for name in ("link_depth", "token_limit", "chat_history_length")
-}
-"""The lowest and the highest of each number."""
-
-
-def _number_parameter(name: str, doc: str) -> Parameter:
-    least, most = NUMBER_RANGES[name]
-    return Parameter(name=name, doc=doc, kind="count", least=least, most=most)
-
-
-SWITCH_PARAMETERS: Final = (
-    Parameter(
-        name="scout", doc="Look for the notes first, in the whole vault; as last where it is left out.", kind="flag"
-    ),
-    Parameter(
-        name="web", doc="Search the web where the notes don't answer; as last where it is left out.", kind="flag"
-    ),
-    Parameter(
-        name="task_agent", doc="Do the task, or only show what was found; as last where it is left out.", kind="flag"
-    ),
-)
-OVERRIDE_PARAMETERS: Final = (
-    Parameter(
-        name="note", doc="The note that it is about; without one, and with none added, the scout looks for notes."
-    ),
-    VAULT_PARAMETER,
-    Parameter(name="preset", doc="A saved choice, by its name; what is said here counts more.", most=200),
-    Parameter(name="add", doc="Paths of notes that go with it, beside those of the preset.", kind="texts"),
-    *SWITCH_PARAMETERS,
-    _number_parameter("link_depth", "How many links from the note are followed, out and back."),
-    Parameter(name="same_folder", doc="Whether the notes of its folder go with it.", kind="flag"),
-    Parameter(
-        name="excluded_folders",
-        doc="Folders whose notes are left out, and through which no link is followed.",
-        kind="texts",
-    ),
-    Parameter(name="editable", doc="Which notes may be edited.", choices=scopes.EDITABLE_SCOPES),
-    Parameter(name="can", doc="What edits may do.", kind="texts", choices=scopes.ABILITIES),
-    _number_parameter("token_limit", "Tokens of notes at most."),
-    Parameter(name="orchestrate", doc="Let a model choose which agents work, and in which order.", kind="flag"),
-)
-TASK_PARAMETERS: Final = (
-    Parameter(name="task", doc="What is to be done; needed but where a run goes on.", most=200_000),
-    Parameter(
-        name="session_id", doc="The session that is gone on with, and keeps the turn; none where it is left out."
-    ),
-    Parameter(name="model", doc="The model that works; one of the configuration, unless a person asks.", most=500),
-    Parameter(name="run_id", doc="A run that asked the person something; it goes on as it was begun.", most=200),
-    Parameter(name="answer", doc="What the person says to that; only with run_id.", most=_MAX_ANSWER_CHARS),
-    *OVERRIDE_PARAMETERS,
-)
-CONTEXT_PARAMETERS: Final = (
-    Parameter(name="texts", doc="Whether the notes' texts come along, to be copied.", kind="flag"),
-    *OVERRIDE_PARAMETERS,
-)
-
-
-def read_task_order(given: RequestArguments) -> TaskOrder:
-    """Read what a client wants done."""
-    return TaskOrder(
-        task=given.text("task"),
-        note=given.text("note"),
-        session_id=given.text("session_id"),
-        preset=given.text("preset"),
-        choice=PresetOverrides(
-            scout=given.flag("scout"),
-            web=given.flag("web"),
-            task=given.flag("task_agent"),
-            link_depth=given.whole("link_depth"),
-            same_folder=given.flag("same_folder"),
-            excluded_folders=given.texts("excluded_folders"),
-            editable=given.text("editable") or None,
-            can=given.texts("can"),
-            added=given.texts("add") or (),
-        ),
-        token_limit=given.whole("token_limit"),
-        orchestrate=given.flag("orchestrate"),
-    )
-
-
-def check_task_or_answer(given: RequestArguments) -> None:
-    """See that there is a task to begin, or an answer to go on with.
-
-    Raises:
-        BadInput: There is neither, or half of it (code ``bad_arguments``).
-    """
-    run, answer = given.text("run_id"), given.text("answer")
-    if run and not answer.strip():
-        raise BadInput("'answer' is needed", hint="say what the person answers to the run", code="bad_arguments")
-    if answer and not run:
-        raise BadInput("'run_id' is needed", hint="name the run whose question is answered", code="bad_arguments")
-    if not run and not given.text("task").strip():
-        raise BadInput("'task' is needed", hint="say what is to be done", code="bad_arguments")
-
 
 _THREADS: Final = 2
 T = TypeVar("T")
